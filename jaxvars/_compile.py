@@ -1,0 +1,457 @@
+"""`compile`: trace a function once for each signature, and run it as one XLA program.
+
+    @jv.compile
+    def step(x, y):
+        ...
+
+A `Function` is a cache of compiled pure functions (`_entry.py`) and a rule about creating
+variables. A call finds its entry in one of two ways:
+
+- *fast*: all arguments are positional arrays or numbers and the last entry for their types
+  fits (jit itself checks shapes): a dict look-up and a C loop;
+- *slow*: the arguments are taken apart (`_signature.py`), and the entry is found by the key,
+  or made. Under a tape, a transform or in another function, this is always the way.
+
+Rules this file keeps:
+- a body runs once for a signature, twice if it creates variables on its first call;
+- variables may be created only until the function has succeeded once for the objects it is
+  called with: later, whose value should they have?
+- a call that fails leaves no entry behind and no variable changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar, TypeAlias, final, overload
+
+import jax
+
+from jaxvars import _trace
+from jaxvars._concrete import ConcreteFunction
+from jaxvars._display import Table
+from jaxvars._entry import Entry, Miss
+from jaxvars._signature import TRACED_TYPES, Call, Itself, Signature, leaf_of
+from jaxvars._state import LOCAL, TRACING, Owner, Staged, stage
+from jaxvars._tensor import TensorSpec
+from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
+
+Value: TypeAlias = Any
+
+_ARRAY = type(jax.numpy.zeros(()))
+_FAST_TYPES = TRACED_TYPES | {_ARRAY}
+_WARN_AFTER = 5
+
+
+@final
+class _Mode:
+    """How compiled functions run in this process."""
+
+    eager: ClassVar[bool] = False
+
+
+def run_eagerly(enabled: bool = True) -> None:
+    """Run the Python bodies of compiled functions (True), or the compiled programs (False).
+
+    For debugging: print, breakpoints and exceptions are then Python's own.
+
+    >>> run_eagerly(True)
+    >>> compile(lambda x: x + 1)(1)
+    2
+    >>> run_eagerly(False)
+    """
+    _Mode.eager = enabled
+
+
+@final
+class Function:
+    """A compiled function: made by `jv.compile`.
+
+    Attributes:
+        python_function: the function as it was written.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        static_argnames: Sequence[str],
+        donate: bool | str,
+        input_signature: Sequence[TensorSpec] | None,
+    ) -> None:
+        functools.update_wrapper(self, fn, updated=())
+        self.python_function = fn
+        self._signature = Signature(fn, static_argnames, input_signature)
+        self._donate = donate
+        self._entries: dict[Any, Entry] = {}
+        self._fast: dict[tuple[type, ...], Entry | Plan] = {}
+        self._initialized: set[tuple[int, ...]] = set()
+        self._in_progress: list[Any] = []
+        self._log: list[tuple[str, str, float]] = []
+        self._last_key: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function."""
+        if not kwargs and LOCAL.is_eager and _trace.current() is _trace.EVAL:
+            types = tuple(map(type, args))
+            found = self._fast.get(types)
+            if found is not None and not _Mode.eager:
+                if found.__class__ is Entry:
+                    entry, leaves = found, args
+                else:
+                    entry, leaves = found.find(args)
+                if entry is not None:
+                    try:
+                        return entry.run(leaves)
+                    except (Miss, KeyError):  # other shapes, or a variable that is gone
+                        self._fast[types] = Plan(types, by_shape=True)
+        return self._slow_call(args, kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:
+        return self if instance is None else BoundFunction(self, instance)
+
+    # ------------------------------------------------------------ looking inside
+    def trace(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Trace for one signature without running, unless that has been done.
+
+        Args:
+            *args, **kwargs: arguments as for a call; `TensorSpec` or `jax.ShapeDtypeStruct`
+                in place of arrays.
+
+        Raises:
+            CompileError: when a spec has an open size (None).
+        """
+        args, kwargs = jax.tree.map(_spec, (args, kwargs), is_leaf=_is_spec)
+        call = self._signature.bind(args, kwargs)
+        with TRACING:
+            entry = self._entry(call)
+        return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
+
+    get_concrete_function = trace
+
+    @property
+    def traces(self) -> Table:
+        """A row for each time the body was traced: signature, why, seconds."""
+        return Table(
+            title=f"traces of {self._signature.name}",
+            columns=("signature", "why", "seconds"),
+            rows=[(signature, why, round(seconds, 4)) for signature, why, seconds in self._log],
+        )
+
+    @property
+    def trace_count(self) -> int:
+        """How many signatures have been traced."""
+        return len(self._log)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._signature.name}, {self.trace_count} traces>"
+
+    # ------------------------------------------------------------ the slow way
+    def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _Mode.eager:
+            return self.python_function(*args, **kwargs)
+        call = self._signature.bind(args, kwargs)
+        with TRACING:
+            entry = self._entry(call)
+        if not LOCAL.is_eager or _trace.current() is not _trace.EVAL:
+            return entry.inline(call.values)
+        result = entry.run(call.values)
+        if not kwargs and self._signature.is_plain:
+            self._remember(entry, args, call.values)
+        return result
+
+    def _remember(self, entry: Entry, args: tuple[Any, ...], values: Sequence[Value]) -> None:
+        """Let the next call with such arguments find the entry fast, if it can."""
+        types = tuple(map(type, args))
+        if types not in self._fast:
+            self._fast[types] = Plan(types, by_shape=False)
+        plan = self._fast[types]
+        if isinstance(plan, Plan) and plan.fits(args, values):
+            plan.add(args, entry)
+            if plan.is_trivial:
+                self._fast[types] = entry
+
+    def _entry(self, call: Call) -> Entry:
+        entry = self._entries.get(call.key)
+        return entry if entry is not None else self._make(call)
+
+    def _make(self, call: Call) -> Entry:
+        if call.key in self._in_progress:
+            raise CompileError(
+                f"{self._signature.name} calls itself with arguments of the same types "
+                f"({self._signature.describe(call.key)}), so tracing it would never end. A "
+                "Python number that counts down is traced: name it in static_argnames, or use a "
+                "loop."
+            )
+        start = time.perf_counter()
+        self._in_progress.append(call.key)
+        try:
+            staged = self._stage(call)
+        finally:
+            self._in_progress.pop()
+        donate = self._donate is not False
+        entry = Entry(call.key, staged, self._signature.name, donate=donate)
+        self._check_donation(entry)
+        entry.watch(call.objects, self._evict)
+        self._entries[call.key] = entry
+        self._note(call.key, time.perf_counter() - start)
+        return entry
+
+    def _stage(self, call: Call) -> Staged:
+        def run(*values: Value) -> Any:
+            args, kwargs = call.rebuild(values)
+            return self.python_function(*args, **kwargs)
+
+        objects = _objects(call.key)
+        refusal = (
+            f"{self._signature.name} tried to create variables on non-first call. A compiled "
+            "function may create variables on its first call only; keep them, for example as "
+            "`if self.w is None: self.w = jv.Variable(...)`, or create them outside."
+        )
+        staged = stage(run, call.values, refusal if objects in self._initialized else None)
+        if staged.created:
+            self._initialize(staged, call.values)
+            if staged.error is not None:
+                raise staged.error
+            staged = stage(run, call.values, refusal)
+        self._initialized.add(objects)
+        return staged
+
+    def _initialize(self, staged: Staged, values: Sequence[Value]) -> None:
+        """Give the variables that a trace created their first values."""
+        for made in staged.created:
+            cell = made.ref()
+            if cell is None or cell.owner() is None:
+                raise CreationError(
+                    f"{self._signature.name} creates variable {made.name!r} at {made.line}, but "
+                    "nobody keeps it: it would be created anew on each call. Create it outside, "
+                    "or keep it, for example as self.w."
+                )
+        program, used = _trace.last_outputs(staged.program, len(staged.created))
+        given = [*map(LOCAL.frame.read, staged.reads), *values]
+        inputs = [x if need else 0.0 for x, need in zip(given, used, strict=True)]
+        if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
+            raise CompileError(
+                f"{self._signature.name} creates variables from its arguments: call it once with "
+                "real ones before asking for its trace."
+            )
+        firsts = _trace.jaxpr_function(program)(*inputs)
+        for made, value in zip(staged.created, firsts, strict=True):
+            if (cell := made.ref()) is not None:
+                LOCAL.frame.create(cell, value)
+
+    def _check_donation(self, entry: Entry) -> None:
+        if self._donate is True and entry.has_callbacks:
+            raise CompileError(
+                f"{self._signature.name} calls back into Python (a debug print, io_callback or "
+                "pure_callback), so its variables cannot be donated: an error in the callback "
+                'could not be undone. Use donate="auto" or donate=False.'
+            )
+
+    def _evict(self, entry: Entry) -> None:
+        """Forget an entry: something that it refers to is gone."""
+        self._entries.pop(entry.key, None)
+        self._fast.clear()
+        self._initialized.discard(_objects(entry.key))
+
+    def _note(self, key: Any, seconds: float) -> None:
+        """Keep the books, and warn of a function that is traced again and again."""
+        why = "first call"
+        if self._last_key is not None:
+            why = self._signature.difference(self._last_key, key)
+        self._last_key = key
+        self._log.append((self._signature.describe(key), why, seconds))
+        count = sum(_objects(other) == _objects(key) for other in self._entries)
+        if count > _WARN_AFTER and count % _WARN_AFTER == 1:
+            warn_user(
+                f"{self._signature.name} has been traced {count} times; the last time because of "
+                f"{why}. Tracing and compiling are slow. Pass Python values that change often as "
+                "numbers or arrays, and pad arrays to one shape. See "
+                f"{self._signature.name}.traces.",
+                RetraceWarning,
+            )
+
+
+def _objects(key: Any) -> tuple[int, ...]:
+    """Return which objects a key is about."""
+    return tuple(leaf.number for leaf in key[1] if isinstance(leaf, Itself))
+
+
+def _is_spec(x: object) -> bool:
+    return isinstance(x, TensorSpec)
+
+
+def _spec(x: Any) -> Any:
+    if not isinstance(x, TensorSpec):
+        return x
+    if not x.is_static:
+        raise CompileError(
+            f"{x} has an open size: a program has fixed shapes. Trace it for one, for example "
+            f"jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
+        )
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+@final
+class Plan:
+    """Finds the entry for positional arguments of some types without taking them apart.
+
+    Traced arguments do not count (jit checks them) unless `by_shape`; objects count by
+    identity, static values by value.
+    """
+
+    __slots__ = ("_by_shape", "_itself", "_static", "_table", "_traced", "is_trivial")
+
+    def __init__(self, types: tuple[type, ...], *, by_shape: bool) -> None:
+        traced = [i for i, kind in enumerate(types) if kind in _FAST_TYPES]
+        static = [i for i, kind in enumerate(types) if kind in (bool, str)]
+        itself = [i for i in range(len(types)) if i not in traced and i not in static]
+        self._traced, self._static, self._itself = map(_picker, (traced, static, itself))
+        self._by_shape = by_shape
+        self._table: dict[Any, Entry] = {}
+        self.is_trivial = not by_shape and not static and not itself
+
+    def fits(self, args: tuple[Any, ...], values: Sequence[Value]) -> bool:
+        """Tell whether the traced arguments are exactly the traced leaves of the call."""
+        traced = self._traced(args)
+        others = self._itself(args)
+        return (
+            len(traced) == len(values)
+            and all(a is b for a, b in zip(traced, values, strict=True))
+            and not any(isinstance(x, list | tuple | dict) or x is None for x in others)
+            and all(type(x).__eq__ is object.__eq__ or isinstance(x, Owner) for x in others)
+        )
+
+    def add(self, args: tuple[Any, ...], entry: Entry) -> None:
+        """Remember an entry."""
+        self._table[self._key(args)] = entry
+
+    def find(self, args: tuple[Any, ...]) -> tuple[Entry | None, tuple[Value, ...]]:
+        """Return the entry, if known, and the traced arguments."""
+        return self._table.get(self._key(args)), self._traced(args)
+
+    def _key(self, args: tuple[Any, ...]) -> Any:
+        key = (tuple(map(id, self._itself(args))), self._static(args))
+        return (key, tuple(map(leaf_of, self._traced(args)))) if self._by_shape else key
+
+
+def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    if not positions:
+        return lambda _: ()
+    if len(positions) == 1:
+        (i,) = positions
+        return lambda args: (args[i],)
+    return itemgetter(*positions)
+
+
+@final
+class BoundFunction:
+    """A compiled method of one object."""
+
+    __slots__ = ("__self__", "function")
+
+    def __init__(self, function: Function, instance: object) -> None:
+        self.function = function
+        self.__self__ = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self.function(self.__self__, *args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Trace the method for one signature; see `Function.trace`."""
+        return self.function.trace(self.__self__, *args, **kwargs)
+
+    get_concrete_function = trace
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The method as it was written."""
+        return functools.partial(self.function.python_function, self.__self__)
+
+    @property
+    def traces(self) -> Table:
+        """A row for each trace of the method, of any object."""
+        return self.function.traces
+
+    @property
+    def trace_count(self) -> int:
+        """How many signatures have been traced, of any object."""
+        return self.function.trace_count
+
+    def __repr__(self) -> str:
+        return f"<{self.function!r} of {type(self.__self__).__name__}>"
+
+
+@overload
+def compile(fn: Callable[..., Any], /) -> Function: ...
+@overload
+def compile(
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: bool | str = "auto",
+    input_signature: Sequence[TensorSpec] | None = None,
+) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def compile(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnames: str | Sequence[str] = (),
+    donate: bool | str = "auto",
+    input_signature: Sequence[TensorSpec] | None = None,
+) -> Any:
+    """Compile a function that may read and assign variables.
+
+    The body is traced once for each signature: shapes and dtypes of arrays, values of static
+    arguments (bool, str, None, other hashables), and which objects (Variables, Modules) are
+    passed. Python numbers are traced. Which variables it touches is found out in that trace,
+    and they are updated in place, in memory that is used again, all of them or none.
+
+    Args:
+        fn: a function, method or `functools.partial`. What Python does in it besides tensors
+            happens once for each trace.
+        static_argnames: arguments whose value is part of the signature though it is a number.
+        donate: "auto" lets XLA reuse the memory of variables that are read and assigned,
+            except in programs that call back into Python; True refuses such programs; False
+            never does. Values that you took before a step stay readable in any case.
+        input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
+            refused. An open size (None) is traced for each size.
+
+    Returns:
+        A `Function`; without `fn`, a decorator.
+
+    Raises:
+        CompileError: when an option is wrong.
+        CreationError: (from a call) when it creates variables on any call but the first, or
+            one that nobody keeps.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> total = jv.Variable(0.0)
+        >>> @jv.compile
+        ... def add(x):
+        ...     total.assign_add(x)
+        ...     return total * 2
+        >>> [float(add(i)) for i in (1.0, 2.0, 3.0)]
+        [2.0, 6.0, 12.0]
+        >>> add.trace_count
+        1
+
+    Differs from TensorFlow: Python numbers are traced, so 20 different ints are one trace;
+    Python `if` and `while` on tensors are not converted.
+    """
+    if donate not in (True, False, "auto"):
+        raise CompileError(f'donate is True, False or "auto", not {donate!r}.')
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+
+    def decorate(fn: Callable[..., Any]) -> Function:
+        if not callable(fn):
+            raise CompileError(f"jv.compile takes a function, not {type(fn).__name__} {fn!r}.")
+        fn = fn.python_function if isinstance(fn, Function) else fn
+        return Function(fn, static_argnames=names, donate=donate, input_signature=input_signature)
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,109 @@
+"""`ConcreteFunction`: one signature of a compiled function, to look into and to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, final
+
+import jax
+
+from jaxvars._entry import Entry, cells_of
+from jaxvars._signature import Call
+from jaxvars._variable import Variable
+
+if TYPE_CHECKING:
+    from jaxvars._graph import Graph
+
+Value: TypeAlias = Any
+
+
+@final
+class ConcreteFunction:
+    """A compiled function for one signature.
+
+    Made by `fn.trace(...)` or `fn.get_concrete_function(...)`.
+
+    Attributes:
+        name: what the function is called.
+        signature: the arguments' types, as text.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(2.0, name="w")
+    >>> f = jv.compile(lambda x: w * x).trace(jv.TensorSpec((3,)))
+    >>> [v.name for v in f.captured], f.structured_outputs
+    (['w'], ShapeDtypeStruct(shape=(3,), dtype=float32))
+    """
+
+    def __init__(self, entry: Entry, signature: str, bind: Callable[..., Call]) -> None:
+        self._entry = entry
+        self._bind = bind
+        self.name = entry.name
+        self.signature = signature
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it; raises TypeError when the arguments have another signature."""
+        call = self._bind(args, kwargs)
+        if call.key != self._entry.key:
+            raise TypeError(
+                f"This concrete function of {self.name} takes ({self.signature}); it was called "
+                "with other types. Call the compiled function itself to have them traced."
+            )
+        return self._entry.inline(call.values)
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program as JAX traced it: the captured variables are its first inputs."""
+        return self._entry.staged.program
+
+    @property
+    def stablehlo(self) -> str:
+        """The program as XLA is given it."""
+        return self._entry.lower().as_text()
+
+    @property
+    def captured(self) -> tuple[Variable, ...]:
+        """The variables it reads, then those it only assigns."""
+        owners = [cell.owner() for cell in cells_of(self._entry)]
+        return tuple(owner for owner in owners if isinstance(owner, Variable))
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """XLA's estimate for the compiled program: "flops", "bytes accessed" and others."""
+        found = self._entry.lower().compile().cost_analysis()
+        return dict(found or {})
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result, with a shape and dtype in place of each array."""
+        program = self._entry.staged.program
+        n = len(program.out_avals) - len(self._entry.staged.writes)
+        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.out_avals[:n]]
+        return self._entry.staged.rebuild(specs)
+
+    @property
+    def graph(self) -> Graph:
+        """A picture of the program: shown in a notebook, saved with `graph.save("f.svg")`."""
+        from jaxvars._graph import graph_of
+
+        staged = self._entry.staged
+        return graph_of(
+            staged.program,
+            inputs=[cell.name for cell in staged.reads] + self._argument_names(),
+            outputs=None,
+            variables=len(staged.reads),
+            written=len(staged.writes),
+            title=self.name,
+        )
+
+    def _argument_names(self) -> list[str]:
+        n = len(self._entry.staged.program.in_avals) - len(self._entry.staged.reads)
+        return [part.split(":")[0] for part in _split(self.signature, n)]
+
+    def __repr__(self) -> str:
+        names = ", ".join(variable.name for variable in self.captured)
+        return f"<ConcreteFunction {self.name}({self.signature}) captures [{names}]>"
+
+
+def _split(signature: str, n: int) -> Sequence[str]:
+    parts = [part for part in signature.split(", ") if ": " in part]
+    return parts if len(parts) == n else [f"argument {i}" for i in range(n)]

@@ -1,0 +1,234 @@
+"""One compiled program, and how it is run: values from `STORE`, through XLA, and back.
+
+Rules this file keeps:
+- from the moment a value is donated until the new one is in `STORE` no Python bytecode runs:
+  gather, call and commit are one C loop (`deque(map(...))`), since Ctrl-C arrives between
+  bytecodes; so a step happens or does not;
+- `DISPATCH` is held from gather to commit, so that no other thread reads what is being donated
+  and no update is lost;
+- only what is both read and written is donated, and what somebody may still hold
+  (`SHARED`) is copied before;
+- the first run, which compiles, is given copies: it may be interrupted anywhere;
+- only what was written is returned: XLA copies what passes through unchanged;
+- a program that calls back into Python donates nothing and commits when it has finished, so
+  that an error in the callback changes nothing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias, final
+
+import jax
+
+from jaxvars import _trace
+from jaxvars._signature import Traced, leaf_of
+from jaxvars._state import DISPATCH, LOCAL, SHARED, STORE, Cell, Gate, Staged
+
+Value: TypeAlias = Any
+
+_RESULT = 0  # the key of `STORE` through which a result passes; cells count from 1
+_CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+
+
+@final
+class Miss(Exception):
+    """The arguments, or the variables, are not those that a program was made for."""
+
+
+@final
+class Entry:
+    """A compiled program over some cells.
+
+    Attributes:
+        key: the signature it was traced for.
+        staged: the program and the cells it touches.
+        run: takes the traced arguments to the function's result, updating `STORE`.
+    """
+
+    def __init__(self, key: Any, staged: Staged, name: str, *, donate: bool) -> None:
+        self.key = key
+        self.staged = staged
+        self.name = name
+        self.is_stale = False
+        self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
+        self._flat = staged.function()
+        self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
+        self.donates = donate and not self.has_callbacks
+        self._split_cells()
+        self._jitted = self._jit()
+        self._inner = jax.jit(self._named(self._run_flat))
+        self._finish = None if staged.rebuild.is_plain else staged.rebuild
+        self.run: Callable[[Sequence[Value]], Any] = self._first_run
+        self._owners: list[weakref.ref[object]] = []
+
+    def watch(self, objects: Sequence[object], evict: Callable[[Entry], None]) -> None:
+        """Have `evict` called when one of some objects, or a variable used, is gone."""
+        this = weakref.ref(self)
+
+        def gone(_: object) -> None:
+            if (entry := this()) is not None:
+                entry.is_stale = True
+                evict(entry)
+
+        owners = [cell.owner() for cell in {*self.staged.reads, *self.staged.writes}]
+        for owner in [*objects, *owners]:
+            try:
+                self._owners.append(weakref.ref(owner, gone))
+            except TypeError:  # cannot be referred to weakly: keep it, lest its id be used again
+                self._owners.append(lambda owner=owner: owner)  # pyright: ignore[reportArgumentType] - a strong "reference"
+
+    # ------------------------------------------------------------ building
+    def _split_cells(self) -> None:
+        written = {cell.key for cell in self.staged.writes}
+        donated = [c.key in written and self.donates for c in self.staged.reads]
+        reads = list(zip(self.staged.reads, donated, strict=True))
+        self._donated = [cell for cell, given in reads if given]
+        self._kept = [cell for cell, given in reads if not given]
+        order = [c.key for c in [*self._donated, *self._kept]]
+        self._order = [order.index(cell.key) for cell in self.staged.reads]
+        self._donated_keys = frozenset(cell.key for cell in self._donated)
+        self._out_keys = ((_RESULT, *(cell.key for cell in self.staged.writes)),)
+        self._gather_donated = _gatherer([cell.key for cell in self._donated])
+        self._gather_kept = _gatherer([cell.key for cell in self._kept])
+
+    def _jit(self) -> Callable[..., Any]:
+        homes = [cell.home for cell in self.staged.writes]
+        pinned = {"out_shardings": (None, *homes)} if any(homes) else {}
+        return jax.jit(self._named(self._run_split), donate_argnums=0, **pinned)
+
+    def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        def named(*args: Value) -> Any:
+            return fn(*args)
+
+        named.__name__ = named.__qualname__ = self.name
+        return named
+
+    def _run_split(self, donated: Any, kept: Any, *leaves: Value) -> tuple[Any, ...]:
+        """Run the program on cells as dispatch groups them; traced by jit."""
+        if tuple(map(leaf_of, leaves)) != self._specs:
+            raise Miss
+        values = [*donated, *kept]
+        outputs = self._flat(*[values[i] for i in self._order], *leaves)
+        n = len(outputs) - len(self.staged.writes)
+        rebuild = self.staged.rebuild
+        result = rebuild(outputs[:n]) if rebuild.is_plain else tuple(outputs[:n])
+        return (result, *outputs[n:])
+
+    def _run_flat(self, reads: Any, leaves: Any) -> list[Value]:
+        return self._flat(*reads, *leaves)
+
+    # ------------------------------------------------------------ running
+    def _run(self, leaves: Sequence[Value]) -> Any:
+        """Run with donation. The hot path: see the rules above before touching it."""
+        with DISPATCH:
+            if SHARED:
+                self._unshare()
+            deque(
+                map(
+                    STORE.update,
+                    map(
+                        zip,
+                        self._out_keys,
+                        map(
+                            self._jitted,
+                            (self._gather_donated(STORE),),
+                            (self._gather_kept(STORE),),
+                            *[(leaf,) for leaf in leaves],
+                        ),
+                    ),
+                ),
+                0,
+            )
+            return STORE.pop(_RESULT)
+
+    def _run_and_finish(self, leaves: Sequence[Value]) -> Any:
+        return self._finish(self._run(leaves))  # pyright: ignore[reportOptionalCall] - chosen when there is one
+
+    def _run_pure(self, leaves: Sequence[Value]) -> Any:
+        """Run a program that touches no variable."""
+        (result,) = self._jitted((), (), *leaves)
+        return result if self._finish is None else self._finish(result)
+
+    def _run_undonated(self, leaves: Sequence[Value]) -> Any:
+        """Run on copies, and commit when all is done."""
+        with DISPATCH:
+            donated = tuple(map(_copy, self._gather_donated(STORE)))
+            Gate.callbacks_run = self.has_callbacks
+            try:
+                outputs = self._jitted(donated, self._gather_kept(STORE), *leaves)
+                if self.has_callbacks:
+                    jax.block_until_ready(outputs)
+            finally:
+                Gate.callbacks_run = False
+            STORE.update(zip(self._out_keys[0][1:], outputs[1:], strict=True))
+            SHARED.difference_update(self._out_keys[0])
+        return outputs[0] if self._finish is None else self._finish(outputs[0])
+
+    def _first_run(self, leaves: Sequence[Value]) -> Any:
+        """Run once on copies, so that jit has compiled before anything is donated."""
+        try:
+            result = self._run_undonated(leaves)
+        except BaseException:
+            self._jitted.clear_cache()  # or jit would stay on its slow path  # pyright: ignore[reportFunctionMemberAccess]
+            raise
+        self.run = self._steady()
+        return result
+
+    def _steady(self) -> Callable[[Sequence[Value]], Any]:
+        if self.has_callbacks:
+            return self._run_undonated
+        if not self.staged.reads and not self.staged.writes:
+            return self._run_pure
+        return self._run if self._finish is None else self._run_and_finish
+
+    def _unshare(self) -> None:
+        """Copy what is about to be donated and may be known to somebody else."""
+        shared = SHARED & self._donated_keys
+        if shared:
+            STORE.update([(key, _copy(STORE[key])) for key in shared])
+            SHARED.difference_update(shared)
+
+    def inline(self, leaves: Sequence[Value]) -> Any:
+        """Run as part of what goes on: in another function, under a tape or a transform."""
+        frame, staged = LOCAL.frame, self.staged
+        for cell in staged.writes:
+            frame.check_writable(cell)
+        outputs = self._inner([frame.read(cell) for cell in staged.reads], list(leaves))
+        n = len(outputs) - len(staged.writes)
+        frame.write_all(staged.writes, outputs[n:])
+        return staged.rebuild(outputs[:n])
+
+    # ------------------------------------------------------------ looking inside
+    def lower(self) -> Any:
+        """Return the lowered program."""
+        leaves = [
+            jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs
+        ]
+        groups = ([cell.aval for cell in cells] for cells in (self._donated, self._kept))
+        donated, kept = (tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in g) for g in groups)
+        return self._jitted.lower(donated, kept, *leaves)  # pyright: ignore[reportFunctionMemberAccess] - a jitted function
+
+
+def _copy(value: Value) -> Value:
+    return _trace.fresh(value)
+
+
+def _gatherer(keys: Sequence[int]) -> Callable[[dict[int, Value]], tuple[Value, ...]]:
+    """Return a function that takes these keys' values from a dict, as a tuple, in C."""
+    if not keys:
+        return lambda _: ()
+    if len(keys) == 1:
+        (key,) = keys
+        return lambda store: (store[key],)
+    return itemgetter(*keys)
+
+
+def cells_of(entry: Entry) -> list[Cell]:
+    """Return the cells that a program reads, then those that it only writes."""
+    reads = entry.staged.reads
+    known = {cell.key for cell in reads}
+    return [*reads, *(cell for cell in entry.staged.writes if cell.key not in known)]

@@ -1,0 +1,254 @@
+"""The face of an array: operators and conversions for objects that stand for a value.
+
+Rules this file keeps:
+- every operator works on `.value` and gives a plain array;
+- `==` is elementwise, so hashing is by identity;
+- a conversion that has no single answer (`bool` of a vector) is refused with advice.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._display import did_you_mean
+
+Value: TypeAlias = Any
+
+
+def plain(value: Any) -> Any:
+    """Return the array that a Variable or a slice of one stands for; others as they are."""
+    return value.value if isinstance(value, Face) else value
+
+
+class Face(ABC):
+    """An object that reads as an array."""
+
+    __slots__ = ()
+    __array_priority__ = 200  # so that numpy_array + variable is ours to answer
+
+    @property
+    @abstractmethod
+    def value(self) -> Value:
+        """The array it stands for now."""
+
+    # ------------------------------------------------------------ shape and type
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self.value.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+    @property
+    def T(self) -> Value:  # noqa: N802 - NumPy's name
+        """The transposed array."""
+        return self.value.T
+
+    # ------------------------------------------------------------ conversion
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array of its own (it may be changed)."""
+        return np.array(self.value)
+
+    def item(self) -> Any:
+        """Return the value of a scalar as a Python number or string."""
+        return self.value.item()
+
+    def astype(self, dtype: Any) -> Value:
+        """Return the value converted to another dtype."""
+        return self.value.astype(dtype)
+
+    def reshape(self, *shape: Any) -> Value:
+        """Return the value in another shape."""
+        return self.value.reshape(*shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+    def __jax_array__(self) -> Value:
+        return self.value
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"The truth value of a variable of shape {self.shape} is ambiguous. Say what is "
+                "meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
+            )
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __index__(self) -> int:
+        return self.value.__index__()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("A scalar variable has no len().")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Value]:
+        if not self.shape:
+            raise TypeError("A scalar variable cannot be iterated over.")
+        return iter(self.value)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(jnp.any(self.value == plain(item)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute: say what to write instead.
+        kind = type(self).__name__
+        if not name.startswith("_") and hasattr(jnp.ndarray, name):
+            raise AttributeError(f"{kind} has no attribute {name!r}: write v.value.{name}.")
+        hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
+        raise AttributeError(f"{kind} has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+    # ------------------------------------------------------------ operators
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        if other is None:
+            return False
+        return self.value == plain(other)
+
+    def __ne__(self, other: object) -> Any:
+        if other is None:
+            return True
+        return self.value != plain(other)
+
+    def __lt__(self, other: Any) -> Value:
+        return self.value < plain(other)
+
+    def __le__(self, other: Any) -> Value:
+        return self.value <= plain(other)
+
+    def __gt__(self, other: Any) -> Value:
+        return self.value > plain(other)
+
+    def __ge__(self, other: Any) -> Value:
+        return self.value >= plain(other)
+
+    def __neg__(self) -> Value:
+        return -self.value
+
+    def __pos__(self) -> Value:
+        return +self.value
+
+    def __abs__(self) -> Value:
+        return abs(self.value)
+
+    def __invert__(self) -> Value:
+        return ~self.value
+
+    def __round__(self, digits: int | None = None) -> Value:
+        return round(self.value, digits or 0)
+
+    def __add__(self, other: Any) -> Value:
+        return self.value + plain(other)
+
+    def __radd__(self, other: Any) -> Value:
+        return plain(other) + self.value
+
+    def __sub__(self, other: Any) -> Value:
+        return self.value - plain(other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return plain(other) - self.value
+
+    def __mul__(self, other: Any) -> Value:
+        return self.value * plain(other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return plain(other) * self.value
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.value / plain(other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return plain(other) / self.value
+
+    def __floordiv__(self, other: Any) -> Value:
+        return self.value // plain(other)
+
+    def __rfloordiv__(self, other: Any) -> Value:
+        return plain(other) // self.value
+
+    def __mod__(self, other: Any) -> Value:
+        return self.value % plain(other)
+
+    def __rmod__(self, other: Any) -> Value:
+        return plain(other) % self.value
+
+    def __divmod__(self, other: Any) -> tuple[Value, Value]:
+        return divmod(self.value, plain(other))
+
+    def __rdivmod__(self, other: Any) -> tuple[Value, Value]:
+        return divmod(plain(other), self.value)
+
+    def __pow__(self, other: Any) -> Value:
+        return self.value ** plain(other)
+
+    def __rpow__(self, other: Any) -> Value:
+        return plain(other) ** self.value
+
+    def __matmul__(self, other: Any) -> Value:
+        return self.value @ plain(other)
+
+    def __rmatmul__(self, other: Any) -> Value:
+        return plain(other) @ self.value
+
+    def __and__(self, other: Any) -> Value:
+        return self.value & plain(other)
+
+    def __rand__(self, other: Any) -> Value:
+        return plain(other) & self.value
+
+    def __or__(self, other: Any) -> Value:
+        return self.value | plain(other)
+
+    def __ror__(self, other: Any) -> Value:
+        return plain(other) | self.value
+
+    def __xor__(self, other: Any) -> Value:
+        return self.value ^ plain(other)
+
+    def __rxor__(self, other: Any) -> Value:
+        return plain(other) ^ self.value
+
+    def __lshift__(self, other: Any) -> Value:
+        return self.value << plain(other)
+
+    def __rlshift__(self, other: Any) -> Value:
+        return plain(other) << self.value
+
+    def __rshift__(self, other: Any) -> Value:
+        return self.value >> plain(other)
+
+    def __rrshift__(self, other: Any) -> Value:
+        return plain(other) >> self.value

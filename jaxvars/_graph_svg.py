@@ -1,0 +1,295 @@
+"""A layered drawing of boxes and arrows, as one SVG text; it knows nothing of JAX.
+
+`_graph_layout.py` says where things go; here they get text, shapes, colours, title and legend.
+
+Rules this file keeps:
+- the same boxes and arrows give the same text, on any machine;
+- the picture stands alone: no script, no font to fetch, no id that could clash in a page that
+  shows two pictures, every style under one class, and its own background, so that it can be
+  read on a light page and on a dark one;
+- text never leaves its box: the box is as wide as its longest line in a fixed-width font, and
+  lines above `MAX_CHARS` are cut, with the whole text in the tooltip.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+from xml.sax.saxutils import escape, quoteattr
+
+from jaxvars._graph_layout import Layout, Link, lay_out, layers
+
+MAX_CHARS = 34
+_CHAR = 0.62  # width of a character of the widest usual fixed-width font, in font sizes
+_INPUTS = frozenset({"variable", "argument", "constant"})
+_FAR_INPUT, _FAR, _FAR_LARGE, _LARGE = 4, 10, 10, 120
+_LABEL, _DETAIL = 12.0, 10.5  # font sizes
+_HEIGHT, _PAD, _MARGIN = 40.0, 12.0, 24.0
+
+# kind: name in the legend, is it a pill, (fill, stroke) on light and on dark
+_KINDS: dict[str, tuple[str, bool, tuple[str, str], tuple[str, str]]] = {
+    "variable": ("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
+    "argument": ("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
+    "constant": ("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
+    "operation": ("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
+    "control": ("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
+    "result": ("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
+    "written": ("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What is drawn for one node.
+
+    Attributes:
+        kind: a key of the palette: variable, argument, constant, operation, control, result
+            or written.
+        label: the first line, bold.
+        detail: the second line; may be empty.
+        tooltip: the text shown when the pointer rests on the box.
+        mark: added to the label if it is shown twice, to tell which is meant.
+        again: whether it shows an input for a second time.
+    """
+
+    kind: str
+    label: str
+    detail: str = ""
+    tooltip: str = ""
+    mark: str = ""
+    again: bool = False
+
+    @property
+    def width(self) -> float:
+        """Return how wide the box must be for its text."""
+        label, detail = cells(shorten(self.label)) * _LABEL, cells(shorten(self.detail)) * _DETAIL
+        return max(label, detail) * _CHAR + 2 * _PAD
+
+
+def cells(text: str) -> int:
+    """Return how many columns a fixed-width font needs for `text`.
+
+    >>> cells("wx"), cells("重み")
+    (2, 4)
+    """
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide
+
+
+def shorten(text: str) -> str:
+    """Return `text` on one line, cut to `MAX_CHARS` columns.
+
+    >>> shorten("a" * 50)
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'
+    """
+    text = " ".join(text.split())
+    if cells(text) <= MAX_CHARS:
+        return text
+    while cells(text) > MAX_CHARS - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+def draw(boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "", note: str = "") -> str:
+    """Return the picture of boxes and arrows as an SVG document.
+
+    Args:
+        boxes: what to draw.
+        arrows: pairs (source, target) of positions in `boxes`, with source < target.
+        title: the heading; may be empty.
+        note: a line below the legend; may be empty.
+
+    Example:
+        >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
+        '<svg xmlns="http://www.w3.org/200'
+    """
+    boxes, arrows = _repeated(boxes, sorted(set(arrows)))
+    plan = lay_out([box.width for box in boxes], arrows)
+    head, head_width, head_height = _heading(boxes, title, note)
+    tops = _tops(plan, head_height)
+    wide = max((x + w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
+    shift = _MARGIN + max(head_width - wide, 0) / 2
+    plan.x = [x + shift for x in plan.x]
+    width = max(wide, head_width) + 2 * _MARGIN
+    height = tops[-1] + (_HEIGHT if plan.rows else 0) + _MARGIN
+    wires = "".join(
+        _wire(plan, tops, trail, box.kind) for box, trail in zip(boxes, plan.trails(), strict=True)
+    )
+    drawn = "".join(_box(b, plan.x[i], tops[plan.layer[i]]) for i, b in enumerate(boxes))
+    return _document(width, height, title, head + wires + drawn)
+
+
+def _repeated(
+    boxes: Sequence[Box], arrows: Sequence[tuple[int, int]]
+) -> tuple[list[Box], list[tuple[int, int]]]:
+    """Show a box again beside readers far below: no wire runs along the whole picture."""
+    layer, copies, moved = layers(len(boxes), arrows), list[Box](), list[tuple[int, int]]()
+    known = list(boxes)
+    far = _FAR_LARGE if len(boxes) > _LARGE else _FAR
+    shown: dict[int, tuple[int, int]] = {}  # box -> its last copy, and the layer that serves from
+    for source, target in sorted(arrows, key=lambda a: (a[0], layer[a[1]], a[1])):
+        box = boxes[source]
+        is_input = box.kind in _INPUTS
+        copy, start = shown.get(source, (None, layer[target] if is_input else layer[source]))
+        if layer[target] - start > (_FAR_INPUT if is_input else far):
+            if not is_input and copy is None:
+                known[source] = replace(box, label=f"{box.label} {box.mark}")
+            copy, start = len(copies), layer[target]
+            copies.append(replace(known[source], again=True))
+        shown[source] = copy, start
+        moved.append((copy if copy is not None else source - len(boxes), target))
+    shift = len(copies)  # the copies come first, as a source must; the boxes after them
+    ends = [(a if a >= 0 else a + len(boxes) + shift, b + shift) for a, b in moved]
+    return [*copies, *known], sorted(ends)
+
+
+def _tops(plan: Layout, start: float) -> list[float]:
+    """Return each layer's y: the gap above a layer grows with its widest arrow."""
+    reach = [0.0] * len(plan.rows)
+    for link in plan.links:
+        row = plan.layer[link.lower]
+        reach[row] = max(reach[row], abs(plan.x[link.upper] - plan.x[link.lower]))
+    tops = [start]
+    for width in reach[1:]:
+        tops.append(tops[-1] + _HEIGHT + min(28 + 0.10 * width, 64))
+    return tops
+
+
+def _wire(plan: Layout, tops: Sequence[float], trail: Sequence[int], kind: str) -> str:
+    """Draw all arrows that leave one box, as one path."""
+    paths: list[str] = []
+    heads: list[str] = []
+    for item in trail:
+        top = tops[plan.layer[item]]
+        if plan.is_bend(item):
+            paths.append(f"M{_n(plan.x[item])} {_n(top)}V{_n(top + _HEIGHT)}")
+        for link in plan.below[item]:
+            end = tops[plan.layer[link.lower]]
+            x = _port(plan, link)
+            if not plan.is_bend(link.lower):
+                heads.append(f"M{_n(x)} {_n(end)}l-4 -8h8z")
+                end -= 7
+            paths.append(_curve(plan.x[item], top + _HEIGHT, x, end))
+    if not paths:
+        return ""
+    shown = kind if kind in ("variable", "argument") else "operation"
+    lines, tips = "".join(paths), "".join(heads)
+    return f'<g class="w {shown}"><path class="l" d="{lines}"/><path class="h" d="{tips}"/></g>\n'
+
+
+def _port(plan: Layout, link: Link) -> float:
+    """Return where an arrow meets the top of its target: side by side, in order."""
+    if plan.is_bend(link.lower):
+        return plan.x[link.lower]
+    arriving = sorted(plan.above[link.lower], key=lambda k: (plan.x[k.upper], k.upper))
+    step = min(16.0, (plan.width[link.lower] - 16) / len(arriving))
+    return plan.x[link.lower] + (arriving.index(link) - (len(arriving) - 1) / 2) * step
+
+
+def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
+    middle = (y + to_y) / 2
+    start = f"M{_n(x)} {_n(y)}"
+    if abs(x - to_x) < 0.5:
+        return f"{start}V{_n(to_y)}"
+    return f"{start}C{_n(x)} {_n(middle)} {_n(to_x)} {_n(middle)} {_n(to_x)} {_n(to_y)}"
+
+
+def _box(box: Box, x: float, top: float) -> str:
+    """Draw one box with its text and tooltip."""
+    _, pill, *_ = _KINDS[box.kind]
+    shape = _rect(x - box.width / 2, top, box.width, _HEIGHT, _HEIGHT / 2 if pill else 6)
+    if box.kind == "control":  # a second outline inside: not told by colour alone
+        shape += _rect(x - box.width / 2 + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
+    label, detail = shorten(box.label), shorten(box.detail)
+    text = _text("b", x, top + (17 if detail else 24), label)
+    if detail:
+        text += _text("d", x, top + 31, detail)
+    tip = f"<title>{escape(box.tooltip)}</title>" if box.tooltip else ""
+    again = " again" if box.again else ""
+    return f'<g class="n {box.kind}{again}">{tip}{shape}{text}</g>\n'
+
+
+def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, float]:
+    """Draw title, legend and note; return them with their width and the y below them."""
+    out, wide, y = "", 0.0, _MARGIN
+    if title:
+        out += _text("t", _MARGIN, y + 12, title)
+        wide, y = cells(title) * 16 * _CHAR, y + 30
+    x = _MARGIN
+    kinds = [(kind, row[0]) for kind, row in _KINDS.items() if any(b.kind == kind for b in boxes)]
+    again = [("constant again", "shown again")] if any(box.again for box in boxes) else []
+    for kind, name in kinds + again:
+        swatch = _rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
+        out += f'<g class="n {kind}">{swatch}{_text("k", x + 28, y + 11, name)}</g>\n'
+        x += 28 + len(name) * _DETAIL * _CHAR + 18
+    wide, y = max(wide, x - _MARGIN - 18), y + 26
+    if note:
+        out += _text("k", _MARGIN, y + 8, note)
+        wide, y = max(wide, cells(note) * _DETAIL * _CHAR), y + 22
+    return out, wide, y + 6
+
+
+def _rect(x: float, y: float, width: float, height: float, radius: float) -> str:
+    size = f'width="{_n(width)}" height="{_n(height)}" rx="{_n(radius)}"'
+    return f'<rect x="{_n(x)}" y="{_n(y)}" {size}/>'
+
+
+def _text(style: str, x: float, y: float, text: str) -> str:
+    return f'<text class="{style}" x="{_n(x)}" y="{_n(y)}">{escape(text)}</text>'
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _document(width: float, height: float, title: str, body: str) -> str:
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    name = quoteattr(title or "computation graph")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxvars-graph" {size} role="img" '
+        f'aria-label={name} style="max-width:100%;height:auto">\n<style>\n{_style()}</style>\n'
+        f'<rect class="page" width="100%" height="100%" rx="8"/>\n{body}</svg>\n'
+    )
+
+
+def _style() -> str:
+    """Return the style sheet: light, and dark where the reader's system asks for it."""
+    fixed = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+    rules = [
+        f"text{{font-family:{fixed};text-anchor:middle}}",
+        f".b{{font-size:{_LABEL:g}px;font-weight:600}}",
+        f".d{{font-size:{_DETAIL:g}px}}",
+        f".k{{font-size:{_DETAIL:g}px;text-anchor:start}}",
+        ".t{font-size:16px;font-weight:600;text-anchor:start}",
+        ".l{fill:none;stroke-width:1.3}",
+        ".n rect{stroke-width:1.4}",
+        ".written rect{stroke-width:2.4}",
+        ".again rect{stroke-dasharray:4 3}",
+        ".w:hover .l{stroke-width:3}",
+    ]
+    light = _scoped([*rules, *_colours(2, "#fbfcfd", "#1c2128", "#57606c")])
+    dark = _scoped(_colours(3, "#14171c", "#e8ebef", "#a3acb8"))
+    return f"{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
+
+
+def _colours(column: int, page: str, ink: str, faint: str) -> Iterable[str]:
+    yield f".page{{fill:{page}}}"
+    yield f".b,.t{{fill:{ink}}}"
+    yield f".d,.k{{fill:{faint}}}"
+    for kind, row in _KINDS.items():
+        fill, stroke = row[column]
+        yield f".n.{kind} rect{{fill:{fill};stroke:{stroke}}}"
+        yield f".w.{kind} .l{{stroke:{stroke}}}"
+        yield f".w.{kind} .h{{fill:{stroke}}}"
+
+
+def _scoped(rules: Iterable[str]) -> str:
+    """Return rules that hold inside our pictures only."""
+    lines: list[str] = []
+    for rule in rules:
+        names, body = rule.split("{", 1)
+        lines.append(",".join(f".jaxvars-graph {n}" for n in names.split(",")) + "{" + body)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,160 @@
+"""`Module`: an object with variables, found by walking its attributes.
+
+    class Linear(jv.Module):
+        def __init__(self, n_in, n_out):
+            self.w = jv.Variable(jnp.zeros((n_in, n_out)))
+            self.b = jv.Variable(jnp.zeros(n_out))
+
+        def __call__(self, x):
+            return x @ self.w + self.b
+
+Nothing is registered and no attribute access is intercepted: variables are found when asked
+for, in attributes, lists, tuples, dicts, dataclasses and other objects, each once, a module's
+own before those of its submodules, attributes sorted by name. `super().__init__()` is only
+needed to give a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from jaxvars import _display
+from jaxvars._tensor import is_string
+from jaxvars._variable import Variable, name_scope
+from jaxvars._walk import Holder, walk
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Module(Holder):
+    """The base of objects with variables.
+
+    Args:
+        name: what it is called; the class name in snake case when None.
+
+    >>> class Scale(Module):
+    ...     def __init__(self):
+    ...         self.factor = Variable(2.0, name="factor")
+    >>> model = Scale()
+    >>> model.variables
+    (<Variable 'factor' float32[] 2.>,)
+    >>> model.name
+    'scale'
+    """
+
+    _name: str | None = None
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None and not name.replace("/", "_").isidentifier():
+            raise ValueError(f"{name!r} is no module name: use letters, digits and underscores.")
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+
+    @property
+    def name_scope(self) -> AbstractContextManager[str]:
+        """A context in which new variables' names begin with the module's."""
+        return name_scope(self.name)
+
+    @staticmethod
+    def with_name_scope(method: Callable[P, T]) -> Callable[P, T]:
+        """Decorate a method to run in its module's name scope."""
+
+        @wraps(method)
+        def scoped(*args: P.args, **kwargs: P.kwargs) -> T:
+            with args[0].name_scope:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - self
+                return method(*args, **kwargs)
+
+        return scoped
+
+    @property
+    def named_variables(self) -> dict[str, Variable]:
+        """All variables by path, like `layers/0/w`."""
+        return {"/".join(path): variable for path, variable in walk(self, Variable)}
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables, each once."""
+        return tuple(variable for _, variable in walk(self, Variable))
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The variables that a GradientTape watches by itself."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self) -> tuple[Variable, ...]:
+        """The other variables."""
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self) -> tuple[Module, ...]:
+        """All modules inside, each once, without this one."""
+        return tuple(module for _, module in walk(self, Module) if module is not self)
+
+    def summary(self) -> None:
+        """Print a table of the variables: path, shape, dtype, trainable, device, bytes.
+
+        In a notebook it is shown as HTML. `table()` returns it.
+        """
+        self.table().show()
+
+    def table(self) -> _display.Table:
+        """Return what `summary` prints, as a sequence of rows."""
+        named = self.named_variables
+        rows = [(path, *_row(variable)) for path, variable in named.items()]
+        return _display.Table(
+            title=f"{type(self).__name__} {self.name!r}",
+            columns=("path", "shape", "dtype", "trainable", "device", "bytes"),
+            rows=rows,
+            footer=_totals(list(named.values())),
+        )
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        for name, value in sorted(vars(self).items()):
+            if name != "_name":
+                yield name, value
+
+    def __repr__(self) -> str:
+        return _display.text_repr(self)
+
+    def _repr_html_(self) -> str:
+        return _display.html_repr(self)
+
+    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
+        return _display.treescope_repr(self, path, subtree_renderer)
+
+
+def nbytes(variable: Variable) -> int:
+    """Return the memory that a variable's value takes; 0 for text."""
+    return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
+
+
+def _row(v: Variable) -> tuple[Any, ...]:
+    where = "host" if is_string(v.dtype) else _device_text(v)
+    kind = "string" if is_string(v.dtype) else str(v.dtype)
+    return (v.shape, kind, v.trainable, where, nbytes(v))
+
+
+def _device_text(v: Variable) -> str:
+    if v.device is not None:
+        return f"{v.device.platform}:{v.device.id}"
+    spec = getattr(v.sharding, "spec", None)
+    return f"{len(v.sharding.device_set)} devices {spec}" if v.sharding is not None else "traced"
+
+
+def _totals(variables: list[Variable]) -> list[tuple[Any, ...]]:
+    def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
+        return (name, sum(v.size for v in some), "", "", "", sum(map(nbytes, some)))
+
+    trainable = [v for v in variables if v.trainable]
+    others = [v for v in variables if not v.trainable]
+    return [total("total", variables), total("trainable", trainable), total("other", others)]

@@ -1,0 +1,168 @@
+"""Where a value lives: devices by name, device scopes and soft placement.
+
+    with jv.device("CPU:0"):
+        v = jv.Variable([1.0, 2.0])     # lives on the first CPU, and stays there
+
+Rules this file keeps:
+- a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
+- names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:localhost/replica:0/task:0/device:GPU:0";
+- with soft placement (the default) a device that does not exist falls back to JAX's default
+  device, and says so once; without it, asking raises and lists what there is.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxvars.errors import DeviceError
+
+_NAME = re.compile(
+    r"^/?(?:job:\w+/)?(?:replica:\d+/)?(?:task:\d+/)?(?:device:)?"
+    r"(?P<kind>[a-z]+)(?::(?P<index>\d+|\*))?$",
+    re.IGNORECASE,
+)
+_soft = True
+_told: set[str] = set()
+
+
+def list_devices(kind: str | None = None) -> list[jax.Device]:
+    """Return the devices of this process, or those of one kind ("cpu", "gpu", "tpu").
+
+    >>> list_devices("cpu")[0].platform
+    'cpu'
+    """
+    if kind is None:
+        return [device for name in _platforms() for device in jax.local_devices(backend=name)]
+    try:
+        return jax.local_devices(backend=kind.lower())
+    except RuntimeError:
+        return []
+
+
+def _platforms() -> list[str]:
+    default = jax.default_backend()
+    return [default] if default == "cpu" else [default, "cpu"]
+
+
+def set_soft_device_placement(enabled: bool) -> None:
+    """Choose what happens when a device does not exist: fall back (True) or raise (False)."""
+    global _soft  # noqa: PLW0603 - one switch per process, as in TensorFlow
+    _soft = enabled
+
+
+def get_soft_device_placement() -> bool:
+    """Return whether a device that does not exist is replaced by JAX's default device.
+
+    >>> get_soft_device_placement()
+    True
+    """
+    return _soft
+
+
+@contextmanager
+def device(name: str | jax.Device | None) -> Iterator[jax.Device | None]:
+    """Create variables and run operations on one device.
+
+    Args:
+        name: "CPU:0", "/GPU:1", TensorFlow's full form, a `jax.Device`, or None for JAX's
+            default device.
+
+    Yields:
+        The device, which is another one than asked for under soft placement; None for None.
+
+    Raises:
+        DeviceError: when the name is malformed, or there is no such device and soft placement
+            is off.
+
+    >>> import jaxvars as jv
+    >>> with jv.device("CPU:0"):
+    ...     v = jv.Variable(1.0)
+    >>> v.device.platform
+    'cpu'
+    """
+    found = name if name is None or isinstance(name, jax.Device) else find_device(name)
+    with jax.default_device(found):
+        yield found
+
+
+def find_device(name: str) -> jax.Device:
+    """Return the device with a name, or what soft placement puts in its place."""
+    match = _NAME.match(name)
+    if match is None:
+        raise DeviceError(f"{name!r} is no device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
+    index = 0 if match["index"] in (None, "*") else int(match["index"])
+    devices = list_devices(match["kind"])
+    if index < len(devices):
+        return devices[index]
+    return _fall_back(name)
+
+
+def _fall_back(name: str) -> jax.Device:
+    have = ", ".join(f"{d.platform.upper()}:{d.id}" for d in list_devices())
+    if not _soft:
+        raise DeviceError(
+            f"There is no device {name!r}; there are: {have}. Ask for one of these, or let "
+            "jaxvars choose with jv.set_soft_device_placement(True)."
+        )
+    default = jax.local_devices()[0]
+    if name not in _told:
+        _told.add(name)
+        warnings.warn(
+            f"There is no device {name!r}; there are: {have}. Using "
+            f"{default.platform.upper()}:{default.id} (soft placement).",
+            stacklevel=5,
+        )
+    return default
+
+
+def scope_home() -> Any:
+    """Return the sharding that the current device scope asks for, or None outside of one."""
+    chosen = jax.config.jax_default_device
+    if chosen is None or isinstance(chosen, str):
+        return None
+    return jax.sharding.SingleDeviceSharding(chosen)
+
+
+# ---------------------------------------------------------------- pickling
+def dump_sharding(sharding: Any) -> tuple[Any, ...] | None:
+    """Return a sharding in words that can be pickled (JAX's devices cannot)."""
+    if sharding is None:
+        return None
+    if isinstance(sharding, jax.sharding.NamedSharding):
+        mesh = sharding.mesh
+        ids = [(d.platform, d.id) for d in mesh.devices.flat]
+        return "mesh", mesh.axis_names, mesh.axis_types, mesh.devices.shape, ids, sharding.spec
+    (device,) = sharding.device_set
+    return "device", (device.platform, device.id)
+
+
+def load_sharding(words: tuple[Any, ...] | None) -> Any:
+    """Return the sharding that `dump_sharding` described.
+
+    Raises:
+        DeviceError: when this process has not got its devices.
+    """
+    if words is None:
+        return None
+    if words[0] == "device":
+        return jax.sharding.SingleDeviceSharding(_device_by_id(*words[1]))
+    _, names, types, shape, ids, spec = words
+    devices = np.array([_device_by_id(*one) for one in ids]).reshape(shape)
+    mesh = jax.sharding.Mesh(devices, names, axis_types=types)
+    return jax.sharding.NamedSharding(mesh, spec)
+
+
+def _device_by_id(platform: str, number: int) -> jax.Device:
+    for device in list_devices(platform):
+        if device.id == number:
+            return device
+    raise DeviceError(
+        f"The value was saved on device {platform.upper()}:{number}, which this process has not got."
+    )

@@ -1,0 +1,298 @@
+"""Record what ran, and replay it as a pure function.
+
+A `Record` listens to a `Recorder` (`_trace.py`) and keeps each operation whose inputs depend
+on a watched value. To differentiate, `_tape.py` asks for the `Program` between sources and
+targets: those operations, as a function that JAX can differentiate.
+
+Rules this file keeps:
+- values are known by identity, and kept alive as long as they are known;
+- an operation's output is never the object that went in (else it would be known as both);
+- integers and `stop_gradient` end a path;
+- in code that is being staged, an operation with a loop inside is linearized as it is
+  recorded: XLA merges a replayed matmul with the recorded one, but not two loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._trace import Equation
+
+Value: TypeAlias = Any
+
+_LOOPS = frozenset({"scan", "while", "cond", "custom_vjp_call", "pure_callback", "io_callback"})
+
+
+@final
+class Node:
+    """A recorded operation: `linear`, if there is one, does it without running it again."""
+
+    __slots__ = ("equation", "linear", "outputs")
+
+    def __init__(self, equation: Equation, outputs: list[Value], linear: Linear | None) -> None:
+        self.equation = equation
+        self.outputs = outputs
+        self.linear = linear
+
+
+@final
+class Record:
+    """What a tape has seen: a `Listener`.
+
+    Attributes:
+        active: the values that depend on a watched one, by identity.
+        nodes: the operations on them, in order.
+        paused: do not listen for now.
+    """
+
+    def __init__(self) -> None:
+        self.active: dict[int, Value] = {}
+        self.nodes: list[Node] = []
+        self.paused = False
+
+    def watch(self, value: Value) -> None:
+        """Follow what is computed from `value`."""
+        self.active[id(value)] = value
+
+    def knows(self, value: Value) -> bool:
+        """Tell whether `value` is a watched one or was computed from one."""
+        return id(value) in self.active
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether an operation on `inputs` is of interest."""
+        return not self.paused and any(id(x) in self.active for x in inputs)
+
+    def run(self, equation: Equation, staged: bool) -> list[Value]:
+        """Run the operation and keep it."""
+        linear, outputs = None, None
+        if staged and _has_loop(equation):
+            outputs, linear = _linearize(equation, self.active)
+        if outputs is None:
+            outputs = list(equation.function(*equation.inputs))
+        given = set(map(id, equation.inputs))
+        outputs = [_trace.fresh(x) if id(x) in given else x for x in outputs]
+        if equation.name != "stop_gradient":
+            followed = [x for x in outputs if is_inexact(x)]
+            self.active.update((id(x), x) for x in followed)
+            if followed:
+                self.nodes.append(Node(equation, outputs, linear))
+        return outputs
+
+    def program(
+        self, sources: Sequence[Value], targets: Sequence[Value], *, replay_loops: bool
+    ) -> Program:
+        """Return the operations between some values as a function.
+
+        Args:
+            sources: known values.
+            targets: known values.
+            replay_loops: run loops again rather than use what was linearized as they were
+                recorded; needed where the replay itself is being recorded.
+        """
+        forward, reached = self._forward(set(map(id, sources)))
+        needed = set(map(id, targets))
+        between: list[Node] = []
+        for node in reversed(forward):
+            if any(id(x) in needed for x in node.outputs if is_inexact(x)):
+                between.append(node)
+                needed.update(id(x) for x in node.equation.inputs if id(x) in reached)
+        return Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
+
+    def _forward(self, reached: set[int]) -> tuple[list[Node], set[int]]:
+        forward: list[Node] = []
+        for node in self.nodes:
+            if any(id(x) in reached for x in node.equation.inputs):
+                forward.append(node)
+                reached.update(id(x) for x in node.outputs if id(x) in self.active)
+        return forward, reached
+
+
+def is_inexact(value: Value) -> bool:
+    """Tell whether a value has gradients: a float or a complex number."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
+
+
+# ---------------------------------------------------------------- loops
+class Linear(NamedTuple):
+    """A linearized operation: `map` takes tangents of `inputs` to those of float `outputs`."""
+
+    positions: tuple[int, ...]
+    map: Callable[..., Any]
+
+
+def _has_loop(equation: Equation) -> bool:
+    if equation.name in _LOOPS:
+        return True
+    jaxprs = _trace.inner_jaxprs({k: v for k, v in equation.params.items() if k != "subfuns"})
+    return any(_LOOPS & _trace.primitives_in(jaxpr) for jaxpr in jaxprs)
+
+
+def _linearize(
+    equation: Equation, active: dict[int, Value]
+) -> tuple[list[Value] | None, Linear | None]:
+    """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
+    positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
+
+    def run(*moving: Value) -> tuple[list[Value], list[Value]]:
+        outputs = list(equation.function(*_put(equation.inputs, positions, moving)))
+        floats = [x for x in outputs if is_inexact(x)]
+        return floats, [None if is_inexact(x) else x for x in outputs]
+
+    try:
+        floats, linear, others = jax.linearize(
+            run, *[equation.inputs[i] for i in positions], has_aux=True
+        )
+    except (NotImplementedError, TypeError, ValueError):
+        return None, None  # the replay will say why, if a gradient is asked for at all
+    values = iter(floats)
+    return [next(values) if x is None else x for x in others], Linear(positions, linear)
+
+
+def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) -> list[Value]:
+    out = list(values)
+    for i, value in zip(where, new, strict=True):
+        out[i] = value
+    return out
+
+
+def _run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
+    """Give the recorded outputs again, moving with the inputs as the linear map says."""
+    floats = [x for x in node.outputs if is_inexact(x)]
+
+    @jax.custom_jvp
+    def again(*_: Value) -> list[Value]:
+        return floats
+
+    @again.defjvp
+    def rule(_: Any, tangents: Any) -> tuple[list[Value], list[Value]]:  # pyright: ignore[reportUnusedFunction] - the rule of `again`
+        return floats, linear.map(*tangents)
+
+    moved = iter(again(*[inputs[i] for i in linear.positions]))
+    return [next(moved) if is_inexact(x) else x for x in node.outputs]
+
+
+# ---------------------------------------------------------------- programs
+@jax.custom_jvp
+def _tap(value: Value, source: Value) -> Value:
+    """Return `value`, which is also to move with `source`."""
+    return value
+
+
+@_tap.defjvp
+def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_tap`
+    return primals[0], tangents[0] + tangents[1]
+
+
+@final
+class Program:
+    """The operations between sources and targets.
+
+    Attributes:
+        function: takes sources and constants to targets; holds no recorded value.
+        constants: the other values that the operations need.
+        connected: for each source, whether a target depends on it.
+        is_pure: whether `key` says all of the function, so that it may stand for another one.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        sources: Sequence[Value],
+        targets: Sequence[Value],
+        needed: set[int],
+        *,
+        replay_loops: bool,
+    ) -> None:
+        linear = [None if replay_loops else node.linear for node in nodes]
+        self.is_pure = not any(linear)
+        self.connected = [id(x) in needed for x in sources]
+        self.constants: list[Value] = []
+        self._nodes = nodes
+        self._slots = {id(x): i for i, x in enumerate(sources)}
+        made = {id(x) for node in nodes for x in node.outputs}
+        tapped = {key: i for key, i in self._slots.items() if key in made}
+        for key in tapped:  # a source that is a result gets a slot when it is made
+            del self._slots[key]
+        self._next = len(sources)
+        self._wires = [self._wire(node) for node in nodes]
+        self.function = Wired(
+            [
+                (_runner(node, line), *wire)
+                for node, line, wire in zip(nodes, linear, self._wires, strict=True)
+            ],
+            {self._slots[key]: i for key, i in tapped.items()},
+            tuple(map(self._slot, targets)),
+        )
+
+    def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        inputs = tuple(map(self._slot, node.equation.inputs))
+        return inputs, tuple(map(self._new_slot, node.outputs))
+
+    def _slot(self, value: Value) -> int:
+        if id(value) not in self._slots:
+            self.constants.append(value)
+            self._slots[id(value)] = -len(self.constants)
+        return self._slots[id(value)]
+
+    def _new_slot(self, value: Value) -> int:
+        self._slots[id(value)] = slot = self._next
+        self._next += 1
+        return slot
+
+    def key(self) -> Hashable:
+        """Return what names the function: equal keys, same function."""
+        equations = tuple(node.equation.key() for node in self._nodes)
+        return equations, tuple(self._wires), self.function.taps, self.function.targets
+
+
+@final
+class Wired:
+    """Operations on numbered values: sources count from 0, constants down from -1."""
+
+    __slots__ = ("_steps", "_tapped", "targets")
+
+    def __init__(
+        self,
+        steps: list[tuple[Callable[..., list[Value]], tuple[int, ...], tuple[int, ...]]],
+        tapped: dict[int, int],
+        targets: tuple[int, ...],
+    ) -> None:
+        self._steps = steps
+        self._tapped = tapped
+        self.targets = targets
+
+    @property
+    def taps(self) -> tuple[tuple[int, int], ...]:
+        """The results that are sources too: slot and source."""
+        return tuple(self._tapped.items())
+
+    def __call__(self, sources: Sequence[Value], constants: Sequence[Value]) -> list[Value]:
+        """Return the targets."""
+        values: dict[int, Value] = dict(enumerate(sources))
+        values.update((-1 - i, x) for i, x in enumerate(constants))
+        for run, inputs, outputs in self._steps:
+            results = run(*[values[slot] for slot in inputs])
+            for slot, result in zip(outputs, results, strict=True):
+                tap = self._tapped.get(slot)
+                values[slot] = result if tap is None else _tap(result, sources[tap])
+        return [values[slot] for slot in self.targets]
+
+
+def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Value]]:
+    if linear is None:
+        return node.equation.function
+    return lambda *inputs: _run_linear(node, linear, inputs)
+
+
+def total(values: Iterable[Value]) -> Value:
+    """Return the sum of one or more values."""
+    first, *rest = values
+    for value in rest:
+        first = first + value
+    return first

@@ -1,0 +1,274 @@
+"""What a call looks like to the cache: which arguments are traced, which are part of the key.
+
+| an argument, or a leaf of one | is |
+|---|---|
+| array (JAX or NumPy), Python int, float or complex | traced: shape, dtype and weak type count |
+| Variable, Module, an object without an `==` of its own | itself, keyed by identity |
+| bool, str, None, enum, and whatever else is hashable | static: its value counts |
+| anything named in `static_argnames` | static: its value counts |
+| set, bytearray and other unhashable builtins | refused |
+
+Rules this file keeps:
+- an argument counts the same whether it is passed by position, by name, or by default;
+- a key never keeps an object alive that is keyed by identity.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
+
+import jax
+import numpy as np
+
+from jaxvars._state import Owner
+from jaxvars._tensor import TensorSpec, to_tensor
+from jaxvars.errors import CompileError
+
+Value: TypeAlias = Any
+
+NUMBERS = (int, float, complex)
+TRACED_TYPES = frozenset({*NUMBERS, np.ndarray, np.float32, np.float64, np.int32, np.int64})
+_REFUSED = (set, bytearray, memoryview)
+
+
+class Traced(NamedTuple):
+    """What the key keeps of a traced leaf."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: bool
+
+    def __str__(self) -> str:
+        sizes = ",".join(map(str, self.shape))
+        return f"{self.dtype}[{sizes}]"
+
+
+class Static(NamedTuple):
+    """What the key keeps of a static leaf."""
+
+    kind: type
+    value: Any
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+class Itself(NamedTuple):
+    """What the key keeps of an object that stays itself."""
+
+    kind: type
+    number: int
+
+    def __str__(self) -> str:
+        return f"<{self.kind.__name__} object {self.number:#x}>"
+
+
+Leaf: TypeAlias = Traced | Static | Itself
+
+
+class Call(NamedTuple):
+    """A call, taken apart.
+
+    Attributes:
+        key: names the signature.
+        values: the traced leaves.
+        objects: the leaves that stay themselves, to be referred to weakly.
+        rebuild: makes `(args, kwargs)` from new traced leaves.
+        paths: what each leaf is called, for messages.
+    """
+
+    key: tuple[Any, tuple[Leaf, ...]]
+    values: list[Value]
+    objects: list[Any]
+    rebuild: Callable[[Sequence[Value]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def leaf_of(value: Any) -> Leaf:
+    """Return what the key keeps of a leaf.
+
+    >>> str(leaf_of(np.ones((2, 3), np.float32))), str(leaf_of("relu"))
+    ('float32[2,3]', "'relu'")
+    """
+    if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
+        return Traced(tuple(value.shape), value.dtype, bool(getattr(value, "weak_type", False)))
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
+        return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
+    kind = type(value)
+    if kind in NUMBERS:
+        return Traced((), jax.dtypes.canonicalize_dtype(kind), weak=True)
+    if isinstance(value, _REFUSED):
+        raise CompileError(
+            f"An argument is a {kind.__name__}, which can be neither traced nor part of the "
+            "cache key: pass a tuple or a frozenset."
+        )
+    if isinstance(value, Owner) or kind.__eq__ is object.__eq__ or kind.__hash__ is None:
+        return Itself(kind, id(value))
+    return Static(kind, value)
+
+
+def _is_leaf(value: object) -> bool:
+    return isinstance(value, Owner)
+
+
+@final
+class Signature:
+    """Takes calls of one Python function apart."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        static_argnames: Sequence[str],
+        input_signature: Sequence[TensorSpec] | None,
+    ) -> None:
+        self.name = name_of(fn)
+        self._static = frozenset(static_argnames)
+        self._specs = None if input_signature is None else tuple(map(as_spec, input_signature))
+        try:
+            self._signature = inspect.signature(fn)
+        except (TypeError, ValueError):  # some builtins have none
+            self._signature = None
+        self._check_names()
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether positional arrays are traced as they are."""
+        return not self._static and self._specs is None
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Take a call apart.
+
+        Raises:
+            TypeError: when the arguments do not fit the function.
+            CompileError: when one can be neither traced nor keyed, or does not fit the
+                input signature.
+        """
+        args, kwargs = self._canonical(args, kwargs)
+        if self._specs is not None:
+            args = self._fitted(args)
+        leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
+        static = self._static_flags(args, kwargs) if self._static else [False] * len(leaves)
+        keys = tuple(map(_key_of, leaves, static))
+        traced = [isinstance(key, Traced) for key in keys]
+
+        def rebuild(values: Sequence[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            new = iter(values)
+            merged = [next(new) if t else x for x, t in zip(leaves, traced, strict=True)]
+            return jax.tree.unflatten(treedef, merged)
+
+        values = [x for x, t in zip(leaves, traced, strict=True) if t]
+        objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
+        return Call((treedef, keys), values, objects, rebuild)
+
+    def difference(self, old: Any, new: Any) -> str:
+        """Say what changed from one key to another."""
+        if old[0] != new[0]:
+            return "the structure of the arguments changed"
+        names = self._names(new)
+        changes = [
+            f"{name}: {before} -> {after}"
+            for name, before, after in zip(names, old[1], new[1], strict=True)
+            if before != after
+        ]
+        return "; ".join(changes) or "the program was dropped: a variable or argument is gone"
+
+    def describe(self, key: Any) -> str:
+        """Return a signature as text."""
+        names = self._names(key)
+        return ", ".join(f"{n}: {leaf}" for n, leaf in zip(names, key[1], strict=True)) or "()"
+
+    def _names(self, key: Any) -> list[str]:
+        tree = jax.tree.unflatten(key[0], range(len(key[1])))
+        paths, _ = jax.tree_util.tree_flatten_with_path(tree)
+        return [self._path_name(path) for path, _ in paths]
+
+    def _path_name(self, path: tuple[Any, ...]) -> str:
+        which, first, *rest = path
+        if which.idx == 1:  # (args, kwargs)
+            name = first.key
+        else:
+            names = list(self._signature.parameters) if self._signature else []
+            name = names[first.idx] if first.idx < len(names) else f"args[{first.idx}]"
+        return f"{name}{jax.tree_util.keystr(tuple(rest))}"
+
+    def _canonical(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if self._signature is None:
+            return args, kwargs
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def _static_flags(self, args: Any, kwargs: Any) -> list[bool]:
+        names = list(self._signature.parameters) if self._signature else []
+        by_position = [name in self._static for name in names[: len(args)]]
+        by_position += [False] * (len(args) - len(by_position))
+        flags = (
+            tuple(_spread(x, flag) for x, flag in zip(args, by_position, strict=True)),
+            {name: _spread(x, name in self._static) for name, x in kwargs.items()},
+        )
+        return jax.tree.leaves(flags)
+
+    def _fitted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        specs = self._specs or ()
+        if len(args) != len(specs):
+            raise CompileError(
+                f"{self.name} has an input_signature of {len(specs)} tensors, but was called "
+                f"with {len(args)} arguments."
+            )
+        return tuple(self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(args, specs, strict=True)))
+
+    def _fit(self, i: int, value: Any, spec: TensorSpec) -> Value:
+        if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
+            array = value
+        else:
+            array = to_tensor(value, spec.dtype, what=f"argument {i} of {self.name}")
+        if not spec.matches(array):
+            raise CompileError(
+                f"Argument {i} of {self.name} is {array.dtype}{list(array.shape)}, but its "
+                f"input_signature says {spec}."
+            )
+        return array
+
+    def _check_names(self) -> None:
+        known = list(self._signature.parameters) if self._signature else []
+        unknown = sorted(self._static - set(known))
+        if unknown and self._signature:
+            raise CompileError(
+                f"static_argnames names {unknown}, but {self.name} has the arguments {known}."
+            )
+
+
+def _key_of(leaf: Any, static: bool) -> Leaf:
+    if not static:
+        return leaf_of(leaf)
+    try:
+        hash(leaf)
+    except TypeError:
+        raise CompileError(
+            f"A static argument is a {type(leaf).__name__}, which is not hashable: pass a tuple, "
+            "a frozen dataclass or another hashable value."
+        ) from None
+    return Static(type(leaf), leaf)
+
+
+def _spread(value: Any, flag: bool) -> Any:
+    return jax.tree.map(lambda _: flag, value, is_leaf=_is_leaf)
+
+
+def name_of(fn: Any) -> str:
+    """Return what a function is called.
+
+    >>> import functools
+    >>> name_of(functools.partial(max, 1))
+    'max'
+    """
+    fn = getattr(fn, "func", fn)
+    return getattr(fn, "__name__", type(fn).__name__)
+
+
+def as_spec(spec: Any) -> TensorSpec:
+    """Return a spec, or an array's spec, as a TensorSpec."""
+    return spec if isinstance(spec, TensorSpec) else TensorSpec.of(spec)
+
+

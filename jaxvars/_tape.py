@@ -1,0 +1,804 @@
+"""`GradientTape` and its relatives: differentiate what was recorded.
+
+    with jv.GradientTape() as tape:
+        loss = jnp.mean((x @ w - y) ** 2)
+    grad = tape.gradient(loss, w)
+
+A tape opens a `Recorder` on the current trace and a `Record` listens. Asked for a gradient,
+it replays the operations between sources and target through `jax.vjp`: all derivatives are
+JAX's own. Values inside the `with` are concrete, ordinary Python control flow works.
+
+Rules this file keeps:
+- a read of a variable is a source; an assign is not differentiated (as in TensorFlow): what
+  is read after it starts anew. The gradient of a variable is the sum over its reads;
+- no connection is None (or zeros on request), never silently zeros;
+- run eagerly, a replay is compiled from the second time its structure is seen.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+from abc import ABC
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._face import Face
+from jaxvars._record import Program, Record, is_inexact, total
+from jaxvars._state import LOCAL, BoundFrame, Cell, Frame, Rebuild, entered, stage
+from jaxvars._trace import Recorder
+from jaxvars._variable import Variable
+from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+
+Value: TypeAlias = Any
+
+
+class UnconnectedGradients(enum.Enum):
+    """What the gradient of an unconnected source is."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+# ---------------------------------------------------------------- recording
+class _Recording(ABC):
+    """A Record and the frames and recorders through which it listens: common to both modes."""
+
+    def __init__(self, *, watch_accessed_variables: bool) -> None:
+        self._watch_accessed = watch_accessed_variables
+        self._open: list[tuple[Any, Frame, Any]] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self._record = Record()
+        self._reads: dict[int, list[Value]] = {}
+        self._variables: dict[int, Variable] = {}
+        self._chosen: set[int] = set()
+
+    def __enter__(self) -> Self:
+        recorder = Recorder(_trace.current(), _Relay(self))
+        placed = _trace.at(recorder)
+        placed.__enter__()
+        frame = LOCAL.frame
+        frame.observe(self)
+        self._open.append((placed, frame, recorder))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        placed, frame, _ = self._open.pop()
+        frame.unobserve(self)
+        placed.__exit__(kind, error, trace)
+
+    # A frame calls these.
+    def knows(self, value: Value) -> bool:
+        """Tell whether the recording knows a value under some name."""
+        return self._record.knows(value)
+
+    def saw(self, cell: Cell, value: Value) -> None:
+        """Take note of a read."""
+        variable = cell.owner()
+        if self._record.paused or not isinstance(variable, Variable):
+            return
+        if not (cell.key in self._chosen or (self._watch_accessed and variable.trainable)):
+            return
+        self._variables[cell.key] = variable
+        reads = self._reads.setdefault(cell.key, [])
+        if not any(value is known for known in reads):
+            reads.append(value)
+            if is_inexact(value):
+                self._record.watch(value)
+
+    def _watch(self, tensor: Any) -> None:
+        for leaf in jax.tree.leaves(tensor, is_leaf=_is_face):
+            if isinstance(leaf, Variable):
+                self._chosen.add(leaf.cell.key)
+                self._variables[leaf.cell.key] = leaf
+            else:
+                self._watch_value(leaf)
+
+    def _watch_value(self, value: Any) -> None:
+        value = value.value if isinstance(value, Face) else value
+        if not isinstance(value, jax.Array):
+            raise TapeError(
+                f"Cannot watch a {type(value).__name__}: what is computed from it cannot be "
+                "followed. Make it an array first and use that: x = jnp.asarray(x); tape.watch(x)."
+            )
+        if not is_inexact(value):
+            _warn(f"A value of dtype {value.dtype} is watched at {user_line()}, but only floating "
+                  "point values have gradients: convert it first, x = x.astype(jnp.float32).")  # fmt: skip
+        else:
+            self._record.watch(value)
+
+    def _values_of(self, source: Any) -> list[Value]:
+        """Return the known values that a source stands for."""
+        if isinstance(source, Variable):
+            return [x for x in self._reads.get(source.cell.key, []) if self._record.knows(x)]
+        value = source.value if isinstance(source, Face) else source
+        return [value] if self._record.knows(value) else []
+
+    def _target_value(self, target: Any) -> Value:
+        if isinstance(target, Variable):
+            reads = self._reads.get(target.cell.key)
+            return reads[-1] if reads else None
+        value = target.value if isinstance(target, Face) else target
+        if not isinstance(value, jax.Array | np.ndarray | np.generic):
+            raise TapeError(
+                f"The target is a {type(value).__name__} ({value!r}), not the array that was "
+                "computed: ask for the gradient of the array, and convert it afterwards."
+            )
+        return value
+
+    @contextmanager
+    def _pause(self) -> Iterator[None]:
+        was, self._record.paused = self._record.paused, True
+        try:
+            yield
+        finally:
+            self._record.paused = was
+
+
+@final
+class _Relay:
+    """Passes what a Recorder tells to the record that is current: `reset` starts a new one."""
+
+    __slots__ = ("recording",)
+
+    def __init__(self, recording: _Recording) -> None:
+        self.recording = recording
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether an operation is of interest."""
+        return self.recording._record.wants(inputs)  # noqa: SLF001 - part of it
+
+    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+        """Run an operation of interest."""
+        return self.recording._record.run(equation, staged)  # noqa: SLF001 - part of it
+
+
+def _is_face(x: object) -> bool:
+    return isinstance(x, Face)
+
+
+def _warn(message: str) -> None:
+    warn_user(message, GradientWarning)
+
+
+# ---------------------------------------------------------------- reverse mode
+_SEEN: OrderedDict[Any, Callable[..., Any] | None] = OrderedDict()
+_SEEN_LIMIT = 256
+
+
+@final
+class GradientTape(_Recording):
+    """Record operations, and differentiate them in reverse.
+
+    Trainable variables are watched as soon as they are read; other values with `watch`.
+    Reads no state of its own and changes no variable.
+
+    Args:
+        persistent: allow more than one gradient; the recorded values are then kept until the
+            tape is gone.
+        watch_accessed_variables: watch trainable variables without being asked.
+
+    Example:
+        >>> w = Variable(3.0)
+        >>> with GradientTape() as tape:
+        ...     y = w * w
+        >>> tape.gradient(y, w)
+        Array(6., dtype=float32)
+
+    Differs from TensorFlow: operations are JAX's primitives, so any JAX code is recorded;
+    gradients of complex values follow JAX's convention.
+
+    Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (reverse mode).
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        super().__init__(watch_accessed_variables=watch_accessed_variables)
+        self._persistent = persistent
+        self._used = False
+
+    def watch(self, tensor: Any) -> None:
+        """Follow what is computed from an array, a variable, or each of a pytree of them.
+
+        Raises:
+            TapeError: for a Python number or NumPy array, which cannot be followed.
+
+        >>> x = jnp.asarray(2.0)
+        >>> with GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x**3
+        >>> float(tape.gradient(y, x))
+        12.0
+        """
+        self._watch(tensor)
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """Return the variables watched so far, in the order in which they were first seen."""
+        return tuple(self._variables.values())
+
+    def stop_recording(self) -> Any:
+        """Return a context in which nothing is recorded.
+
+        >>> w = Variable(3.0)
+        >>> with GradientTape() as tape:
+        ...     y = w * w
+        ...     with tape.stop_recording():
+        ...         norm = w * 100.0
+        >>> tape.gradient(norm, w) is None
+        True
+        """
+        return self._pause()
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched; an open tape goes on recording."""
+        self._clear()
+        self._used = False
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return the gradient of the sum of the targets with respect to each source.
+
+        Args:
+            target: an array, or a pytree of arrays.
+            sources: a variable, a watched or computed array, or a pytree of them.
+            output_gradients: what each target's gradient is multiplied with, of its shape;
+                ones when None.
+            unconnected_gradients: "none" or "zero": what a source gets that no target
+                depends on.
+
+        Returns:
+            A pytree like `sources`.
+
+        Raises:
+            TapeError: at the second call, unless the tape is persistent; or for a target
+                that is no array.
+        """
+        self._use()
+        targets = [self._target_value(t) for t in jax.tree.leaves(target, is_leaf=_is_face)]
+        leaves, treedef = jax.tree.flatten(sources, is_leaf=_is_face)
+        with self._aside():
+            values = _Sources(self, leaves)
+            pairs = zip(targets, _cotangents(targets, output_gradients), strict=True)
+            moving = [(t, c) for t, c in pairs if is_inexact(t)]
+            program = self._program(values.unique, [t for t, _ in moving])
+            found = _vjp(program, values.unique, [c for _, c in moving])
+            grads = values.gather(found)
+            if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+                grads = [_zeros(x) if g is None else g for x, g in zip(leaves, grads, strict=True)]
+        self._explain_integers(leaves, targets)
+        return jax.tree.unflatten(treedef, grads)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        **_: Any,
+    ) -> Any:
+        """Return the derivative of each element of a target by each element of the sources.
+
+        Args:
+            target: an array.
+            sources: a variable, a watched or computed array, or a pytree of them.
+            unconnected_gradients: "none" or "zero".
+
+        Returns:
+            A pytree like `sources` of arrays of shape `target.shape + source.shape`.
+
+        >>> w = Variable([1.0, 2.0])
+        >>> with GradientTape() as tape:
+        ...     y = w * w
+        >>> tape.jacobian(y, w).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+        """
+        self._use()
+        leaves, treedef = jax.tree.flatten(sources, is_leaf=_is_face)
+        value = self._target_value(target)
+        with self._aside():
+            values = _Sources(self, leaves)
+            program = self._program(values.unique, [value])
+            rows = _basis(value)
+            found = _rows(program, values.unique, rows)
+            shaped = [g if g is None else g.reshape(*value.shape, *g.shape[1:]) for g in found]
+            grads = values.gather(shaped)
+            if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+                grads = [
+                    jnp.zeros((*value.shape, *x.shape), x.dtype) if g is None else g
+                    for x, g in zip(leaves, grads, strict=True)
+                ]
+        return jax.tree.unflatten(treedef, grads)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        **_: Any,
+    ) -> Any:
+        """Return the Jacobian of each example, where `target[i]` depends on `source[i]` only.
+
+        Args:
+            target: an array of shape [batch, ...].
+            source: a watched or computed array, or a variable, of shape [batch, ...].
+            unconnected_gradients: "none" or "zero".
+
+        Returns:
+            An array of shape `[batch, *target.shape[1:], *source.shape[1:]]`.
+
+        Raises:
+            TapeError: when the batch sizes differ.
+
+        >>> x = jnp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> with GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.batch_jacobian(y, x).tolist()
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
+        """
+        self._use()
+        value = self._target_value(target)
+        if not value.shape or not source.shape or value.shape[0] != source.shape[0]:
+            raise TapeError(
+                f"batch_jacobian needs a target and a source with the same first dimension, not "
+                f"{value.shape} and {source.shape}. For a single Jacobian use tape.jacobian."
+            )
+        with self._aside():
+            values = _Sources(self, [source])
+            program = self._program(values.unique, [value])
+            inner = value.shape[1:]
+            rows = _basis(jnp.zeros(inner, value.dtype))
+            rows = jnp.broadcast_to(rows[:, None], (rows.shape[0], *value.shape))
+            (found,) = values.gather(_rows(program, values.unique, rows))
+            if found is not None:
+                return jnp.moveaxis(found, 0, 1).reshape(value.shape[0], *inner, *source.shape[1:])
+            zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+            shape = (*value.shape, *source.shape[1:])
+            return jnp.zeros(shape, source.dtype) if zero else None
+
+    def explain(self, target: Any, source: Any) -> str:
+        """Say whether a target depends on a source on this tape, and if not, why not.
+
+        Does not count as a use of the tape.
+
+        >>> w = Variable(1.0, name="w", trainable=False)
+        >>> with GradientTape() as tape:
+        ...     y = w * 2.0
+        >>> print(tape.explain(y, w))
+        Variable 'w' is not trainable, so it is not watched by itself: call tape.watch(w) first.
+        """
+        return _why_source(self, source) or self._why_target(target) or self._why_path(target, source)
+
+    # ------------------------------------------------------------ parts
+    def _use(self) -> None:
+        if self._used and not self._persistent:
+            raise TapeError(
+                "A non-persistent GradientTape can only be used once, to compute one set of "
+                "gradients (or Jacobians). Use jv.GradientTape(persistent=True), or one call "
+                "with all sources: tape.gradient(loss, [w, b])."
+            )
+        self._used = True
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Compute without recording it here, unless a persistent tape is still open."""
+        if not self._open or self._persistent:
+            yield
+        else:
+            with self._pause():
+                yield
+
+    def _program(self, sources: Sequence[Value], targets: Sequence[Value]) -> Program:
+        recording_itself = bool(self._open) and not self._record.paused
+        return self._record.program(sources, targets, replay_loops=recording_itself)
+
+    def _explain_integers(self, sources: Sequence[Any], targets: Sequence[Value]) -> None:
+        for what, values in (("source", sources), ("target", targets)):
+            for value in values:
+                if value is not None and not is_inexact(value):
+                    name = getattr(value, "name", None)
+                    which = f"Variable {name!r}, a {what}," if name else f"A {what} of the gradient"
+                    _warn(f"{which} has dtype {value.dtype}: only floating point values have "
+                          "gradients, so this one is None. Convert it before the computation, "
+                          "for example to jnp.float32.")  # fmt: skip
+
+    def _why_target(self, target: Any) -> str | None:
+        value = self._target_value(target)
+        if value is None:
+            return "The target is a variable that was not read while the tape recorded."
+        if not is_inexact(value):
+            return f"The target has dtype {value.dtype}; only floating point values have gradients."
+        if not self._record.knows(value):
+            return (
+                "The target was not computed from anything watched while the tape recorded. Was "
+                "it computed outside of the `with`, or with NumPy, or rounded to integers?"
+            )
+        return None
+
+    def _why_path(self, target: Any, source: Any) -> str:
+        values = self._values_of(source)
+        program = self._record.program(values, [self._target_value(target)], replay_loops=True)
+        if any(program.connected):
+            return "The target depends on the source."
+        return (
+            "No recorded operation leads from the source to the target: the path ends at a "
+            "stop_gradient, a conversion to integers or to NumPy, or at an assign (what is read "
+            "after an assign starts anew), or there never was one."
+        )
+
+
+def _why_source(tape: GradientTape, source: Any) -> str | None:
+    if not isinstance(source, Variable):
+        if tape._values_of(source):  # noqa: SLF001 - part of it
+            return None
+        return (
+            "The source is an array that the tape does not know: call tape.watch(x) before the "
+            "computation, and compute with that very object."
+        )
+    if not is_inexact(source):
+        return f"Variable {source.name!r} has dtype {source.dtype}; only floats have gradients."
+    if tape._values_of(source):  # noqa: SLF001 - part of it
+        return None
+    if not source.trainable and source.cell.key not in tape._chosen:  # noqa: SLF001 - part of it
+        return (
+            f"Variable {source.name!r} is not trainable, so it is not watched by itself: call "
+            f"tape.watch({source.name}) first."
+        )
+    return f"Variable {source.name!r} was not read while the tape recorded."
+
+
+@final
+class _Sources:
+    """The known values that sources stand for, each once, and their gradients put together."""
+
+    def __init__(self, tape: _Recording, sources: Sequence[Any]) -> None:
+        self._values = [tape._values_of(source) for source in sources]  # noqa: SLF001 - part of it
+        by_id = {id(x): x for values in self._values for x in values}
+        self.unique = list(by_id.values())
+        self._index = {key: i for i, key in enumerate(by_id)}
+
+    def gather(self, found: Sequence[Value | None]) -> list[Value | None]:
+        """Return a gradient for each source: the sum over its values, None if there is none."""
+        return [self._sum(found, values) for values in self._values]
+
+    def _sum(self, found: Sequence[Value | None], values: Sequence[Value]) -> Value | None:
+        grads = [g for x in values if (g := found[self._index[id(x)]]) is not None]
+        return total(grads) if grads else None
+
+
+def _zeros(source: Any) -> Value:
+    return jnp.zeros(source.shape, source.dtype if is_inexact(source) else jnp.float32)
+
+
+def _cotangents(targets: Sequence[Value], given: Any) -> list[Value]:
+    if given is None:
+        return [None if t is None else jnp.ones(t.shape, t.dtype) for t in targets]
+    leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or _is_face(x))
+    if len(leaves) != len(targets):
+        raise TapeError(f"There are {len(targets)} targets, but {len(leaves)} output_gradients.")
+    return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
+
+
+def _cotangent(target: Value, given: Any) -> Value:
+    if given is None or target is None:
+        return None if target is None else jnp.ones(target.shape, target.dtype)
+    given = jnp.asarray(given.value if isinstance(given, Face) else given, target.dtype)
+    if given.shape != target.shape:
+        raise TapeError(
+            f"An output_gradient has shape {given.shape}, its target {target.shape}: they must "
+            "be equal."
+        )
+    return given
+
+
+def _basis(value: Value) -> Value:
+    size = int(np.prod(value.shape))
+    return jnp.eye(size, dtype=value.dtype).reshape(size, *value.shape)
+
+
+def _vjp(
+    program: Program, sources: Sequence[Value], cotangents: Sequence[Value]
+) -> list[Value | None]:
+    """Return the gradient of each source, None where it is not connected."""
+    if not any(program.connected):
+        return [None] * len(sources)
+    found = _backward(program)(list(sources), program.constants, list(cotangents))
+    return [g if on else None for g, on in zip(found, program.connected, strict=True)]
+
+
+def _backward(program: Program) -> Callable[..., list[Value]]:
+    """Return the pullback as a function; compiled if its structure has been seen before."""
+    function = program.function
+
+    def backward(sources: Any, constants: Any, cotangents: Any) -> list[Value]:
+        _, pull = jax.vjp(lambda *moving: function(moving, constants), *sources)
+        return list(pull(cotangents))
+
+    if _trace.current() is not _trace.EVAL or not program.is_pure:
+        return backward
+    key = program.key()
+    known = _SEEN.get(key)
+    if known is None:
+        known = _SEEN[key] = jax.jit(backward) if key in _SEEN else None
+    _SEEN.move_to_end(key)
+    while len(_SEEN) > _SEEN_LIMIT:
+        _SEEN.popitem(last=False)
+    return known or backward
+
+
+def _rows(program: Program, sources: Sequence[Value], rows: Value) -> list[Value | None]:
+    """Return the pullbacks of many cotangents, None for a source that is not connected."""
+    if not any(program.connected):
+        return [None] * len(sources)
+    function = program.function
+    _, pull = jax.vjp(lambda *moving: function(moving, program.constants), *sources)
+    found = jax.vmap(lambda row: pull([row]))(rows)
+    return [g if on else None for g, on in zip(found, program.connected, strict=True)]
+
+
+# ---------------------------------------------------------------- forward mode
+@final
+class ForwardAccumulator(_Recording):
+    """Record operations, and differentiate them forward: Jacobian-vector products.
+
+    Args:
+        primals: a variable or array, or a pytree of them, to move.
+        tangents: the directions, a pytree like `primals` of arrays of their shapes.
+
+    Raises:
+        TapeError: when primals and tangents do not match.
+
+    Example:
+        >>> w = Variable([1.0, 2.0])
+        >>> with ForwardAccumulator(w, jnp.asarray([1.0, 0.0])) as acc:
+        ...     y = w * w
+        >>> acc.jvp(y).tolist()
+        [2.0, 0.0]
+
+    Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (forward mode).
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        super().__init__(watch_accessed_variables=False)
+        self._primals = jax.tree.leaves(primals, is_leaf=_is_face)
+        self._tangents = jax.tree.leaves(tangents)
+        if len(self._primals) != len(self._tangents):
+            raise TapeError(
+                f"There are {len(self._primals)} primals, but {len(self._tangents)} tangents."
+            )
+        for primal, tangent in zip(self._primals, self._tangents, strict=True):
+            if primal.shape != jnp.shape(tangent):
+                raise TapeError(
+                    f"A tangent has shape {jnp.shape(tangent)}, its primal {primal.shape}."
+                )
+            self._watch(primal)
+
+    def jvp(
+        self,
+        primals: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return how computed arrays move with the primals, as a pytree like `primals`."""
+        leaves, treedef = jax.tree.flatten(primals, is_leaf=_is_face)
+        targets = [self._target_value(leaf) for leaf in leaves]
+        found = [self._tangent(target) for target in targets]
+        if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+            found = [_zeros(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
+        return jax.tree.unflatten(treedef, found)
+
+    def _tangent(self, target: Value) -> Value | None:
+        pairs = {
+            id(value): (value, jnp.asarray(tangent, value.dtype))
+            for primal, tangent in zip(self._primals, self._tangents, strict=True)
+            for value in self._values_of(primal)
+        }
+        values = [value for value, _ in pairs.values()]
+        if not values or target is None or not is_inexact(target):
+            return None
+        with self._pause():
+            program = self._record.program(values, [target], replay_loops=False)
+            if not any(program.connected):
+                return None
+            run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
+            return jax.jvp(run, values, [tangent for _, tangent in pairs.values()])[1]
+
+
+# ---------------------------------------------------------------- functions with their own rule
+def stop_gradient(value: Any) -> Any:
+    """Return the value, or pytree of values, as a constant of differentiation.
+
+    >>> w = Variable(3.0)
+    >>> with GradientTape() as tape:
+    ...     y = w * stop_gradient(w)
+    >>> float(tape.gradient(y, w))
+    3.0
+    """
+    return jax.lax.stop_gradient(value)
+
+
+def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a function a gradient of its own.
+
+    Args:
+        fn: returns `(result, grad)`. `grad(upstream)`, with one argument for each array in the
+            result, returns the gradient of each positional argument of `fn`, None for none. If
+            `fn` reads trainable variables, `grad` takes `variables=` too, a list of them, and
+            returns `(argument_gradients, variable_gradients)`.
+
+    Returns:
+        A function of the same arguments that returns `result` alone.
+
+    Raises:
+        TapeError: (when called) if `fn` assigns variables, or reads trainable ones and
+            `grad` takes no `variables=`.
+
+    >>> @custom_gradient
+    ... def log1pexp(x):
+    ...     e = jnp.exp(x)
+    ...     return jnp.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+    >>> float(jax.grad(log1pexp)(100.0))
+    1.0
+    """
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, treedef = jax.tree.flatten(args)
+        moving = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | float | complex)
+                  or is_inexact(leaf)]  # fmt: skip
+
+        def run(*values: Value) -> tuple[Any, Callable[..., Any]]:
+            new = list(leaves)
+            for i, value in zip(moving, values, strict=True):
+                new[i] = value
+            return fn(*jax.tree.unflatten(treedef, new), **kwargs)
+
+        return _call_custom(run, fn, [leaves[i] for i in moving], (treedef, len(leaves), moving))
+
+    return call
+
+
+def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
+    touched = stage(lambda *xs: run(*xs)[0], values, None)
+    if touched.writes:
+        names = [cell.name for cell in touched.writes]
+        raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
+                        "new values and assign them outside.")  # fmt: skip
+    cells = touched.reads
+    frame = LOCAL.frame
+    rebuild = touched.rebuild
+
+    def bound(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
+        with entered(BoundFrame(dict(zip([c.key for c in cells], cell_values, strict=True)), frame)):
+            result, grad = run(*xs)
+            return Rebuild(result).arrays, grad
+
+    @jax.custom_vjp
+    def rule(cell_values: Any, xs: Any) -> list[Value]:
+        return bound(cell_values, xs)[0]
+
+    def forward(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
+        arrays, grad = bound(cell_values, xs)
+        arrays = [jnp.asarray(x) for x in arrays]
+        return arrays, _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+
+    rule.defvjp(forward, lambda grads, upstream: grads(upstream))
+    return rebuild(rule([frame.read(cell) for cell in cells], values))
+
+
+def _gradients(
+    grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Value]
+) -> tuple[list[Value | None], list[Value | None]]:
+    """Return the gradients of the cells and of the moving arguments."""
+    treedef, n, moving = form
+    trainable = [v for c in cells if isinstance(v := c.owner(), Variable) and v.trainable]
+    if trainable:
+        given, of_variables = _with_variables(grad, upstream, trainable, fn)
+    else:
+        given, of_variables = grad(*upstream), []
+    several = isinstance(given, list | tuple) and treedef.num_nodes > 2
+    tree = tuple(given) if several else (given,)
+    leaves = jax.tree.leaves(tree, is_leaf=lambda x: x is None)
+    if len(leaves) != n:
+        raise TapeError(
+            f"The gradient function of {fn.__name__} returned {len(leaves)} gradients for {n} "
+            "arguments: return one for each, None where there is none."
+        )
+    by_key = {v.cell.key: g for v, g in zip(trainable, of_variables, strict=True)}
+    return [by_key.get(cell.key) for cell in cells], [leaves[i] for i in moving]
+
+
+def _with_variables(
+    grad: Any, upstream: Sequence[Value], variables: list[Variable], fn: Any
+) -> tuple[Any, Any]:
+    parameters = inspect.signature(grad).parameters.values()
+    if not any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters):
+        names = [v.name for v in variables]
+        raise TapeError(
+            f"{fn.__name__} reads the trainable variables {names}, so its gradient function must "
+            "say what their gradients are:\n"
+            "    def grad(upstream, variables=None):\n"
+            "        return argument_gradients, variable_gradients"
+        )
+    return grad(*upstream, variables=variables)
+
+
+def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
+    """Return a function of upstream gradients as a pytree: what it closed over are its leaves.
+
+    So it may be called in another trace than the one it was made in.
+    """
+    specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    form: list[Any] = []
+
+    def flat(*upstream: Value) -> list[Value]:
+        leaves, treedef = jax.tree.flatten(function(upstream), is_leaf=lambda x: x is None)
+        form[:] = treedef, [leaf is not None for leaf in leaves]
+        return [leaf for leaf in leaves if leaf is not None]
+
+    run, consts = _trace.closure(flat, specs)
+    treedef, given = form
+
+    def call(consts: Any, upstream: Sequence[Value]) -> Any:
+        values = iter(run(consts, upstream))
+        return jax.tree.unflatten(treedef, [next(values) if here else None for here in given])
+
+    return jax.tree_util.Partial(call, consts)
+
+
+def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function compute its intermediate values again in the backward pass.
+
+    Saves memory for time. `fn` may read and assign variables.
+
+    >>> w = Variable(2.0)
+    >>> @recompute_grad
+    ... def block(x):
+    ...     return jnp.sin(w * x)
+    >>> with GradientTape() as tape:
+    ...     y = block(1.0)
+    >>> bool(jnp.allclose(tape.gradient(y, w), jnp.cos(2.0)))
+    True
+
+    Source: Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016
+    (https://arxiv.org/abs/1604.06174).
+    """
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves = Rebuild((args, kwargs))
+        values, leaves.arrays = leaves.arrays, []
+
+        def run(*xs: Value) -> Any:
+            inner_args, inner_kwargs = leaves(xs)
+            return fn(*inner_args, **inner_kwargs)
+
+        staged = stage(run, values, "A recomputed function tried to create variables.")
+        frame = LOCAL.frame
+        for cell in staged.writes:
+            frame.check_writable(cell)
+        inputs = [*map(frame.read, staged.reads), *values]
+        outputs = jax.checkpoint(staged.function())(*inputs)
+        n = len(outputs) - len(staged.writes)
+        frame.write_all(staged.writes, outputs[n:])
+        return staged.rebuild(outputs[:n])
+
+    return call

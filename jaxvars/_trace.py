@@ -1,0 +1,318 @@
+"""All that jaxvars knows of JAX's tracing machinery, and the only file that may.
+
+JAX keeps one *current trace* per thread: whoever it is decides what binding a primitive
+means (run it, stage it, differentiate it, batch it). Three things are built on that here:
+
+- **Place**: `current`, `strip`, `is_staging`, `at` ask and set which trace we are in. Frames
+  (`_state.py`) compare traces by identity to tell their own from a foreign transform.
+- **Capture**: `read_variable` stages "the value of variable i" as an equation of a trace;
+  `capture` traces a function and turns those equations into inputs of the jaxpr.
+- **Recorder**: a pass-through trace. It runs each primitive under its parent, hands the
+  values back untouched (they are never wrapped) and tells a listener. So a listener sees any
+  JAX code, with concrete values and ordinary Python control flow.
+
+Rules this file keeps:
+- nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
+- two conventions of JAX that its documentation does not promise live here alone: `subfuns=`
+  in the bind of custom-derivative calls, and `requires_low = False` on a pass-through trace;
+- a value that a recorded primitive hands back is never the same object as one it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, final
+
+import jax
+import jax.core
+from jax.extend import core as jex
+from jax.extend.core.primitives import copy_p
+
+Value: TypeAlias = Any  # a jax.Array or a tracer: JAX's own types are only partly public
+
+Tracer = jax.core.Tracer
+Trace = jax.core.Trace
+
+
+def current() -> Trace:
+    """Return the trace that binds primitives in this thread now."""
+    return jex.find_top_trace(None)
+
+
+with jax.core.eval_context():
+    EVAL: Trace = current()  # the trace that just runs things
+
+
+at = jex.set_current_trace  # a context manager: bind under that trace
+
+
+def strip(trace: Trace) -> Trace:
+    """Return `trace` without the recorders around it."""
+    while isinstance(trace, Recorder):
+        trace = trace.parent
+    return trace
+
+
+def is_staging() -> bool:
+    """Tell whether operations are being staged into a program instead of run."""
+    if strip(current()) is EVAL:
+        return False
+    return isinstance(copy_p.bind(_PROBE), Tracer)
+
+
+def is_tracer(value: object) -> bool:
+    """Tell whether `value` stands for a value that is not known yet."""
+    return isinstance(value, Tracer)
+
+
+_PROBE = 0.0
+
+
+def fresh(value: Value) -> Value:
+    """Return the same value as a new object: a copy when run, free in a compiled program."""
+    return copy_p.bind(value)
+
+
+def aval_of(value: Value) -> Any:
+    """Return the abstract value of `value`, as a strongly typed one."""
+    aval = jax.typeof(value)
+    return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
+
+
+# ---------------------------------------------------------------- capture
+read_variable_p = jex.Primitive("read_variable")
+read_variable_p.def_abstract_eval(lambda *, index, aval: aval)
+
+
+def read_variable(trace: Trace, index: int, aval: Any) -> Value:
+    """Stage the value of variable `index` in `trace`, whatever trace is current."""
+    with at(trace):
+        return read_variable_p.bind(index=index, aval=aval)
+
+
+def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Trace `fn` once and make the variables that it read the first inputs.
+
+    Args:
+        fn: takes values like `specs`, positionally; returns a pytree of arrays.
+        specs: arrays, numbers or `jax.ShapeDtypeStruct`.
+
+    Returns:
+        The closed jaxpr with one input per variable before those of `specs`, and the
+        indices of these variables, as given to `read_variable`.
+    """
+    closed = jax.make_jaxpr(fn)(*specs)
+    jaxpr = open_jaxpr(closed)
+    reads = [eqn for eqn in jaxpr.eqns if eqn.primitive is read_variable_p]
+    names = tuple(f"variable_{eqn.params['index']}" for eqn in reads)
+    info = jaxpr.debug_info
+    opened = jaxpr.replace(
+        invars=[*(eqn.outvars[0] for eqn in reads), *jaxpr.invars],
+        eqns=[eqn for eqn in jaxpr.eqns if eqn.primitive is not read_variable_p],
+        debug_info=info._replace(arg_names=names + tuple(info.arg_names or ())),
+    )
+    merged = opened if jaxpr is closed else closed.replace(jaxpr=opened)
+    return merged, [eqn.params["index"] for eqn in reads]
+
+
+def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
+    """Return a closed jaxpr with the last `count` outputs only, and which inputs these need."""
+    jaxpr = open_jaxpr(closed)
+    outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
+    needed = {var for var in outputs if not isinstance(var, jex.Literal)}
+    kept: list[Any] = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(var in needed for var in eqn.outvars):
+            kept.append(eqn)
+            needed.update(var for var in eqn.invars if not isinstance(var, jex.Literal))
+    info = jaxpr.debug_info._replace(result_paths=None)
+    sliced = jaxpr.replace(outvars=outputs, eqns=kept[::-1], debug_info=info)
+    used = [var in needed for var in jaxpr.invars]
+    return (sliced if jaxpr is closed else closed.replace(jaxpr=sliced)), used
+
+
+def closure(
+    fn: Callable[..., Any], specs: Sequence[Any]
+) -> tuple[Callable[..., list[Value]], list[Value]]:
+    """Trace `fn`; return it as a function of (what it closed over, its arguments), and the former."""
+    closed = jax.make_jaxpr(fn)(*specs)
+    jaxpr = open_jaxpr(closed)
+    return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
+
+
+def open_jaxpr(closed: Any) -> Any:
+    """Return the jaxpr inside a closed one (JAX 0.12 made them one class)."""
+    return getattr(closed, "jaxpr", closed)
+
+
+def jaxpr_function(closed: Any) -> Callable[..., list[Value]]:
+    """Return a closed jaxpr as a function from flat inputs to a list of outputs."""
+    return jex.jaxpr_as_fun(closed)
+
+
+def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:
+    """Yield the jaxprs that an equation's parameters hold."""
+    return jex.jaxprs_in_params(params)
+
+
+def primitives_in(jaxpr: Any) -> set[str]:
+    """Return the names of all primitives in a jaxpr and in those it contains."""
+    names: set[str] = set()
+    todo = [open_jaxpr(jaxpr)]
+    while todo:
+        for eqn in todo.pop().eqns:
+            names.add(eqn.primitive.name)
+            todo.extend(map(open_jaxpr, inner_jaxprs(eqn.params)))
+    return names
+
+
+# ---------------------------------------------------------------- recorder
+class Listener(Protocol):
+    """Who a Recorder tells of the primitives that pass."""
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether an operation on `inputs` is of interest."""
+        ...
+
+    def run(self, equation: Equation, staged: bool) -> list[Value]:
+        """Run an equation of interest (the parent trace is current); return its outputs."""
+        ...
+
+
+@final
+class Equation:
+    """One primitive as it ran: a pure function of `inputs`.
+
+    Attributes:
+        name: the primitive's name.
+        function: takes values like `inputs`, returns the list of outputs.
+        inputs: the values that it was applied to.
+        params: the primitive's parameters.
+    """
+
+    __slots__ = ("function", "inputs", "name", "params")
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., list[Value]],
+        inputs: Sequence[Value],
+        params: dict[str, Any],
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.inputs = inputs
+        self.params = params
+
+    def key(self) -> tuple[Any, ...]:
+        """Return what names the function: equal keys, same function of the inputs."""
+        params = tuple((name, _hashable(value)) for name, value in self.params.items())
+        return (self.name, len(self.inputs), params)
+
+
+@final
+class _ById:
+    """Stands for an unhashable object, and keeps it, so that its identity stays its own."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __hash__(self) -> int:
+        return id(self.held)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and other.held is self.held
+
+
+def _hashable(value: object) -> object:
+    try:
+        hash(value)
+    except TypeError:
+        return _ById(value)
+    return (type(value), value)
+
+
+@final
+class Recorder(Trace):
+    """A trace that runs everything under `parent` and lets a listener see it."""
+
+    __slots__ = ("listener", "parent")
+
+    def __init__(self, parent: Trace, listener: Listener) -> None:
+        super().__init__()
+        self.parent = parent
+        self.listener = listener
+        self.requires_low = False  # pass calls on whole; the parent lowers what it must
+
+    def stage_value(self, val: Value) -> Value:
+        """Lift a value as the parent would."""
+        return self.parent.stage_value(val)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        """Run a primitive."""
+        if consts := _captured_arrays(primitive, params):
+            return self._open_jit(consts, tracers, params)
+        if primitive.multiple_results:
+            return self._pass(
+                primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
+            )
+        return self._pass(
+            primitive.name, lambda *xs: [primitive.bind(*xs, **params)], tracers, params
+        )[0]
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **params: Any
+    ) -> list[Value]:
+        """Run a `jax.custom_jvp` function, keeping its rule."""
+        params["subfuns"] = (fun, jvp)
+        return self._pass(
+            primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
+        )
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
+    ) -> list[Value]:
+        """Run a `jax.custom_vjp` function, keeping its rule."""
+        params["subfuns"] = (fun, fwd, bwd)
+        return self._pass(
+            primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
+        )
+
+    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Value]:
+        """Run a call primitive, whose body is a function."""
+        body = {"f": f, **params}
+        return self._pass(
+            primitive.name, lambda *xs: primitive.bind(f, *xs, **params), tracers, body
+        )
+
+    def process_shard_map(self, *_: Any, **__: Any) -> Any:
+        """Refuse an eager shard_map: its body runs device by device, out of our sight."""
+        raise NotImplementedError(
+            "jax.shard_map was called eagerly while a GradientTape records. Wrap it in "
+            "jax.jit, or call it inside jv.compile, and the tape will see it:\n"
+            "    f = jax.jit(jax.shard_map(body, ...))"
+        )
+
+    def _open_jit(self, consts: list[Value], args: Any, params: dict[str, Any]) -> list[Value]:
+        """Run a jitted function with the arrays it closed over as inputs of their own."""
+        jaxpr, n = open_jaxpr(params["jaxpr"]), len(consts)
+        call = jax.jit(lambda *xs: jax.core.eval_jaxpr(jaxpr, list(xs[:n]), *xs[n:]))
+        return self._pass("jit", call, [*consts, *args], params)
+
+    def _pass(
+        self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
+    ) -> list[Value]:
+        with at(self.parent):
+            if not self.listener.wants(inputs):
+                return function(*inputs)
+            equation = Equation(name, function, list(inputs), params)
+            outputs = self.listener.run(equation, strip(self.parent) is not EVAL)
+        return outputs
+
+
+def _captured_arrays(primitive: Any, params: dict[str, Any]) -> list[Value]:
+    """Return the constants of a jit if arrays that somebody computed are among them."""
+    consts = params["jaxpr"].consts if primitive.name == "jit" else ()
+    return list(consts) if any(isinstance(c, jax.Array) for c in consts) else []

@@ -1,0 +1,517 @@
+"""`Variable`: a cell with a face.
+
+    w = jv.Variable([[1.0, 2.0]], name="w")
+    w.assign_add([[0.5, 0.5]])       # changes it in place
+    y = w @ x                        # reads it, like an array
+
+The verbs: **read** (`value`, operators, indexing, any jnp function), **assign** (the whole, or
+`w[1:3].assign(...)` a part), **scatter** (rows by index).
+
+Rules this file keeps:
+- shape and dtype are for life; a value that does not fit raises and changes nothing;
+- every read and write goes through the current frame (`_state.py`), so that the same code
+  runs eagerly, compiled and as a pure function;
+- flattening as a pytree reads, unflattening gives the plain array: JAX never sees a Variable.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _display, _trace
+from jaxvars._face import Face, plain
+from jaxvars._placement import dump_sharding, load_sharding, scope_home
+from jaxvars._state import LOCAL, Cell, Owner, lifted
+from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
+from jaxvars.errors import NotATensorError, ShapeError
+
+Value: TypeAlias = Any
+
+
+@final
+class _Names(threading.local):
+    """The open name scopes of each thread."""
+
+    def __init__(self) -> None:
+        self.scopes: tuple[str, ...] = ()
+
+
+_NAMES = _Names()
+
+
+@contextmanager
+def name_scope(name: str) -> Iterator[str]:
+    """Put `name/` before the names of the variables created inside.
+
+    Yields:
+        The whole scope, outer ones included.
+
+    >>> with name_scope("encoder"), name_scope("dense"):
+    ...     Variable(0.0, name="bias").name
+    'encoder/dense/bias'
+    """
+    outer = _NAMES.scopes
+    _NAMES.scopes = (*outer, name)
+    try:
+        yield "/".join(_NAMES.scopes)
+    finally:
+        _NAMES.scopes = outer
+
+
+@final
+class Variable(Face, Owner):
+    """A value that can be assigned: the one mutable thing in jaxvars.
+
+    Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
+    functions called directly take `v.value`). `==` is elementwise; hashing and `is` go by
+    identity.
+
+    Args:
+        initial_value: a number, string, (nested) list, NumPy or JAX array, another Variable
+            (its value is copied), or a callable that returns one of these.
+        trainable: whether a GradientTape watches it by itself.
+        name: any text; need not be unique. Open name scopes come before it.
+        dtype: as inferred when None: 3.14 is float32, [1, 2] int32, "abc" string.
+        shape: what the initial value is broadcast to, when given.
+        sharding: a `jax.sharding.Sharding` or `jax.Device` to live on; the open
+            `jv.device` scope when None.
+
+    Raises:
+        NotATensorError: when the initial value is None, a dict or another object.
+        DtypeError: when it cannot have the dtype, or 64-bit is asked for and is off.
+        CreationError: inside a compiled function, on any call but the first.
+
+    Example:
+        >>> v = Variable([1.0, 2.0], name="v")
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
+        >>> v[0].assign(7.0)
+        <Variable 'v' float32[2] [7. 3.]>
+
+    Differs from TensorFlow:
+        `assign` returns the variable itself. Names get no ":0". `shape` does not relax
+        shapes. NumPy's float64 and int64 arrays become 32-bit while JAX's 64-bit is off.
+    """
+
+    __slots__ = ("__weakref__", "cell", "trainable")
+
+    def __init__(
+        self,
+        initial_value: Any,
+        *,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        shape: tuple[int, ...] | None = None,
+        sharding: Any = None,
+    ) -> None:
+        name = "/".join((*_NAMES.scopes, name or "Variable"))
+        self.trainable = bool(trainable)
+        value = _initial(initial_value, dtype, shape, name)
+        if is_string(value.dtype):
+            self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
+        else:
+            self.cell = Cell(self, _trace.aval_of(value), name, _home(sharding))
+        LOCAL.frame.create(self.cell, value)
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def name(self) -> str:
+        """The name, with the scopes it was created in."""
+        return self.cell.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions, for life."""
+        return self.cell.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements, for life."""
+        return self.cell.aval.dtype
+
+    @property
+    def value(self) -> Value:
+        """The value now: a `jax.Array` (a tracer in compiled code), or NumPy strings."""
+        return LOCAL.frame.read(self.cell)
+
+    def read_value(self) -> Value:
+        """Return the value now; TensorFlow's word for `value`."""
+        return self.value
+
+    @property
+    def sharding(self) -> Any:
+        """How the value lies on devices; None for text and in compiled code."""
+        value = self.value
+        return None if _trace.is_tracer(value) or is_string(self.dtype) else value.sharding
+
+    @property
+    def device(self) -> Any:
+        """The device of the value; None when it lies on several, in compiled code, for text."""
+        sharding = self.sharding
+        devices = [] if sharding is None else list(sharding.device_set)
+        return devices[0] if len(devices) == 1 else None
+
+    # ------------------------------------------------------------ writing
+    def assign(self, value: Any, *, read_value: bool = True) -> Variable | None:
+        """Make `value` the value.
+
+        Args:
+            value: of the variable's shape and dtype; Python numbers and lists of them are
+                converted to the dtype when it can hold them.
+            read_value: return the variable (True) or nothing.
+
+        Raises:
+            ShapeError: when its shape is another one.
+            DtypeError: when its dtype is another one.
+            ForeignTransformError: inside a plain `jax.jit`, `grad`, `vmap` or scan body.
+
+        >>> v = Variable([1.0, 2.0])
+        >>> v.assign([3, 4]).numpy()
+        array([3., 4.], dtype=float32)
+        """
+        cell = self.cell
+        LOCAL.frame.write(cell, fit(plain(value), cell.aval.shape, cell.aval.dtype, name=cell.name))
+        return self if read_value else None
+
+    def assign_add(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+        """Add `delta` to the value; no other thread's change is lost.
+
+        Args:
+            delta: of the variable's dtype, and of its shape or one that broadcasts to it.
+            read_value: return the variable (True) or nothing.
+
+        Raises:
+            ShapeError: when its shape does not broadcast to the variable's.
+            DtypeError: when its dtype is another one.
+
+        Differs from TensorFlow: a scalar may be added to a tensor.
+
+        >>> Variable([1.0, 2.0]).assign_add(1).numpy()
+        array([2., 3.], dtype=float32)
+        """
+        delta = self._operand(delta, self.shape)
+        LOCAL.frame.modify(self.cell, lambda old: jnp.add(old, delta))
+        return self if read_value else None
+
+    def assign_sub(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+        """Subtract `delta` from the value; like `assign_add`.
+
+        >>> Variable([1.0, 2.0]).assign_sub([0.5, 0.5]).numpy()
+        array([0.5, 1.5], dtype=float32)
+        """
+        delta = self._operand(delta, self.shape)
+        LOCAL.frame.modify(self.cell, lambda old: jnp.subtract(old, delta))
+        return self if read_value else None
+
+    def __getitem__(self, index: Any) -> Slice:
+        return Slice(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Assign a part: `v[1:3] = x` is `v[1:3].assign(x)`."""
+        Slice(self, index).assign(value)
+
+    # ------------------------------------------------------------ scattering
+    def scatter_update(self, indices: Any, updates: Any) -> Variable:
+        """Replace rows: `v[indices[i]] = updates[i]`.
+
+        Args:
+            indices: integers, of any shape; for several equal ones any of the updates wins.
+            updates: of shape `indices.shape + v.shape[1:]`, or one that broadcasts to it.
+
+        Raises:
+            IndexError: when an index is outside of the first dimension.
+
+        >>> Variable([1.0, 2.0, 3.0]).scatter_update([0, 2], [9.0, 8.0]).numpy()
+        array([9., 2., 8.], dtype=float32)
+        """
+        return self._scatter("set", indices, updates)
+
+    def scatter_add(self, indices: Any, updates: Any) -> Variable:
+        """Add to rows; equal indices add up."""
+        return self._scatter("add", indices, updates)
+
+    def scatter_sub(self, indices: Any, updates: Any) -> Variable:
+        """Subtract from rows; equal indices add up."""
+        return self._scatter("subtract", indices, updates)
+
+    def scatter_mul(self, indices: Any, updates: Any) -> Variable:
+        """Multiply rows; equal indices multiply up."""
+        return self._scatter("multiply", indices, updates)
+
+    def scatter_div(self, indices: Any, updates: Any) -> Variable:
+        """Divide rows; equal indices divide one after the other."""
+        return self._scatter("divide", indices, updates)
+
+    def scatter_max(self, indices: Any, updates: Any) -> Variable:
+        """Make rows the larger of themselves and the updates."""
+        return self._scatter("max", indices, updates)
+
+    def scatter_min(self, indices: Any, updates: Any) -> Variable:
+        """Make rows the smaller of themselves and the updates."""
+        return self._scatter("min", indices, updates)
+
+    def scatter_nd_update(self, indices: Any, updates: Any) -> Variable:
+        """Replace parts: `v[tuple(indices[i])] = updates[i]`; the last axis is the index.
+
+        >>> v = Variable([[1.0, 2.0], [3.0, 4.0]])
+        >>> v.scatter_nd_update([[0, 1], [1, 0]], [8.0, 9.0]).numpy()
+        array([[1., 8.],
+               [9., 4.]], dtype=float32)
+        """
+        return self._scatter_nd("set", indices, updates)
+
+    def scatter_nd_add(self, indices: Any, updates: Any) -> Variable:
+        """Add to parts; the last axis of `indices` is the index."""
+        return self._scatter_nd("add", indices, updates)
+
+    def scatter_nd_sub(self, indices: Any, updates: Any) -> Variable:
+        """Subtract from parts; the last axis of `indices` is the index."""
+        return self._scatter_nd("subtract", indices, updates)
+
+    def scatter_nd_max(self, indices: Any, updates: Any) -> Variable:
+        """Make parts the larger of themselves and the updates."""
+        return self._scatter_nd("max", indices, updates)
+
+    def scatter_nd_min(self, indices: Any, updates: Any) -> Variable:
+        """Make parts the smaller of themselves and the updates."""
+        return self._scatter_nd("min", indices, updates)
+
+    def batch_scatter_update(self, indices: Any, updates: Any) -> Variable:
+        """Replace rows batch by batch: `v[b, indices[b, i]] = updates[b, i]`.
+
+        Args:
+            indices: integers of shape [batch..., n]; its batch dimensions are the first ones
+                of the variable.
+            updates: of shape `indices.shape` and then the rest of the variable's.
+
+        >>> v = Variable([[1.0, 2.0], [3.0, 4.0]])
+        >>> v.batch_scatter_update([[0], [1]], [[9.0], [8.0]]).numpy()
+        array([[9., 2.],
+               [3., 8.]], dtype=float32)
+        """
+        rows = _integers(indices, self.name)
+        batch = jnp.indices(rows.shape, sparse=True)[:-1]
+        _check_bounds(rows, self.shape[rows.ndim - 1], self.name)
+        return self._update("set", (*batch, rows), updates)
+
+    def _scatter(self, how: str, indices: Any, updates: Any) -> Variable:
+        rows = _integers(indices, self.name)
+        if not self.shape:
+            raise ShapeError(f"Variable {self.name!r} is a scalar: it has no rows to scatter to.")
+        _check_bounds(rows, self.shape[0], self.name)
+        return self._update(how, rows, updates)
+
+    def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
+        parts = _integers(indices, self.name)
+        for axis in range(parts.shape[-1]):
+            _check_bounds(parts[..., axis], self.shape[axis], self.name)
+        return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
+
+    def _update(self, how: str, index: Any, updates: Any) -> Variable:
+        shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
+        new = self._operand(updates, shape)
+        LOCAL.frame.modify(self.cell, lambda old: getattr(old.at[index], how)(new))
+        return self
+
+    def _operand(self, value: Any, shape: tuple[int, ...]) -> Value:
+        if is_string(self.dtype):
+            raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
+        new = fit_dtype(plain(value), self.dtype, self.name)
+        if not _broadcasts(new.shape, shape):
+            raise ShapeError(
+                f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
+                f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
+            )
+        return new
+
+    # ------------------------------------------------------------ copies
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        """Return a variable of its own with the same value, name and placement."""
+        copied = _restore(self.value, self.name, self.trainable, self.cell.home)
+        memo[id(self)] = copied
+        return copied
+
+    def __copy__(self) -> Variable:
+        """Return a variable of its own, as `copy.deepcopy` does."""
+        return self.__deepcopy__({})
+
+    def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
+        return _unpickle, (
+            *_dump(self.value),
+            self.name,
+            self.trainable,
+            dump_sharding(self.cell.home),
+        )
+
+    # ------------------------------------------------------------ display
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield self.name
+        yield "shape", self.shape
+        yield "dtype", str(self.dtype)
+        yield "trainable", self.trainable, True
+        yield "value", self.value
+
+    def __repr__(self) -> str:
+        flag = "" if self.trainable else " trainable=False"
+        kind = "string" if is_string(self.dtype) else str(self.dtype)
+        sizes = ",".join(map(str, self.shape))
+        return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {_shown(self.value)}>"
+
+    def _repr_html_(self) -> str:
+        return _display.html_repr(self)
+
+    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
+        return _display.treescope_repr(self, path, subtree_renderer)
+
+
+@final
+class Slice(Face):
+    """A part of a variable, `v[index]`: reads as an array, and can be assigned.
+
+    Its value is that of the moment it was taken.
+
+    >>> v = Variable([1.0, 2.0, 3.0])
+    >>> part = v[1:]
+    >>> v[1:].assign([7.0, 8.0])
+    <Variable 'Variable' float32[3] [1. 7. 8.]>
+    >>> (part + 0).tolist()
+    [2.0, 3.0]
+    """
+
+    __slots__ = ("_taken", "_whole", "index", "variable")
+
+    def __init__(self, variable: Variable, index: Any) -> None:
+        self.variable = variable
+        self.index = jax.tree.map(plain, index, is_leaf=lambda x: isinstance(x, Face))
+        _check_index(variable, self.index)
+        self._whole = variable.value
+        self._taken: Value = None
+
+    @property
+    def value(self) -> Value:
+        """The part, as an array."""
+        if self._taken is None:
+            self._taken = self._whole[self.index]
+        return self._taken
+
+    def assign(self, value: Any) -> Variable:
+        """Make `value`, or what it broadcasts to, the value of this part of the variable."""
+        return self.variable._update("set", self.index, value)  # noqa: SLF001 - its own part
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add to this part of the variable."""
+        return self.variable._update("add", self.index, delta)  # noqa: SLF001 - its own part
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract from this part of the variable."""
+        return self.variable._update("subtract", self.index, delta)  # noqa: SLF001 - its own part
+
+    def __getitem__(self, index: Any) -> Value:
+        return self.value[jax.tree.map(plain, index, is_leaf=lambda x: isinstance(x, Face))]
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+jax.tree_util.register_pytree_node(Variable, lambda v: ((v.value,), None), lambda _, new: new[0])
+jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _, new: new[0])
+
+
+# ---------------------------------------------------------------- helpers
+def _initial(given: Any, dtype: Any, shape: tuple[int, ...] | None, name: str) -> Value:
+    """Return the first value, in memory that is nobody else's."""
+    what = f"the initial value of variable {name!r}"
+    if callable(given) and not isinstance(given, Face):
+        value = lifted(lambda: to_tensor(plain(given()), dtype, what=what))
+    else:
+        value = to_tensor(plain(given), dtype, what=what)
+        if isinstance(given, jax.Array | Face) and not isinstance(value, np.ndarray):
+            value = _trace.fresh(value)
+    return value if shape is None else _broadcast(value, tuple(shape), name)
+
+
+def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
+    if not _broadcasts(value.shape, shape):
+        raise ShapeError(
+            f"The initial value of variable {name!r} has shape {value.shape}, which does not "
+            f"broadcast to the shape asked for, {shape}."
+        )
+    return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
+
+
+def _home(sharding: Any) -> Any:
+    if sharding is None:
+        return scope_home()
+    if isinstance(sharding, jax.Device):
+        return jax.sharding.SingleDeviceSharding(sharding)
+    return sharding
+
+
+def _integers(indices: Any, name: str) -> Value:
+    array = to_tensor(plain(indices), what=f"the indices into variable {name!r}")
+    if array.dtype.kind not in "iu":
+        raise NotATensorError(f"Indices into variable {name!r} are integers, not {array.dtype}.")
+    return array
+
+
+def _check_bounds(indices: Value, size: int, name: str) -> None:
+    """Refuse indices that JAX would clamp or drop without a word."""
+    if _trace.is_tracer(indices) or indices.size == 0:
+        return
+    low, high = int(indices.min()), int(indices.max())
+    if low < -size or high >= size:
+        raise IndexError(f"Index {low if low < -size else high} is outside of variable {name!r}, "
+                         f"which has {size} rows.")  # fmt: skip
+
+
+def _check_index(variable: Variable, index: Any) -> None:
+    """Refuse a static index that is out of bounds; let NumPy be the judge."""
+    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(index)):
+        return
+    try:
+        np.broadcast_to(np.empty((), bool), variable.shape)[index]
+    except IndexError as error:
+        raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
+
+
+def _shown(value: Value) -> str:
+    if _trace.is_tracer(value):
+        return "(traced)"
+    if jax.dtypes.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
+        return str(jax.random.key_data(value))
+    return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
+
+
+def _restore(value: Value, name: str, trainable: bool, home: Any) -> Variable:
+    outer, _NAMES.scopes = _NAMES.scopes, ()
+    try:
+        return Variable(value, name=name, trainable=trainable, sharding=home)
+    finally:
+        _NAMES.scopes = outer
+
+
+def _dump(value: Value) -> tuple[Any, str | None]:
+    """Return the value as NumPy, and the kind of random key that it is, if it is one."""
+    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(value)), str(jax.random.key_impl(value))
+    return np.asarray(value), None
+
+
+def _unpickle(data: Any, key: str | None, name: str, trainable: bool, home: Any) -> Variable:
+    value = data if key is None else jax.random.wrap_key_data(data, impl=key)
+    return _restore(value, name, trainable, load_sharding(home))

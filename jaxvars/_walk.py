@@ -1,0 +1,84 @@
+"""Find objects of one kind inside others, by path and in a stable order.
+
+Rules this file keeps:
+- attributes and dict entries are visited sorted by name, sequences by position; what lies in
+  a `Holder` (a Module) comes after its siblings that do not, as TensorFlow orders variables;
+- every object is visited once, under the first path that reaches it, so cycles end;
+- what cannot hold variables is not entered: arrays, strings, numbers, functions, classes,
+  modules of Python.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Iterator, Mapping
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TypeAlias, TypeVar
+
+import jax
+import numpy as np
+
+T = TypeVar("T")
+
+_CLOSED = (
+    str, bytes, int, float, complex, bool, type(None), type, np.ndarray, np.generic, jax.Array,
+    ModuleType, FunctionType, MethodType, BuiltinFunctionType,
+)  # fmt: skip
+
+Path: TypeAlias = tuple[str, ...]
+
+
+class Holder(ABC):
+    """An object whose own contents are listed before those of the holders in it."""
+
+
+def walk(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
+    """Yield each object of `kind` below `root` (or `root` itself), with its path.
+
+    An object of `kind` is entered too, so that modules within modules are found.
+
+    >>> list(walk({"b": [2.0, "x"], "a": "y"}, list))
+    [(('b',), [2.0, 'x'])]
+    """
+    seen: set[int] = set()
+    holders: list[tuple[Path, object]] = [((), root)]
+    while holders:
+        path, holder = holders.pop(0)
+        inner: list[tuple[Path, object]] = []
+        yield from _walk(holder, kind, path, seen, inner)
+        holders[:0] = inner
+
+
+def _walk(
+    value: object, kind: type[T], path: Path, seen: set[int], holders: list[tuple[Path, object]]
+) -> Iterator[tuple[Path, T]]:
+    if isinstance(value, _CLOSED) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, kind):
+        yield path, value
+    for name, child in _children(value):
+        if isinstance(child, Holder):
+            holders.append(((*path, name), child))
+        else:
+            yield from _walk(child, kind, (*path, name), seen, holders)
+
+
+def _children(value: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        return sorted(((str(key), child) for key, child in value.items()), key=lambda kv: kv[0])
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
+    if isinstance(value, list | tuple | set | frozenset):
+        return [(str(i), child) for i, child in enumerate(value)]
+    return sorted(_attributes(value).items())
+
+
+def _attributes(value: object) -> dict[str, object]:
+    found = dict(getattr(value, "__dict__", {}))
+    for owner in type(value).__mro__:
+        slots = owner.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found

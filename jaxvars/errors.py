@@ -1,0 +1,189 @@
+"""The exceptions a user can meet, each a subclass of the builtin one would expect.
+
+Every class shows a program that raises it and the cure. Messages are built where the error
+is found, by the functions that know the variable and the line.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from types import FrameType
+from typing import final
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def _user_frame() -> FrameType | None:
+    """Return the innermost frame of the stack that is the user's, not a library's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not (name.startswith((_PACKAGE, "<frozen")) or "site-packages" in name):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_line() -> str:
+    """Return "file.py:12, in f" of the user's line that led here."""
+    frame = _user_frame()
+    if frame is None:
+        return "an unknown line"
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_name}"
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn, and blame the user's line that led here, once for each line."""
+    frame = _user_frame()
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+class JaxvarsError(Exception):
+    """The base of jaxvars' own errors."""
+
+
+@final
+class ShapeError(JaxvarsError, ValueError):
+    """A value whose shape is not the variable's.
+
+    Wrong: `v = jv.Variable([1.0, 2.0]); v.assign([1.0, 2.0, 3.0])`.
+    Cure: make a new Variable; a variable keeps its shape for life.
+    """
+
+
+@final
+class DtypeError(JaxvarsError, TypeError, ValueError):
+    """A value whose dtype is not the variable's, or that cannot be held without loss.
+
+    Wrong: `count = jv.Variable(0); count.assign(2.5)`.
+    Cure: convert it where everybody can see, `count.assign(int(2.5))`, or make the variable
+    a float, `jv.Variable(0.0)`.
+    """
+
+
+@final
+class NotATensorError(JaxvarsError, TypeError, ValueError):
+    """Something that is no number, array or string.
+
+    Wrong: `jv.Variable({"a": 1})`. Cure: one Variable for each leaf,
+    `jax.tree.map(jv.Variable, {"a": 1})`.
+    """
+
+
+@final
+class CreationError(JaxvarsError, ValueError):
+    """A variable created where it cannot live.
+
+    Wrong:
+
+        @jv.compile
+        def step(x):
+            w = jv.Variable(1.0)      # a new one each call: whose value should be kept?
+            return w * x
+
+    Cure: create it outside, or once, and keep it:
+
+        w = jv.Variable(1.0)
+
+        @jv.compile
+        def step(x):
+            return w * x
+    """
+
+
+@final
+class ForeignTransformError(JaxvarsError, RuntimeError):
+    """A variable written inside a JAX transform that knows nothing of variables.
+
+    Wrong:
+
+        @jax.jit
+        def step(x):
+            w.assign_add(x)
+
+    Cure: `@jv.compile` instead of `@jax.jit`, or make the function pure with
+    `jv.functionalize` and transform that.
+    """
+
+
+@final
+class StateError(JaxvarsError, KeyError, ValueError):
+    """A State that does not hold the variable, or holds a value that does not fit.
+
+    Wrong: `pure = jv.functionalize(step); pure(jv.State.of(model), x)` where `step` also
+    writes the optimizer's variables. Cure: `jv.State.of(model=model, optimizer=optimizer)`.
+    """
+
+    def __str__(self) -> str:
+        """Return the message as written (KeyError would show its repr)."""
+        return str(self.args[0]) if self.args else ""
+
+
+@final
+class UninitializedError(JaxvarsError, RuntimeError):
+    """A variable read before it has a value.
+
+    It was created in a traced call whose initial value could never be computed. Cure: create
+    it again, outside the function.
+    """
+
+
+@final
+class StringVariableError(JaxvarsError, TypeError):
+    """A string variable used inside a compiled function, where there are only numbers.
+
+    Wrong: `jv.compile(lambda: name.value)`. Cure: read it outside and pass `name.item()`,
+    which is then a static argument.
+    """
+
+
+@final
+class CompileError(JaxvarsError, TypeError, ValueError):
+    """A call that cannot be compiled: a bad argument, a bad option or endless recursion."""
+
+
+@final
+class TapeError(JaxvarsError, RuntimeError, ValueError):
+    """A GradientTape asked for what it cannot give.
+
+    Wrong: asking a tape twice for a gradient. Cure: `jv.GradientTape(persistent=True)`.
+    """
+
+
+@final
+class StaleReadWarning(UserWarning):
+    """A variable was read while a plain `jax.jit` (or scan, cond, ...) traced a function.
+
+    The value became a constant of that program: later assignments will not reach it. Cure:
+    `jv.compile` instead of `jax.jit`, or read the value outside and pass it as an argument.
+    """
+
+
+@final
+class RetraceWarning(UserWarning):
+    """A compiled function was traced again and again; the message names what changed."""
+
+
+@final
+class GradientWarning(UserWarning):
+    """A gradient that is None for a reason one may not expect (an integer source, say)."""
+
+
+@final
+class DeviceError(JaxvarsError, ValueError):
+    """A device that does not exist, or a name that names none.
+
+    Wrong: `jv.device("GPU:7")` on a machine with one GPU and soft placement off. Cure: one of
+    `jv.list_devices()`.
+    """

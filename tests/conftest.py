@@ -1,0 +1,66 @@
+"""What every test shares: the machine JAX sees, hypothesis profiles, and a fresh interpreter.
+
+Rules of this file:
+- JAX reads its environment once, so it is set here, before any test imports JAX.
+- A setting already in the environment wins: `JAX_PLATFORMS=cuda pytest` runs on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same numbers on every machine
+# Eight devices, so that placement and sharding are tested on any machine.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+# Child processes and notebook kernels meet the copy of the package that is under test.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+)
+os.environ.setdefault("MPLBACKEND", "agg")  # no test opens a window
+
+# A first call compiles, so the time of one example says nothing.
+settings.register_profile("default", deadline=None, max_examples=50)
+# The same examples on every run: a red build must mean a change, not luck.
+settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
+settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
+settings.load_profile("ci" if "CI" in os.environ else "default")
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `python *args` in an empty folder: `run_python("-c", code, JAX_ENABLE_X64="1")`.
+
+    What the program printed is in `.stdout` and `.stderr`; the exit status is not checked.
+    """
+
+    def run(*args: str, timeout: float = 120, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *args],
+            cwd=tmp_path,
+            env=os.environ | env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    """Turn 64-bit dtypes on for one test."""
+    import jax  # here, so that the environment above is set first
+
+    with jax.enable_x64(True):
+        yield
