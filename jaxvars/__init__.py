@@ -1,10 +1,43 @@
-"""jaxvars: TensorFlow 2's variable programming model for JAX."""
+"""jaxvars: TensorFlow 2's variable programming model for JAX.
+
+    import jaxvars as jv
+
+    w = jv.Variable(0.0)
+
+    @jv.compile
+    def step(x, y):
+        with jv.GradientTape() as tape:
+            loss = (w * x - y) ** 2
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+Where things live, lowest layer first (a lower one never imports a higher one):
+
+    errors, _display, _trace      what goes wrong; how things look; JAX's tracing machinery
+    _walk, _tensor, _face         finding variables; what is a tensor; operators
+    _placement                    devices
+    _state                        the heart: cells, frames, State, functionalize
+    _variable                     Variable
+    _module, _record, _tape       Module; what ran; GradientTape
+    _compile                      the decorator, with _signature, _entry, _hotpath, _concrete, _graph
+
+To read it, begin with tests/test_tour.py, then _state, _variable, _compile, _trace, _tape, _module.
+"""
 
 from __future__ import annotations
 
-from jaxvars._compile import compile as compile
+from typing import Any
+
+from jaxvars import errors as errors
+from jaxvars._compile import Function as Function
+from jaxvars._compile import compile as compile  # noqa: A004 - ours, under jv.
 from jaxvars._compile import run_eagerly as run_eagerly
+from jaxvars._concrete import ConcreteFunction as ConcreteFunction
 from jaxvars._module import Module as Module
+from jaxvars._placement import device as device
+from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
+from jaxvars._placement import list_devices as list_devices
+from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
 from jaxvars._state import State as State
 from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
@@ -14,6 +47,17 @@ from jaxvars._tape import custom_gradient as custom_gradient
 from jaxvars._tape import recompute_grad as recompute_grad
 from jaxvars._tape import stop_gradient as stop_gradient
 from jaxvars._tensor import TensorSpec as TensorSpec
-from jaxvars._placement import device as device
+from jaxvars._tensor import string as string
 from jaxvars._variable import Variable as Variable
 from jaxvars._variable import name_scope as name_scope
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":  # read when asked for: importlib.metadata takes time
+        from importlib.metadata import version
+
+        return version("jaxvars")
+    from jaxvars._display import did_you_mean
+
+    hint = did_you_mean(name, list(globals()))
+    raise AttributeError(f"jaxvars has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -7,8 +7,8 @@
 A `Function` is a cache of compiled pure functions (`_entry.py`) and a rule about creating
 variables. A call finds its entry in one of two ways:
 
-- *fast*: all arguments are positional arrays or numbers and the last entry for their types
-  fits (jit itself checks shapes): a dict look-up and a C loop;
+- *hot*: one of the last few calls was like this one: a function written for it checks just
+  that and runs the program (`_hotpath.py`);
 - *slow*: the arguments are taken apart (`_signature.py`), and the entry is found by the key,
   or made. Under a tape, a transform or in another function, this is always the way.
 
@@ -24,7 +24,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any, ClassVar, TypeAlias, final, overload
 
 import jax
@@ -32,24 +31,24 @@ import jax
 from jaxvars import _trace
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._display import Table
-from jaxvars._entry import Entry, Miss
-from jaxvars._signature import TRACED_TYPES, Call, Itself, Signature, leaf_of
-from jaxvars._state import LOCAL, TRACING, Owner, Staged, stage
+from jaxvars._entry import Elsewhere, Entry, Miss
+from jaxvars._hotpath import MISS
+from jaxvars._signature import Call, Itself, Signature
+from jaxvars._state import DETOUR, LOCAL, TRACING, Staged, stage
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
 
 Value: TypeAlias = Any
 
-_ARRAY = type(jax.numpy.zeros(()))
-_FAST_TYPES = TRACED_TYPES | {_ARRAY}
 _WARN_AFTER = 5
+_PATHS = 4  # hot paths kept at a time
 
 
 @final
 class _Mode:
     """How compiled functions run in this process."""
 
-    eager: ClassVar[bool] = False
+    eager: ClassVar[bool] = False  # while it is set, `DETOUR` is not empty
 
 
 def run_eagerly(enabled: bool = True) -> None:
@@ -62,6 +61,8 @@ def run_eagerly(enabled: bool = True) -> None:
     2
     >>> run_eagerly(False)
     """
+    if enabled != _Mode.eager:
+        DETOUR.append(None) if enabled else DETOUR.pop()
     _Mode.eager = enabled
 
 
@@ -86,7 +87,8 @@ class Function:
         self._signature = Signature(fn, static_argnames, input_signature)
         self._donate = donate
         self._entries: dict[Any, Entry] = {}
-        self._fast: dict[tuple[type, ...], Entry | Plan] = {}
+        self._by_shape = False
+        self._cool(by_shape=False)
         self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
@@ -94,19 +96,16 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        if not kwargs and LOCAL.is_eager and _trace.current() is _trace.EVAL:
-            types = tuple(map(type, args))
-            found = self._fast.get(types)
-            if found is not None and not _Mode.eager:
-                if found.__class__ is Entry:
-                    entry, leaves = found, args
-                else:
-                    entry, leaves = found.find(args)
-                if entry is not None:
-                    try:
-                        return entry.run(leaves)
-                    except (Miss, KeyError):  # other shapes, or a variable that is gone
-                        self._fast[types] = Plan(types, by_shape=True)
+        if not kwargs and not DETOUR:
+            try:
+                result = self._hot(args)
+            except (Miss, KeyError):  # other shapes, or a variable that is gone
+                self._cool(by_shape=True)
+            except Elsewhere:
+                pass
+            else:
+                if result is not MISS:
+                    return result
         return self._slow_call(args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:
@@ -155,23 +154,29 @@ class Function:
         call = self._signature.bind(args, kwargs)
         with TRACING:
             entry = self._entry(call)
-        if not LOCAL.is_eager or _trace.current() is not _trace.EVAL:
+        try:
+            result = entry.run(tuple(call.values))
+        except Elsewhere:
             return entry.inline(call.values)
-        result = entry.run(call.values)
-        if not kwargs and self._signature.is_plain:
-            self._remember(entry, args, call.values)
+        if not kwargs:
+            self._heat(entry, args, call.values)
         return result
 
-    def _remember(self, entry: Entry, args: tuple[Any, ...], values: Sequence[Value]) -> None:
-        """Let the next call with such arguments find the entry fast, if it can."""
-        types = tuple(map(type, args))
-        if types not in self._fast:
-            self._fast[types] = Plan(types, by_shape=False)
-        plan = self._fast[types]
-        if isinstance(plan, Plan) and plan.fits(args, values):
-            plan.add(args, entry)
-            if plan.is_trivial:
-                self._fast[types] = entry
+    def _heat(self, entry: Entry, args: tuple[Any, ...], values: Sequence[Value]) -> None:
+        """Let the next call like this one take the hot path, if it can."""
+        static = self._signature.static_positions
+        if static is None:
+            return
+        path = entry.hot_path(args, values, static, by_shape=self._by_shape)
+        if path is not None:
+            self._paths = [path, *self._paths[: _PATHS - 1]]
+            self._hot = path if len(self._paths) == 1 else _one_of(self._paths)
+
+    def _cool(self, *, by_shape: bool) -> None:
+        """Forget the hot paths; those to come check shapes if some did not fit."""
+        self._by_shape = self._by_shape or by_shape
+        self._paths = []
+        self._hot = _no_path
 
     def _entry(self, call: Call) -> Entry:
         entry = self._entries.get(call.key)
@@ -253,7 +258,7 @@ class Function:
     def _evict(self, entry: Entry) -> None:
         """Forget an entry: something that it refers to is gone."""
         self._entries.pop(entry.key, None)
-        self._fast.clear()
+        self._cool(by_shape=False)
         self._initialized.discard(_objects(entry.key))
 
     def _note(self, key: Any, seconds: float) -> None:
@@ -294,56 +299,22 @@ def _spec(x: Any) -> Any:
     return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
-@final
-class Plan:
-    """Finds the entry for positional arguments of some types without taking them apart.
-
-    Traced arguments do not count (jit checks them) unless `by_shape`; objects count by
-    identity, static values by value.
-    """
-
-    __slots__ = ("_by_shape", "_itself", "_static", "_table", "_traced", "is_trivial")
-
-    def __init__(self, types: tuple[type, ...], *, by_shape: bool) -> None:
-        traced = [i for i, kind in enumerate(types) if kind in _FAST_TYPES]
-        static = [i for i, kind in enumerate(types) if kind in (bool, str)]
-        itself = [i for i in range(len(types)) if i not in traced and i not in static]
-        self._traced, self._static, self._itself = map(_picker, (traced, static, itself))
-        self._by_shape = by_shape
-        self._table: dict[Any, Entry] = {}
-        self.is_trivial = not by_shape and not static and not itself
-
-    def fits(self, args: tuple[Any, ...], values: Sequence[Value]) -> bool:
-        """Tell whether the traced arguments are exactly the traced leaves of the call."""
-        traced = self._traced(args)
-        others = self._itself(args)
-        return (
-            len(traced) == len(values)
-            and all(a is b for a, b in zip(traced, values, strict=True))
-            and not any(isinstance(x, list | tuple | dict) or x is None for x in others)
-            and all(type(x).__eq__ is object.__eq__ or isinstance(x, Owner) for x in others)
-        )
-
-    def add(self, args: tuple[Any, ...], entry: Entry) -> None:
-        """Remember an entry."""
-        self._table[self._key(args)] = entry
-
-    def find(self, args: tuple[Any, ...]) -> tuple[Entry | None, tuple[Value, ...]]:
-        """Return the entry, if known, and the traced arguments."""
-        return self._table.get(self._key(args)), self._traced(args)
-
-    def _key(self, args: tuple[Any, ...]) -> Any:
-        key = (tuple(map(id, self._itself(args))), self._static(args))
-        return (key, tuple(map(leaf_of, self._traced(args)))) if self._by_shape else key
+def _no_path(_: tuple[Any, ...]) -> Any:
+    return MISS
 
 
-def _picker(positions: Sequence[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    if not positions:
-        return lambda _: ()
-    if len(positions) == 1:
-        (i,) = positions
-        return lambda args: (args[i],)
-    return itemgetter(*positions)
+def _one_of(paths: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Return a function that tries several hot paths."""
+    tried = tuple(paths)
+
+    def run(args: tuple[Any, ...]) -> Any:
+        for path in tried:
+            result = path(args)
+            if result is not MISS:
+                return result
+        return MISS
+
+    return run
 
 
 @final

@@ -1,13 +1,12 @@
 """One compiled program, and how it is run: values from `STORE`, through XLA, and back.
 
-Rules this file keeps:
-- from the moment a value is donated until the new one is in `STORE` no Python bytecode runs:
-  gather, call and commit are one C loop (`deque(map(...))`), since Ctrl-C arrives between
-  bytecodes; so a step happens or does not;
-- `DISPATCH` is held from gather to commit, so that no other thread reads what is being donated
-  and no update is lost;
-- only what is both read and written is donated, and what somebody may still hold
-  (`SHARED`) is copied before;
+Rules this file keeps (`_hotpath.py` has those of the common case):
+- from the moment a value is donated until the new one is in `STORE` nothing can interrupt:
+  gather, call and commit are one C call over iterators; so a step happens or does not;
+- a step puts itself into `FLIGHT` (see `_state.py`), so that no other thread reads what is
+  being donated and no update is lost;
+- only what is both read and written is donated, and what somebody may hold (`SHARED`) is
+  copied before;
 - the first run, which compiles, is given copies: it may be interrupted anywhere;
 - only what was written is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
@@ -17,7 +16,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias, final
@@ -25,13 +23,29 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars import _trace
+from jaxvars._hotpath import Parts, write
 from jaxvars._signature import Traced, leaf_of
-from jaxvars._state import DISPATCH, LOCAL, SHARED, STORE, Cell, Gate, Staged
+from jaxvars._state import (
+    CALLBACKS,
+    DETOUR,
+    LOCAL,
+    SHARED,
+    STORE,
+    Cell,
+    Staged,
+    exclusively,
+)
 
 Value: TypeAlias = Any
+Leaves: TypeAlias = Sequence[Value]
 
 _RESULT = 0  # the key of `STORE` through which a result passes; cells count from 1
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+
+
+@final
+class Elsewhere(Exception):
+    """The call is made inside a transform, a tape or another function."""
 
 
 @final
@@ -83,22 +97,22 @@ class Entry:
 
     # ------------------------------------------------------------ building
     def _split_cells(self) -> None:
-        written = {cell.key for cell in self.staged.writes}
-        donated = [c.key in written and self.donates for c in self.staged.reads]
-        reads = list(zip(self.staged.reads, donated, strict=True))
-        self._donated = [cell for cell, given in reads if given]
-        self._kept = [cell for cell, given in reads if not given]
-        order = [c.key for c in [*self._donated, *self._kept]]
-        self._order = [order.index(cell.key) for cell in self.staged.reads]
-        self._donated_keys = frozenset(cell.key for cell in self._donated)
-        self._out_keys = ((_RESULT, *(cell.key for cell in self.staged.writes)),)
-        self._gather_donated = _gatherer([cell.key for cell in self._donated])
+        """Group the cells: donated ones are given to XLA, kept ones lent."""
+        reads, writes = self.staged.reads, self.staged.writes
+        written = {cell.key for cell in writes}
+        self._donated = [c for c in reads if c.key in written and self.donates]
+        self._kept = [c for c in reads if not (c.key in written and self.donates)]
+        order = [cell.key for cell in [*self._donated, *self._kept]]
+        self._order = [order.index(cell.key) for cell in reads]
+        self._donated_keys = tuple(cell.key for cell in self._donated)
+        self._out_keys = ((_RESULT, *(cell.key for cell in writes)),)
+        self._gather_donated = _gatherer(self._donated_keys)
         self._gather_kept = _gatherer([cell.key for cell in self._kept])
 
-    def _jit(self) -> Callable[..., Any]:
+    def _jit(self) -> Any:
         homes = [cell.home for cell in self.staged.writes]
         pinned = {"out_shardings": (None, *homes)} if any(homes) else {}
-        return jax.jit(self._named(self._run_split), donate_argnums=0, **pinned)
+        return jax.jit(self._named(self._run_grouped), donate_argnums=0, **pinned)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def named(*args: Value) -> Any:
@@ -107,7 +121,7 @@ class Entry:
         named.__name__ = named.__qualname__ = self.name
         return named
 
-    def _run_split(self, donated: Any, kept: Any, *leaves: Value) -> tuple[Any, ...]:
+    def _run_grouped(self, donated: Any, kept: Any, leaves: Any) -> tuple[Any, ...]:
         """Run the program on cells as dispatch groups them; traced by jit."""
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise Miss
@@ -122,75 +136,85 @@ class Entry:
         return self._flat(*reads, *leaves)
 
     # ------------------------------------------------------------ running
-    def _run(self, leaves: Sequence[Value]) -> Any:
-        """Run with donation. The hot path: see the rules above before touching it."""
-        with DISPATCH:
-            if SHARED:
-                self._unshare()
-            deque(
-                map(
-                    STORE.update,
-                    map(
-                        zip,
-                        self._out_keys,
-                        map(
-                            self._jitted,
-                            (self._gather_donated(STORE),),
-                            (self._gather_kept(STORE),),
-                            *[(leaf,) for leaf in leaves],
-                        ),
-                    ),
-                ),
-                0,
-            )
-            return STORE.pop(_RESULT)
-
-    def _run_and_finish(self, leaves: Sequence[Value]) -> Any:
-        return self._finish(self._run(leaves))  # pyright: ignore[reportOptionalCall] - chosen when there is one
-
-    def _run_pure(self, leaves: Sequence[Value]) -> Any:
-        """Run a program that touches no variable."""
-        (result,) = self._jitted((), (), *leaves)
-        return result if self._finish is None else self._finish(result)
-
-    def _run_undonated(self, leaves: Sequence[Value]) -> Any:
-        """Run on copies, and commit when all is done."""
-        with DISPATCH:
-            donated = tuple(map(_copy, self._gather_donated(STORE)))
-            Gate.callbacks_run = self.has_callbacks
-            try:
-                outputs = self._jitted(donated, self._gather_kept(STORE), *leaves)
-                if self.has_callbacks:
-                    jax.block_until_ready(outputs)
-            finally:
-                Gate.callbacks_run = False
-            STORE.update(zip(self._out_keys[0][1:], outputs[1:], strict=True))
-            SHARED.difference_update(self._out_keys[0])
-        return outputs[0] if self._finish is None else self._finish(outputs[0])
-
-    def _first_run(self, leaves: Sequence[Value]) -> Any:
+    def _first_run(self, leaves: Leaves) -> Any:
         """Run once on copies, so that jit has compiled before anything is donated."""
         try:
-            result = self._run_undonated(leaves)
+            result = self._run_on_copies(leaves)
+        except (Miss, Elsewhere):
+            raise
         except BaseException:
-            self._jitted.clear_cache()  # or jit would stay on its slow path  # pyright: ignore[reportFunctionMemberAccess]
+            self._jitted.clear_cache()  # or jit would stay on its slow path
             raise
         self.run = self._steady()
         return result
 
-    def _steady(self) -> Callable[[Sequence[Value]], Any]:
+    def _steady(self) -> Callable[[Leaves], Any]:
         if self.has_callbacks:
-            return self._run_undonated
-        if not self.staged.reads and not self.staged.writes:
-            return self._run_pure
-        return self._run if self._finish is None else self._run_and_finish
+            return self._run_on_copies
+        touches = self.staged.reads or self.staged.writes
+        return self._run_carefully if touches else self._run_pure
 
-    def _unshare(self) -> None:
-        """Copy what is about to be donated and may be known to somebody else."""
-        shared = SHARED & self._donated_keys
-        if shared:
-            STORE.update([(key, _copy(STORE[key])) for key in shared])
+    def hot_path(
+        self, args: Sequence[Any], values: Leaves, static: frozenset[int], *, by_shape: bool
+    ) -> Callable[..., Any] | None:
+        """Return a function that runs the program for calls like this one, if there can be one."""
+        if self.has_callbacks or self.is_stale:
+            return None
+        parts = Parts(
+            jitted=self._jitted,
+            donated=self._donated_keys,
+            kept=tuple(cell.key for cell in self._kept),
+            written=self._out_keys[0][1:],
+            finish=self._finish,
+            careful=self._run_carefully,
+            check_place=_check_place,
+            undo=_undo,
+        )
+        return write(parts, args, values, static, by_shape=by_shape)
+
+    def _run_carefully(self, leaves: Leaves) -> Any:
+        """Run where a hot path may not: in turn, and copying what somebody else may hold."""
+        _check_place()
+        result = exclusively(lambda: self._fly(leaves))
+        return result if self._finish is None else self._finish(result)
+
+    def _fly(self, leaves: Leaves) -> Any:
+        if not SHARED.isdisjoint(self._donated_keys):
+            shared = SHARED.intersection(self._donated_keys)
+            STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
+        groups = (self._gather_donated(STORE),), (self._gather_kept(STORE),)
+        STORE.update(*map(zip, self._out_keys, map(self._jitted, *groups, (leaves,))))
+        return STORE.pop(_RESULT)
+
+    def _run_on_copies(self, leaves: Leaves) -> Any:
+        """Run without donating anything, and commit when all is done."""
+        _check_place()
+        result = exclusively(lambda: self._fly_on_copies(leaves))
+        return result if self._finish is None else self._finish(result)
+
+    def _fly_on_copies(self, leaves: Leaves) -> Any:
+        copies = tuple(map(_trace.fresh, self._gather_donated(STORE)))
+        result, *new = self._call_back(copies, leaves) if self.has_callbacks else self._jitted(
+            copies, self._gather_kept(STORE), leaves
+        )  # fmt: skip
+        STORE.update(zip(self._out_keys[0][1:], new, strict=True))
+        return result
+
+    def _call_back(self, copies: Any, leaves: Leaves) -> Any:
+        CALLBACKS.append(None)
+        try:
+            outputs = self._jitted(copies, self._gather_kept(STORE), leaves)
+            jax.block_until_ready(outputs)
+            jax.effects_barrier()
+        finally:
+            CALLBACKS.pop()
+        return outputs
+
+    def _run_pure(self, leaves: Leaves) -> Any:
+        """Run a program that touches no variable."""
+        (result,) = self._jitted((), (), leaves)
+        return result if self._finish is None else self._finish(result)
 
     def inline(self, leaves: Sequence[Value]) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
@@ -210,11 +234,18 @@ class Entry:
         ]
         groups = ([cell.aval for cell in cells] for cells in (self._donated, self._kept))
         donated, kept = (tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in g) for g in groups)
-        return self._jitted.lower(donated, kept, *leaves)  # pyright: ignore[reportFunctionMemberAccess] - a jitted function
+        return self._jitted.lower(donated, kept, tuple(leaves))
 
 
-def _copy(value: Value) -> Value:
-    return _trace.fresh(value)
+def _check_place() -> None:
+    if DETOUR and LOCAL.frame is not LOCAL.eager or _trace.current() is not _trace.EVAL:
+        raise Elsewhere
+
+
+def _undo(keys: Sequence[int], old: Sequence[Value]) -> None:
+    """Take back a step that a foreign transform staged instead of running."""
+    STORE.update(zip(keys, old, strict=True))
+    raise Elsewhere
 
 
 def _gatherer(keys: Sequence[int]) -> Callable[[dict[int, Value]], tuple[Value, ...]]:

@@ -13,30 +13,40 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
-from xml.sax.saxutils import escape, quoteattr
+from typing import NamedTuple, final
+from xml.sax.saxutils import escape
 
-from jaxvars._graph_layout import Layout, Link, lay_out, layers
+from jaxvars._display_text import cells
+from jaxvars._graph_layout import Layout, Link, layers, order, route
+from jaxvars._graph_place import place
 
 MAX_CHARS = 34
 _CHAR = 0.62  # width of a character of the widest usual fixed-width font, in font sizes
 _INPUTS = frozenset({"variable", "argument", "constant"})
-_FAR_INPUT, _FAR, _FAR_LARGE, _LARGE = 4, 10, 10, 120
+_FAR_INPUT, _FAR = 4, 10  # layers that a wire may cross
 _LABEL, _DETAIL = 12.0, 10.5  # font sizes
 _HEIGHT, _PAD, _MARGIN = 40.0, 12.0, 24.0
 
-# kind: name in the legend, is it a pill, (fill, stroke) on light and on dark
-_KINDS: dict[str, tuple[str, bool, tuple[str, str], tuple[str, str]]] = {
-    "variable": ("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
-    "argument": ("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
-    "constant": ("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
-    "operation": ("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
-    "control": ("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
-    "result": ("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
-    "written": ("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
+
+class _Look(NamedTuple):
+    """How boxes of one kind look; colours are (fill, stroke)."""
+
+    name: str  # in the legend
+    is_pill: bool
+    light: tuple[str, str]
+    dark: tuple[str, str]
+
+
+_KINDS = {
+    "variable": _Look("variable", True, ("#dce8ff", "#3568c9"), ("#1d3157", "#7fa8f5")),
+    "argument": _Look("argument", True, ("#d8f1e2", "#2a8a59"), ("#16382a", "#63c493")),
+    "constant": _Look("constant", True, ("#e8ebef", "#7c8794"), ("#2c323a", "#98a2af")),
+    "operation": _Look("operation", False, ("#ffffff", "#98a2b0"), ("#262b33", "#77818f")),
+    "control": _Look("loop or branch", False, ("#fdeccb", "#bf7f12"), ("#3d2f12", "#e0ac4e")),
+    "result": _Look("result", True, ("#f0e2fb", "#8445bd"), ("#35224a", "#c094ea")),
+    "written": _Look("written variable", True, ("#b9d0ff", "#1c479c"), ("#274a8f", "#b4cdff")),
 }
 
 
@@ -62,21 +72,15 @@ class Box:
     mark: str = ""
     again: bool = False
 
+    def marked(self) -> Box:
+        """Return the box with its mark in the label."""
+        return replace(self, label=f"{self.label} · {self.mark}", mark="") if self.mark else self
+
     @property
     def width(self) -> float:
         """Return how wide the box must be for its text."""
         label, detail = cells(shorten(self.label)) * _LABEL, cells(shorten(self.detail)) * _DETAIL
         return max(label, detail) * _CHAR + 2 * _PAD
-
-
-def cells(text: str) -> int:
-    """Return how many columns a fixed-width font needs for `text`.
-
-    >>> cells("wx"), cells("重み")
-    (2, 4)
-    """
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
-    return len(text) + wide
 
 
 def shorten(text: str) -> str:
@@ -93,7 +97,9 @@ def shorten(text: str) -> str:
     return text + "…"
 
 
-def draw(boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "", note: str = "") -> str:
+def draw(
+    boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "", note: str = ""
+) -> str:
     """Return the picture of boxes and arrows as an SVG document.
 
     Args:
@@ -106,8 +112,10 @@ def draw(boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "
         >>> draw([Box("argument", "x"), Box("result", "y")], [(0, 1)])[:33]
         '<svg xmlns="http://www.w3.org/200'
     """
-    boxes, arrows = _repeated(boxes, sorted(set(arrows)))
-    plan = lay_out([box.width for box in boxes], arrows)
+    boxes, arrows, layer = _repeated(boxes, sorted(set(arrows)))
+    plan = route([box.width for box in boxes], arrows, layer)
+    order(plan)
+    place(plan)
     head, head_width, head_height = _heading(boxes, title, note)
     tops = _tops(plan, head_height)
     wide = max((x + w / 2 for x, w in zip(plan.x, plan.width, strict=True)), default=0.0)
@@ -124,26 +132,27 @@ def draw(boxes: Sequence[Box], arrows: Iterable[tuple[int, int]], title: str = "
 
 def _repeated(
     boxes: Sequence[Box], arrows: Sequence[tuple[int, int]]
-) -> tuple[list[Box], list[tuple[int, int]]]:
-    """Show a box again beside readers far below: no wire runs along the whole picture."""
-    layer, copies, moved = layers(len(boxes), arrows), list[Box](), list[tuple[int, int]]()
-    known = list(boxes)
-    far = _FAR_LARGE if len(boxes) > _LARGE else _FAR
-    shown: dict[int, tuple[int, int]] = {}  # box -> its last copy, and the layer that serves from
+) -> tuple[list[Box], list[tuple[int, int]], list[int]]:
+    """Show a box again beside readers far below: no wire runs along the whole picture.
+
+    Returns:
+        Boxes (the copies first, as a source must), arrows and the layer of each box.
+    """
+    layer, known = layers(len(boxes), arrows), list(boxes)
+    copies: list[tuple[Box, int]] = []
+    shown: dict[int, tuple[int, int]] = {}  # box -> where it is shown, and from which layer on
+    ends: list[tuple[int, int]] = []
     for source, target in sorted(arrows, key=lambda a: (a[0], layer[a[1]], a[1])):
-        box = boxes[source]
-        is_input = box.kind in _INPUTS
-        copy, start = shown.get(source, (None, layer[target] if is_input else layer[source]))
-        if layer[target] - start > (_FAR_INPUT if is_input else far):
-            if not is_input and copy is None:
-                known[source] = replace(box, label=f"{box.label} {box.mark}")
-            copy, start = len(copies), layer[target]
-            copies.append(replace(known[source], again=True))
-        shown[source] = copy, start
-        moved.append((copy if copy is not None else source - len(boxes), target))
-    shift = len(copies)  # the copies come first, as a source must; the boxes after them
-    ends = [(a if a >= 0 else a + len(boxes) + shift, b + shift) for a, b in moved]
-    return [*copies, *known], sorted(ends)
+        at, start = shown.get(source, (source, layer[source]))
+        if layer[target] - start > (_FAR_INPUT if boxes[source].kind in _INPUTS else _FAR):
+            known[source] = known[source].marked()
+            at, start = -len(copies) - 1, layer[target] - 1
+            copies.append((replace(known[source], again=True), start))
+        shown[source] = at, start
+        ends.append((at, target))
+    count = len(copies)
+    moved = sorted((a + count if a >= 0 else -a - 1, b + count) for a, b in ends)
+    return [*(box for box, _ in copies), *known], moved, [*(n for _, n in copies), *layer]
 
 
 def _tops(plan: Layout, start: float) -> list[float]:
@@ -199,15 +208,16 @@ def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
 
 def _box(box: Box, x: float, top: float) -> str:
     """Draw one box with its text and tooltip."""
-    _, pill, *_ = _KINDS[box.kind]
-    shape = _rect(x - box.width / 2, top, box.width, _HEIGHT, _HEIGHT / 2 if pill else 6)
+    shape = _rect(
+        x - box.width / 2, top, box.width, _HEIGHT, _HEIGHT / 2 if _KINDS[box.kind].is_pill else 6
+    )
     if box.kind == "control":  # a second outline inside: not told by colour alone
         shape += _rect(x - box.width / 2 + 3, top + 3, box.width - 6, _HEIGHT - 6, 4)
     label, detail = shorten(box.label), shorten(box.detail)
     text = _text("b", x, top + (17 if detail else 24), label)
     if detail:
         text += _text("d", x, top + 31, detail)
-    tip = f"<title>{escape(box.tooltip)}</title>" if box.tooltip else ""
+    tip = f"<title>{_xml(box.tooltip)}</title>" if box.tooltip else ""
     again = " again" if box.again else ""
     return f'<g class="n {box.kind}{again}">{tip}{shape}{text}</g>\n'
 
@@ -219,7 +229,9 @@ def _heading(boxes: Sequence[Box], title: str, note: str) -> tuple[str, float, f
         out += _text("t", _MARGIN, y + 12, title)
         wide, y = cells(title) * 16 * _CHAR, y + 30
     x = _MARGIN
-    kinds = [(kind, row[0]) for kind, row in _KINDS.items() if any(b.kind == kind for b in boxes)]
+    kinds = [
+        (kind, look.name) for kind, look in _KINDS.items() if any(b.kind == kind for b in boxes)
+    ]
     again = [("constant again", "shown again")] if any(box.again for box in boxes) else []
     for kind, name in kinds + again:
         swatch = _rect(x, y, 22, 14, 7 if kind not in ("operation", "control") else 3)
@@ -238,7 +250,12 @@ def _rect(x: float, y: float, width: float, height: float, radius: float) -> str
 
 
 def _text(style: str, x: float, y: float, text: str) -> str:
-    return f'<text class="{style}" x="{_n(x)}" y="{_n(y)}">{escape(text)}</text>'
+    return f'<text class="{style}" x="{_n(x)}" y="{_n(y)}">{_xml(text)}</text>'
+
+
+def _xml(text: str) -> str:
+    """Return text as XML: escaped, and without the characters that XML forbids."""
+    return escape("".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text))
 
 
 def _n(value: float) -> str:
@@ -247,10 +264,10 @@ def _n(value: float) -> str:
 
 def _document(width: float, height: float, title: str, body: str) -> str:
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
-    name = quoteattr(title or "computation graph")
+    name = _xml(title or "computation graph").replace('"', "&quot;")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="jaxvars-graph" {size} role="img" '
-        f'aria-label={name} style="max-width:100%;height:auto">\n<style>\n{_style()}</style>\n'
+        f'aria-label="{name}">\n<style>\n{_style()}</style>\n'
         f'<rect class="page" width="100%" height="100%" rx="8"/>\n{body}</svg>\n'
     )
 
@@ -270,17 +287,17 @@ def _style() -> str:
         ".again rect{stroke-dasharray:4 3}",
         ".w:hover .l{stroke-width:3}",
     ]
-    light = _scoped([*rules, *_colours(2, "#fbfcfd", "#1c2128", "#57606c")])
-    dark = _scoped(_colours(3, "#14171c", "#e8ebef", "#a3acb8"))
+    light = _scoped([*rules, *_colours(False, "#fbfcfd", "#1c2128", "#57606c")])
+    dark = _scoped(_colours(True, "#14171c", "#e8ebef", "#a3acb8"))
     return f"{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
 
 
-def _colours(column: int, page: str, ink: str, faint: str) -> Iterable[str]:
+def _colours(dark: bool, page: str, ink: str, faint: str) -> Iterable[str]:
     yield f".page{{fill:{page}}}"
     yield f".b,.t{{fill:{ink}}}"
     yield f".d,.k{{fill:{faint}}}"
-    for kind, row in _KINDS.items():
-        fill, stroke = row[column]
+    for kind, look in _KINDS.items():
+        fill, stroke = look.dark if dark else look.light
         yield f".n.{kind} rect{{fill:{fill};stroke:{stroke}}}"
         yield f".w.{kind} .l{{stroke:{stroke}}}"
         yield f".w.{kind} .h{{fill:{stroke}}}"

@@ -103,9 +103,18 @@ def leaf_of(value: Any) -> Leaf:
             f"An argument is a {kind.__name__}, which can be neither traced nor part of the "
             "cache key: pass a tuple or a frozenset."
         )
-    if isinstance(value, Owner) or kind.__eq__ is object.__eq__ or kind.__hash__ is None:
+    if counts_as_itself(value):
         return Itself(kind, id(value))
     return Static(kind, value)
+
+
+def counts_as_itself(value: Any) -> bool:
+    """Tell whether a leaf is keyed by identity."""
+    kind = type(value)
+    if isinstance(value, Owner):
+        return True
+    odd = kind.__eq__ is object.__eq__ or kind.__hash__ is None
+    return odd and jax.tree_util.all_leaves([value])
 
 
 def _is_leaf(value: object) -> bool:
@@ -132,9 +141,12 @@ class Signature:
         self._check_names()
 
     @property
-    def is_plain(self) -> bool:
-        """Tell whether positional arrays are traced as they are."""
-        return not self._static and self._specs is None
+    def static_positions(self) -> frozenset[int] | None:
+        """The positions of static arguments; None where arguments are converted first."""
+        if self._specs is not None:
+            return None
+        names = list(self._signature.parameters) if self._signature else []
+        return frozenset(i for i, name in enumerate(names) if name in self._static)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart.

@@ -15,8 +15,10 @@ Rules this file keeps:
 - a cell never holds a tracer, nor a value; an exception therefore leaves nothing to restore;
 - a frame is written only from the trace it was made in: a write from inside a foreign
   transform (plain jit, grad, vmap, a scan body) would leak a tracer, and raises;
-- every change of `STORE` is one C call under `DISPATCH`, so that it happens or does not;
-- user code never runs while `DISPATCH` is held; `TRACING` is taken first where both are.
+- every change of `STORE` is one C call, so that it happens or does not, by whoever has put
+  itself into `FLIGHT`: it is tested and set without a call in between, which CPython does not
+  interrupt (it runs signal handlers and switches threads at calls and backward jumps);
+- user code never runs while `FLIGHT` is taken; `TRACING` is taken first where both are.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import functools
 import itertools
 import sys
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,11 +62,19 @@ STORE: dict[int, Value] = {}
 SHARED: set[int] = set()
 """Keys whose value somebody was given or gave: it must be copied before it is donated."""
 
-DISPATCH = threading.RLock()
-"""Held while values go from `STORE` through a compiled step and back."""
+FLIGHT = [False]
+"""Whether a compiled step, or a write, has the values of `STORE` in hand now."""
+
+HOT_PATH_FILE = "<a compiled step of jaxvars>"
+"""The file name of code that takes `FLIGHT` for itself."""
+
+DETOUR: list[None] = []
+"""Not empty while a frame, a tape or eager mode is in force in any thread."""
 
 TRACING = threading.RLock()
 """Held while user code is traced, so that a body runs once for a signature."""
+
+_WAITING = threading.RLock()
 
 _KEYS = itertools.count(1)
 _BOX = {0: object()}
@@ -170,10 +181,12 @@ class Frame(ABC):
     def observe(self, tape: Any) -> None:
         """Let `tape` see the reads from now on."""
         self.observers.append(tape)
+        DETOUR.append(None)
 
     def unobserve(self, tape: Any) -> None:
         """Let `tape` see no more reads."""
         self.observers.remove(tape)
+        DETOUR.pop()
         if not self.observers:
             self._seen.clear()
 
@@ -213,18 +226,11 @@ class EagerFrame(Frame):
         """Return the value from `STORE`; warn if it is about to become a constant."""
         if _trace.current() is not _trace.EVAL and _trace.is_staging():
             _warn_stale(cell)
-        with READING:  # what a step in flight is about to donate is not given away
-            SHARED.add(cell.key)
-            return _stored(cell)
+        return _taken(cell)
 
     def put(self, cell: Cell, value: Value) -> None:
         """Put the value into `STORE`."""
-        if _trace.is_tracer(value):
-            raise _foreign_write(cell)
-        value = at_home(cell, value)
-        with WRITING:
-            SHARED.add(cell.key)
-            STORE[cell.key] = value
+        self.write_all([cell], [value])
 
     def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
         """Put several values into `STORE`, all or none."""
@@ -233,18 +239,25 @@ class EagerFrame(Frame):
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
         new = {cell.key: at_home(cell, v) for cell, v in zip(cells, values, strict=True)}
-        with WRITING:
+
+        def commit() -> None:
             SHARED.update(new)
             STORE.update(new)
+
+        exclusively(commit)
 
     def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
         """Replace the value; no other thread's change comes between."""
         self.check_writable(cell)
-        with WRITING, _trace.at(_trace.EVAL):
-            value = change(_stored(cell))
+
+        def replace() -> None:
+            value = change(STORE[cell.key])
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
             STORE[cell.key] = at_home(cell, value)
+
+        with _trace.at(_trace.EVAL):
+            exclusively(replace)
 
     def create(self, cell: Cell, value: Value) -> None:
         """Put the first value into `STORE`."""
@@ -255,6 +268,7 @@ class EagerFrame(Frame):
                 "Create it outside, or use @jv.compile, which may create variables on its "
                 "first call."
             )
+        SHARED.add(cell.key)
         STORE[cell.key] = at_home(cell, value)
 
     def is_shared(self, cell: Cell) -> bool:
@@ -341,7 +355,6 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.eager = EagerFrame()
         self.frame: Frame = self.eager
-        self.is_eager = True
 
 
 LOCAL = _Local()
@@ -353,7 +366,7 @@ def lifted(fn: Callable[[], T]) -> T:
     So an initial value that is drawn from a generator moves that generator on, once, whether
     the variable is created eagerly or by the first call of a compiled function.
     """
-    if LOCAL.is_eager:
+    if LOCAL.frame is LOCAL.eager:
         return fn()
     try:
         with entered(LOCAL.eager), _trace.at(_trace.EVAL):
@@ -374,61 +387,83 @@ class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
     def __enter__(self) -> None:
         self.previous = LOCAL.frame
         LOCAL.frame = self.frame
-        LOCAL.is_eager = self.frame is LOCAL.eager
+        DETOUR.append(None)
 
     def __exit__(self, *_: object) -> None:
         LOCAL.frame = self.previous
-        LOCAL.is_eager = self.previous is LOCAL.eager
+        DETOUR.pop()
 
 
-@final
-class Gate:
-    """Holds `DISPATCH` for one read or write.
+CALLBACKS: list[None] = []
+"""Not empty while a step runs that calls back into Python: it donates nothing."""
 
-    While a step runs that calls back into Python (`Gate.callbacks_run`), waiting in the
-    callback would never end: a read then goes through, since such a step donates nothing,
-    and a write is refused.
+
+def exclusively(action: Callable[[], T]) -> T:
+    """Run `action` while no step is in flight and none can start.
+
+    Raises:
+        ForeignTransformError: where waiting for the step in flight would never end.
     """
+    with _WAITING:
+        while FLIGHT[0]:
+            if _is_ours():
+                raise ForeignTransformError(
+                    f"A variable is written, or a compiled function called, at {user_line()} by "
+                    "a callback or signal handler while a compiled step is running; the step's "
+                    "own results would race with it. Return the value from the step and assign "
+                    "it afterwards."
+                )
+            time.sleep(1e-5)
+        FLIGHT[0] = True  # directly after the test: see the rules above
+        try:
+            return _flying(action)
+        finally:
+            FLIGHT[0] = False
 
-    callbacks_run = False
 
-    def __init__(self, *, writes: bool) -> None:
-        self._writes = writes
-        self._through = threading.local()
+def _flying(action: Callable[[], T]) -> T:
+    return action()  # a frame of its own, by which `_is_ours` knows that it is below
 
-    def __enter__(self) -> None:
-        if DISPATCH.acquire(blocking=False):
-            return
-        if Gate.callbacks_run and self._writes:
-            raise ForeignTransformError(
-                f"A variable is written at {user_line()} while a compiled step that calls back "
-                "into Python is running; the step's own results would race with it. Return the "
-                "value from the step and assign it afterwards."
+
+def _is_ours() -> bool:
+    """Tell whether waiting for the step in flight would never end.
+
+    So it is in a callback of that step, and in a signal handler or finalizer that interrupted
+    this very thread in it.
+    """
+    if CALLBACKS:
+        return True
+    frame = sys._getframe(1)  # noqa: SLF001 - there is no public way to walk the live stack
+    while (frame := frame.f_back) is not None:
+        code = frame.f_code
+        if code is _flying.__code__:
+            return True
+        if code.co_filename == HOT_PATH_FILE and "old" in frame.f_locals:  # values in hand
+            return True
+    return False
+
+
+def _taken(cell: Cell) -> Value:
+    """Return the value from `STORE`, sure that no step will donate it.
+
+    A step copies what is marked in `SHARED` when it starts. So the value is safe if, after it
+    was read, no step is in flight, the mark still stands and the value is still the one stored.
+    """
+    key = cell.key
+    while True:
+        SHARED.add(key)
+        value = STORE.get(key)
+        if value is None:
+            SHARED.discard(key)
+            raise UninitializedError(
+                f"Variable {cell.name!r} has no value: the call that created it failed before "
+                "its initial value was computed. Create it again, outside the function."
             )
-        if Gate.callbacks_run:
-            self._through.ungated = True
-        else:
-            DISPATCH.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        if getattr(self._through, "ungated", False):
-            self._through.ungated = False
-        else:
-            DISPATCH.release()
-
-
-READING = Gate(writes=False)
-WRITING = Gate(writes=True)
-
-
-def _stored(cell: Cell) -> Value:
-    try:
-        return STORE[cell.key]
-    except KeyError:
-        raise UninitializedError(
-            f"Variable {cell.name!r} has no value: the call that created it failed before its "
-            "initial value was computed. Create it again, outside the function."
-        ) from None
+        if not FLIGHT[0] and key in SHARED and STORE.get(key) is value:
+            return value
+        if _is_ours():
+            return _trace.fresh(value)  # in a signal handler or callback of a step
+        time.sleep(1e-6)
 
 
 def at_home(cell: Cell, value: Value) -> Value:

@@ -20,7 +20,7 @@ def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not (name.startswith((_PACKAGE, "<frozen")) or "site-packages" in name):
+        if not (name.startswith((_PACKAGE, "<frozen", "<a compiled")) or "site-packages" in name):
             return frame
         frame = frame.f_back
     return None

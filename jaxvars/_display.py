@@ -1,0 +1,252 @@
+"""How objects show themselves, all from one protocol: the yields of `__rich_repr__`.
+
+A class says once what is worth seeing, as rich's protocol has it: it yields `value`,
+`(name, value)` or `(name, value, default)` (left out when the value is the default). From this
+come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyter) and `treescope_repr` for
+`__treescope_repr__`; rich itself reads the protocol without our help.
+
+`_display_text.py` (arrays, words) and `_table.py` are parts of it, and reached from here.
+
+Rules this file keeps:
+- showing an object changes nothing and runs no JAX operation;
+- what is shown is small, whatever the object: arrays by statistics, containers cut;
+- text does not depend on the terminal, on NumPy's print options or on addresses in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from html import escape
+from itertools import islice
+from textwrap import indent
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from jaxvars._display_text import SMALL, first_elements, is_array, known_value, statistics
+from jaxvars._display_text import array_text as array_text
+from jaxvars._display_text import did_you_mean as did_you_mean
+from jaxvars._display_text import human_bytes as human_bytes
+from jaxvars._display_text import type_text as type_text
+from jaxvars._table import Table as Table
+
+_ITEMS, _CHARS, _LINE = 24, 200, 88
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_shown: ContextVar[tuple[int, ...]] = ContextVar("shown", default=())
+
+
+@runtime_checkable
+class Shown(Protocol):
+    """What the functions here can show."""
+
+    def __rich_repr__(self) -> Iterable[Any]:
+        """Yield `value`, `(name, value)` or `(name, value, default)` for all worth seeing."""
+        ...
+
+
+class Field(NamedTuple):
+    """One thing worth seeing; an empty name for a positional one."""
+
+    name: str
+    value: Any
+
+
+def fields_of(obj: Shown) -> list[Field]:
+    """Return what an object yields, without what has its default value.
+
+    >>> class Point:
+    ...     def __rich_repr__(self):
+    ...         yield 1.5
+    ...         yield "label", "a"
+    ...         yield "size", 3, 3
+    >>> fields_of(Point())
+    [Field(name='', value=1.5), Field(name='label', value='a')]
+    """
+    fields: list[Field] = []
+    for item in obj.__rich_repr__():
+        name, value, *default = _triple(item)
+        if not (default and _same(value, default[0])):
+            fields.append(Field(name or "", value))
+    return fields
+
+
+def _triple(item: Any) -> tuple[Any, ...]:
+    if isinstance(item, tuple) and 1 <= len(item) <= 3:
+        return ("", *item) if len(item) == 1 else item
+    return "", item
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    try:
+        return type(value) is type(default) and bool(value == default)
+    except (TypeError, ValueError):  # arrays, and objects that compare elementwise
+        return False
+
+
+# ---------------------------------------------------------------- text
+def text_repr(obj: Shown) -> str:
+    """Return an object as its constructor would be written, for `__repr__`.
+
+    On one line if it fits, and with a line for each field if not.
+
+    Example:
+        >>> class Dense:
+        ...     __repr__ = text_repr
+        ...
+        ...     def __rich_repr__(self):
+        ...         yield "units", 2
+        ...         yield "kernel", np.eye(2)
+        >>> Dense()
+        Dense(units=2, kernel=[[1. 0.] [0. 1.]])
+    """
+    with _showing(obj) as first:
+        fields = [_named(field) for field in fields_of(obj)] if first else ["..."]
+    return _call(type(obj).__name__, "(", fields, ")")
+
+
+def value_text(value: Any) -> str:
+    """Return any value as text that is short and the same in every run.
+
+    >>> value_text({"w": np.zeros((64, 10)), "act": max})
+    "{'w': float64[64,10] mean=0 min=0 max=0, 'act': max}"
+    """
+    if is_array(value):
+        return array_text(value)
+    if isinstance(value, (type, np.dtype)) or (callable(value) and hasattr(value, "__name__")):
+        return str(getattr(value, "__name__", None) or value)
+    if isinstance(value, (list, tuple, set, frozenset, dict)):
+        return _container_text(value)
+    text = _ADDRESS.sub("", repr(value))
+    return text if isinstance(value, Shown) or len(text) <= _CHARS else text[: _CHARS - 1] + "…"
+
+
+def _container_text(value: Any) -> str:
+    left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
+    with _showing(value) as first:
+        items = list(_items_text(value)) if first else ["..."]
+    if first and len(value) > _ITEMS:
+        items.append(f"... {len(value) - _ITEMS} more")
+    if hasattr(value, "_fields"):
+        return _call(type(value).__name__, left, items, right)
+    return _call("", left, items, ",)" if right == ")" and len(value) == 1 else right)
+
+
+def _items_text(value: Any) -> Iterator[str]:
+    """Yield the items of a container, up to a limit, those of a set in a stable order."""
+    if isinstance(value, dict):
+        yield from (f"{value_text(k)}: {value_text(v)}" for k, v in _cut(value.items()))
+    elif hasattr(value, "_fields"):  # a namedtuple
+        yield from map(_named, map(Field, value._fields, _cut(value)))
+    else:
+        is_set = isinstance(value, (set, frozenset))
+        yield from map(value_text, _cut(sorted(value, key=repr) if is_set else value))
+
+
+def _cut(items: Iterable[Any]) -> Iterable[Any]:
+    return islice(items, _ITEMS)
+
+
+def _named(field: Field) -> str:
+    return f"{field.name}={value_text(field.value)}" if field.name else value_text(field.value)
+
+
+def _call(name: str, left: str, items: Sequence[str], right: str) -> str:
+    line = f"{name}{left}{', '.join(items)}{right}"
+    if len(line) <= _LINE and "\n" not in line:
+        return line
+    body = indent(",\n".join(items), "  ")
+    return f"{name}{left}\n{body},\n{right.lstrip(',')}"
+
+
+@contextmanager
+def _showing(obj: object) -> Generator[bool]:
+    """Tell whether an object is not being shown already (objects may form a circle)."""
+    shown = _shown.get()
+    token = _shown.set((*shown, id(obj)))
+    try:
+        yield id(obj) not in shown
+    finally:
+        _shown.reset(token)
+
+
+# ---------------------------------------------------------------- notebooks
+_BOX = "border-left:2px solid rgba(127,127,127,.35);margin:2px 0 2px 5px;padding:1px 0 1px 10px"
+_FAINT = "opacity:.65"
+
+
+def html_repr(obj: Shown) -> str:
+    """Return an object as HTML, for `_repr_html_`: a tree to open and close.
+
+    It brings its own style, in colours that a light and a dark page can carry.
+
+    Example:
+        >>> class Dense:
+        ...     def __rich_repr__(self):
+        ...         yield "units", 2
+        >>> "<b>Dense</b>" in html_repr(Dense())
+        True
+    """
+    style = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px;line-height:1.5"
+    return f'<div class="jaxvars-repr" style="{style}">{_object_html(obj, "", True)}</div>'
+
+
+def _object_html(obj: Any, name: str, is_open: bool) -> str:
+    with _showing(obj) as first:
+        if not first:
+            return f"<div>{name}{escape(type(obj).__name__)}(...)</div>"
+        fields = fields_of(obj)
+        rows = "".join(_field_html(field.name, field.value) for field in _cut(fields))
+    more = f"<div>... {len(fields) - _ITEMS} more</div>" if len(fields) > _ITEMS else ""
+    title = f"{name}<b>{escape(type(obj).__name__)}</b>"
+    opened = " open" if is_open else ""
+    return (
+        f"<details{opened}><summary>{title}</summary>"
+        f'<div style="{_BOX}">{rows}{more}</div></details>'
+    )
+
+
+def _field_html(name: str, value: Any) -> str:
+    shown = f'<span style="{_FAINT}">{escape(name)}=</span>' if name else ""
+    if isinstance(value, Shown) and not isinstance(value, type):
+        return _object_html(value, shown, False)
+    if isinstance(value, Mapping) and any(isinstance(v, Shown) for v in value.values()):
+        return shown + "".join(_field_html(str(k), v) for k, v in _cut(value.items()))
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Shown) for v in value):
+        return shown + "".join(_field_html(f"[{i}]", v) for i, v in enumerate(_cut(value)))
+    text = _array_html(value) if is_array(value) else escape(value_text(value))
+    return f'<div style="white-space:pre-wrap">{shown}{text}</div>'
+
+
+def _array_html(x: Any) -> str:
+    """Return type, statistics and the first few elements of an array."""
+    known = known_value(x)
+    few = first_elements(known) if known is not None and known.size else ""
+    facts = "" if known is not None and known.size <= SMALL else statistics(x, known)
+    return " ".join(
+        f'<span style="{style}">{escape(text)}</span>'
+        for text, style in ((type_text(x), "font-weight:600"), (facts, _FAINT), (few, ""))
+        if text
+    )
+
+
+def treescope_repr(obj: Shown, path: str | None, subtree_renderer: Any) -> Any:
+    """Return an object as treescope shows it, for `__treescope_repr__`.
+
+    Args:
+        obj: the object.
+        path: where it is in what is shown, as treescope says.
+        subtree_renderer: what renders the values, as treescope says.
+    """
+    from treescope import repr_lib
+
+    return repr_lib.render_object_constructor(
+        object_type=type(obj),
+        attributes={field.name or str(i): field.value for i, field in enumerate(fields_of(obj))},
+        path=path,
+        subtree_renderer=subtree_renderer,
+    )

@@ -1,0 +1,142 @@
+"""Short texts for values: arrays, bytes, and names that somebody mistyped.
+
+Rules this file keeps:
+- nothing here runs a JAX operation: values are read through NumPy, so a tape or a trace around
+  it sees nothing, and an array without a known value shows its type;
+- a text does not depend on the terminal or on NumPy's print options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+from unicodedata import east_asian_width
+
+import jax
+import numpy as np
+
+SMALL = 6  # elements that are shown in full
+_LARGE = 1 << 24  # elements above which statistics would take too long for a repr
+
+
+def array_text(x: Any) -> str:
+    """Return an array in few words: all of a small one, statistics of another.
+
+    Args:
+        x: a JAX or NumPy array, of any shape and dtype.
+
+    Example:
+        >>> array_text(np.array([1.0, 2.0])), array_text(np.arange(12).reshape(3, 4))
+        ('[1. 2.]', 'int64[3,4] mean=5.5 min=0 max=11')
+        >>> array_text(np.array([[0.0] * 4, [np.nan] * 4], np.float32))
+        'float32[2,4] mean=0 min=0 max=0 nan=4'
+    """
+    known = known_value(x)
+    if known is not None and 0 < known.size <= SMALL:
+        return _elements(known)
+    return f"{type_text(x)} {statistics(x, known)}".strip()
+
+
+def type_text(x: Any) -> str:
+    """Return dtype and shape.
+
+    >>> type_text(np.zeros((2, 3), np.int8))
+    'int8[2,3]'
+    """
+    is_text = isinstance(x.dtype, np.dtype) and x.dtype.kind in "OSTU"  # a key's dtype has kind O
+    name = "string" if is_text else str(x.dtype)
+    return f"{name}[{','.join(map(str, x.shape))}]"
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether a value is shown as an array."""
+    return isinstance(value, (jax.Array, np.ndarray, np.generic))
+
+
+def known_value(x: Any) -> np.ndarray[Any, Any] | None:
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError, RuntimeError):  # traced, deleted, on other hosts, or a key
+        return None
+
+
+def statistics(x: Any, known: np.ndarray[Any, Any] | None) -> str:
+    if known is None:
+        return "(value not known here)" if isinstance(x.dtype, np.dtype) else ""
+    if known.size == 0 or known.size > _LARGE:
+        return ""
+    if known.dtype.kind in "OSTU":
+        return first_elements(known)
+    if known.dtype.kind == "b":
+        return f"true={np.count_nonzero(known)}"
+    return _numbers(known)
+
+
+def _numbers(known: np.ndarray[Any, Any]) -> str:
+    """Return statistics of the finite elements, and how many are not."""
+    known = known.astype(np.float64) if known.dtype.kind == "V" else known  # bfloat16, int4, ...
+    size, bar = (np.abs(known), "|") if known.dtype.kind == "c" else (known, "")
+    wide = np.complex128 if known.dtype.kind == "c" else np.float64
+    finite, nan = np.isfinite(known), np.count_nonzero(np.isnan(known))
+    inf, told = known.size - np.count_nonzero(finite) - nan, list[str]()
+    if nan + inf < known.size:
+        with np.errstate(all="ignore"):
+            mean = known.mean(dtype=wide, where=finite).item()
+        low, high = size[finite].min().item(), size[finite].max().item()
+        told = [f"mean={mean:.4g}", f"{bar}min{bar}={low:.4g}", f"{bar}max{bar}={high:.4g}"]
+    told += [f"{name}={count}" for name, count in (("nan", nan), ("inf", inf)) if count]
+    return " ".join(told)
+
+
+def _elements(x: np.ndarray[Any, Any]) -> str:
+    """Return the elements on one line, whatever NumPy's print options are."""
+    with np.printoptions(
+        precision=4, threshold=10**6, edgeitems=3, linewidth=10**6, suppress=False, sign="-",
+        nanstr="nan", infstr="inf", floatmode="maxprec", formatter=None, legacy=False,
+    ):  # fmt: skip
+        return str(x[()]) if x.ndim == 0 else re.sub(r"\n\s*", " ", str(x))
+
+
+def first_elements(x: np.ndarray[Any, Any]) -> str:
+    return f"{_elements(x.ravel()[:SMALL])[:-1]} ...]" if x.size > SMALL else _elements(x)
+
+
+# ---------------------------------------------------------------- words
+def human_bytes(count: float) -> str:
+    """Return a number of bytes as people say it.
+
+    >>> human_bytes(0), human_bytes(1023), human_bytes(1229), human_bytes(3 << 30)
+    ('0 B', '1023 B', '1.2 KiB', '3.0 GiB')
+    """
+    if abs(count) < 1024:
+        return f"{count:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        count /= 1024
+        if abs(count) < 1023.95:  # what would be printed as 1024.0
+            return f"{count:.1f} {unit}"
+    return f"{count / 1024:.1f} PiB"
+
+
+def did_you_mean(name: str, options: Iterable[str]) -> str:
+    """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
+
+    >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
+    "No optimizer 'adm'. Did you mean 'adam'?"
+    >>> did_you_mean("zebra", ["sgd", "adam"])
+    ''
+    """
+    from difflib import get_close_matches
+
+    known = {option.lower(): option for option in options}
+    close = get_close_matches(name.lower(), list(known), n=3)
+    return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""
+
+
+def cells(text: str) -> int:
+    """Return how many columns a fixed-width font needs for a text.
+
+    >>> cells("wx"), cells("重み")
+    (2, 4)
+    """
+    return len(text) + sum(east_asian_width(c) in "WF" for c in text)

@@ -1,0 +1,258 @@
+"""A jaxpr's equations as nodes and edges: the part of the picture that knows what a jaxpr is.
+
+Calls that only group operations (`jit`, custom derivatives, recomputation) are opened, so that
+what is seen is what runs; a loop or a branch is one node that says how often it runs and how
+much it holds; literals, and broadcasts of them, are written into the node that uses them; what
+reaches no output is left out.
+
+Rules this file keeps:
+- jaxprs are read by their attributes alone (`eqns`, `invars`, `aval`, ...), which are the same
+  in every release of JAX that we support; nothing is imported from JAX, nothing is run;
+- nodes are numbered in program order, so an edge always leads from a lower to a higher id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, final
+
+Kind = Literal["variable", "argument", "constant", "operation", "control", "result", "written"]
+
+_COMMUTATIVE = frozenset({"add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
+_OPENED = frozenset(
+    {
+        "jit", "pjit", "closed_call", "core_call", "call", "named_call", "checkpoint", "remat",
+        "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr",
+    }
+)  # fmt: skip
+_FOLDED = frozenset({"broadcast_in_dim", "convert_element_type", "reshape"})  # of a literal
+_PASSED = frozenset({"copy", "copy_p"})  # the same value again: no step of the computation
+_COMBINING = ("scatter", "reduce", "select_and")  # what they hold is one small operator
+_TOLD = {"axes": "axes", "axis": "axis", "dimension": "axis", "permutation": "order"}
+_SHORT = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One box of the picture.
+
+    Attributes:
+        id: its position in `Graph.nodes`.
+        kind: variable, argument, constant, operation, control (a loop or a branch), result or
+            written (a variable's new value).
+        name: the primitive's name, or that of the input or output.
+        type: shape and dtype of what it yields, such as `f32[32,10]`.
+        operands: one entry for each operand: a literal's text, or None for an edge.
+        detail: what else is known, such as `axes 0` or `12 ops inside`.
+        scope: the functions it was opened from, outermost first, as in `loss/log_softmax`.
+    """
+
+    id: int
+    kind: Kind
+    name: str
+    type: str
+    operands: tuple[str | None, ...] = ()
+    detail: str = ""
+    scope: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return name and literals: `mul 0.1`, or `sub(1, ·)` where the order tells."""
+        literals = [text for text in self.operands if text is not None]
+        if not literals or self.kind == "control":
+            return self.name
+        if self.kind in ("result", "written"):
+            return f"{self.name} = {literals[0]}"
+        last = self.operands[0] is None or self.name in _COMMUTATIVE
+        if len(self.operands) == 1 or (len(self.operands) == 2 and len(literals) == 1 and last):
+            return f"{self.name} {literals[0]}"
+        return f"{self.name}({', '.join(text or '·' for text in self.operands)})"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value that one node makes and another reads.
+
+    Attributes:
+        source: the id of the node that makes it.
+        target: the id of the node that reads it.
+        type: its shape and dtype.
+        output: which of the source's outputs it is.
+    """
+
+    source: int
+    target: int
+    type: str
+    output: int = 0
+
+
+class Wire(NamedTuple):
+    """One output of a node, on its way to a reader."""
+
+    node: int
+    output: int
+    type: str
+
+
+Source: TypeAlias = Wire | str  # a str is a literal's text
+
+
+@final
+class Walk:
+    """Collects nodes and edges while it walks the equations."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.kept: set[int] = set()  # nodes that count even if nobody reads them
+        self.constants: dict[int, Source] = {}  # by identity: one array may serve many calls
+
+    def add(
+        self, kind: Kind, name: str, made: str, read: Iterable[Source] = (), **told: str
+    ) -> int:
+        """Add a node that makes values of type `made` from those it reads; return its id."""
+        target, read = len(self.nodes), list(read)
+        operands = tuple(source if isinstance(source, str) else None for source in read)
+        self.nodes.append(Node(target, kind, name, made, operands, **told))
+        wires = [source for source in read if not isinstance(source, str)]
+        self.edges += [Edge(wire.node, target, wire.type, wire.output) for wire in wires]
+        return target
+
+    def source(self, kind: Kind, name: str, type_: str) -> Source:
+        """Add a node that reads nothing; return its value."""
+        return Wire(self.add(kind, name, type_), 0, type_)
+
+    def walk(self, closed: Any, values: Sequence[Source], scope: str) -> list[Source]:
+        """Add the equations of a jaxpr applied to values; return its outputs."""
+        jaxpr = open_jaxpr(closed)
+        env: dict[Any, Source] = dict(zip(jaxpr.invars, values, strict=True))
+        consts = zip(jaxpr.constvars, getattr(closed, "consts", ()), strict=False)
+        env.update((var, self.constant(value, var)) for var, value in consts)
+        for eqn in jaxpr.eqns:
+            read = [_read(env, atom) for atom in eqn.invars]
+            env.update(zip(eqn.outvars, self.equation(eqn, read, scope), strict=True))
+        return [_read(env, atom) for atom in jaxpr.outvars]
+
+    def constant(self, value: Any, var: Any) -> Source:
+        """Return an array that the program closes over: its number, or a node for it."""
+        if id(value) not in self.constants:
+            text = _number(value) if getattr(value, "shape", None) == () else ""
+            self.constants[id(value)] = text or self.source("constant", "constant", type_of(var))
+        return self.constants[id(value)]
+
+    def equation(self, eqn: Any, read: list[Source], scope: str) -> list[Source]:
+        """Add an equation, or what is inside it; return its outputs."""
+        name, params = eqn.primitive.name, eqn.params
+        if body := _body(eqn):
+            called = str(params.get("name", ""))
+            return self.walk(body, read, "/".join(filter(None, (scope, called))))
+        if name in _PASSED or (name in _FOLDED and len(read) == 1 and isinstance(read[0], str)):
+            return read
+        types = [type_of(var) for var in eqn.outvars]
+        inside = [] if name.startswith(_COMBINING) else list(_inner(params))
+        kind: Kind = "control" if inside else "operation"
+        named, detail = _control(name, params, inside) if inside else (name, _detail(params))
+        if name == "integer_pow":
+            read = [*read, str(params["y"])]
+        node = self.add(kind, named, _several(types), read, detail=detail, scope=scope)
+        if getattr(eqn, "effects", None):
+            self.kept.add(node)
+        return [Wire(node, i, type_) for i, type_ in enumerate(types)]
+
+    def alive(self) -> tuple[list[Node], list[Edge], list[Node]]:
+        """Return nodes and edges that count, numbered anew, and the inputs left out."""
+        alive = self.kept | {n.id for n in self.nodes if n.kind in ("result", "written")}
+        for edge in reversed(self.edges):  # targets only go down, so one pass finds all
+            if edge.target in alive:
+                alive.add(edge.source)
+        new = {old: i for i, old in enumerate(sorted(alive))}
+        nodes = [replace(node, id=new[node.id]) for node in self.nodes if node.id in new]
+        edges = [
+            replace(edge, source=new[edge.source], target=new[edge.target])
+            for edge in self.edges
+            if edge.target in new
+        ]
+        unused = [n for n in self.nodes if n.id not in new and n.kind in ("variable", "argument")]
+        return nodes, edges, unused
+
+
+def open_jaxpr(jaxpr: Any) -> Any:
+    """Return the jaxpr inside a closed one, or the jaxpr itself."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
+
+
+def _inner(params: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the jaxprs among an equation's parameters."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(open_jaxpr(item), "eqns"):
+                yield item
+
+
+def _body(eqn: Any) -> Any:
+    """Return the jaxpr that a transparent call runs, or None."""
+    bodies = list(_inner(eqn.params)) if eqn.primitive.name in _OPENED else []
+    fits = len(bodies) == 1 and len(open_jaxpr(bodies[0]).invars) == len(eqn.invars)
+    return bodies[0] if fits else None
+
+
+def _operations(jaxpr: Any) -> int:
+    """Count the operations in a jaxpr, those of its loops and branches once."""
+    total = 0
+    for eqn in open_jaxpr(jaxpr).eqns:
+        own = eqn.primitive.name not in _PASSED and not _body(eqn)
+        total += own + sum(map(_operations, _inner(eqn.params)))
+    return total
+
+
+def _control(name: str, params: Mapping[str, Any], inside: Sequence[Any]) -> tuple[str, str]:
+    label = f"{name} ×{params['length']}" if "length" in params else name
+    branches = f"{len(params['branches'])} branches, " if "branches" in params else ""
+    return label, f"{branches}{_many(sum(map(_operations, inside)))} inside"
+
+
+def _many(count: int) -> str:
+    return f"{count} op" if count == 1 else f"{count or 'no'} ops"
+
+
+def _detail(params: Mapping[str, Any]) -> str:
+    """Return the parameters that say along what an operation works."""
+    told: list[str] = []
+    for name, word in _TOLD.items():
+        if (value := params.get(name)) is not None:
+            several = value if isinstance(value, (tuple, list)) else (value,)
+            told.append(f"{word} {','.join(str(v) for v in several)}" if several else "")
+    return " ".join(filter(None, told))
+
+
+def _read(env: Mapping[Any, Source], atom: Any) -> Source:
+    return (_number(atom.val) or type_of(atom)) if hasattr(atom, "val") else env[atom]
+
+
+def _number(value: Any) -> str:
+    """Return a scalar as short text; nothing if it is not a known number."""
+    try:
+        number = value.item() if hasattr(value, "item") else value
+    except (TypeError, ValueError):  # a tracer, or several numbers
+        return ""
+    if isinstance(number, (bool, int)):
+        return repr(number if isinstance(number, bool) else int(number))
+    return f"{number:.4g}" if isinstance(number, (float, complex)) else ""
+
+
+def type_of(var: Any) -> str:
+    """Return shape and dtype, such as `f32[64,10]`."""
+    dtype = getattr(var.aval, "dtype", None)
+    if dtype is None:
+        return str(var.aval)
+    name = str(getattr(dtype, "name", dtype))
+    for long, short in _SHORT.items():
+        name = name.replace(long, short)
+    return f"{name}[{','.join(map(str, var.aval.shape))}]"
+
+
+def _several(types: Sequence[str]) -> str:
+    return ", ".join(types[:2]) + (f", +{len(types) - 2}" if len(types) > 2 else "")

@@ -1,0 +1,232 @@
+"""A table that people read and programs use: `Module.summary()`, `fn.traces` and others.
+
+Rules this file keeps:
+- a table is a sequence of its rows, and a row holds values, not text: 1258 and not `1.2 KiB`;
+- `str(table)` is the same on any machine: plain ASCII rules, no terminal asked for its width.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
+
+import numpy as np
+
+from jaxvars._display_text import cells, did_you_mean
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table as RichTable
+
+Row: TypeAlias = tuple[Any, ...]
+_GAP = "  "
+
+
+@final
+class Table(Sequence[Row]):
+    """Rows under headers, with totals below them.
+
+    `show()` prints it as it looks best, `print` as plain text; a notebook shows it as HTML.
+
+    Args:
+        title: the heading; may be empty.
+        columns: the headers.
+        rows: a value for each column; None is shown as nothing.
+        footer: more rows, below a rule: totals. They are no part of the sequence.
+        formats: how to show the values of a column, such as `{"bytes": human_bytes}`.
+
+    Attributes:
+        title: the heading.
+        columns: the headers.
+        rows: all rows.
+        footer: the rows below the rule.
+
+    Raises:
+        ValueError: a row has more or fewer values than there are columns, or a format is for
+            a column that there is not.
+
+    Example:
+        >>> table = Table(
+        ...     "sizes", ["path", "bytes"], [("w", 2560), ("b", 40)], footer=[("total", 2600)]
+        ... )
+        >>> print(table)
+        sizes
+        path   bytes
+        -----  -----
+        w      2,560
+        b         40
+        -----  -----
+        total  2,600
+        >>> len(table), table[0], table.column("bytes")
+        (2, ('w', 2560), [2560, 40])
+    """
+
+    __slots__ = ("_formats", "columns", "footer", "rows", "title")
+
+    def __init__(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        footer: Iterable[Sequence[Any]] = (),
+        formats: Mapping[str, Callable[[Any], str]] | None = None,
+    ) -> None:
+        self.title = title
+        self.columns: tuple[str, ...] = tuple(columns)
+        self.rows: tuple[Row, ...] = tuple(self._checked(row) for row in rows)
+        self.footer: tuple[Row, ...] = tuple(self._checked(row) for row in footer)
+        self._formats = dict(formats or {})
+        for name in self._formats:
+            self._position(name)
+
+    def _checked(self, row: Sequence[Any]) -> Row:
+        if len(row) != len(self.columns):
+            raise ValueError(
+                f"table {self.title!r} has {len(self.columns)} columns "
+                f"({', '.join(self.columns)}), and a row has {len(row)} values: {tuple(row)!r}"
+            )
+        return tuple(row)
+
+    def _position(self, column: str) -> int:
+        if column not in self.columns:
+            raise ValueError(
+                f"table {self.title!r} has no column {column!r}."
+                f"{did_you_mean(column, self.columns)} Its columns: {', '.join(self.columns)}."
+            )
+        return self.columns.index(column)
+
+    # ------------------------------------------------------------ as a sequence
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> Row | tuple[Row, ...]:
+        return self.rows[index]
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of one column, without the footer.
+
+        Raises:
+            ValueError: there is no such column.
+        """
+        position = self._position(name)
+        return [row[position] for row in self.rows]
+
+    # ------------------------------------------------------------ as something to look at
+    def show(self) -> None:
+        """Print the table: as HTML in a notebook, by rich in a terminal, else as plain text."""
+        ipython = sys.modules.get("IPython")
+        if ipython is not None and ipython.get_ipython() is not None:
+            ipython.display.display(self)
+        elif sys.stdout.isatty():
+            import rich
+
+            rich.get_console().print(self)
+        else:
+            sys.stdout.write(f"{self}\n")
+
+    def __str__(self) -> str:
+        rows, footer = self._texts(self.rows), self._texts(self.footer)
+        columns = zip(self.columns, *rows, *footer, strict=True)
+        widths = [max(map(cells, column)) for column in columns]
+        rule = ["-" * width for width in widths]
+        parts = [list(self.columns), rule, *rows, *([rule, *footer] if footer else [])]
+        lines = [self._line(part, widths) for part in parts]
+        return "\n".join([*filter(None, [self.title]), *lines])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
+        padded: list[str] = []
+        for text, width, right in zip(texts, widths, self._right(), strict=True):
+            space = " " * (width - cells(text))
+            padded.append(space + text if right else text + space)
+        return _GAP.join(padded).rstrip()
+
+    def _texts(self, rows: Iterable[Row]) -> list[list[str]]:
+        formats = [self._formats.get(name, cell_text) for name in self.columns]
+        return [
+            ["" if v is None else _one_line(f(v)) for v, f in zip(row, formats, strict=True)]
+            for row in rows
+        ]
+
+    def _right(self) -> list[bool]:
+        """Tell for each column whether it holds numbers."""
+        return [_numeric(row[i] for row in self.rows) for i in range(len(self.columns))]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        from rich.table import Table as RichTable
+        from rich.text import Text  # plain text: `[64,10]` is no markup
+
+        title = Text(self.title, style="bold") if self.title else None
+        table = RichTable(title=title, title_justify="left")
+        for name, right in zip(self.columns, self._right(), strict=True):
+            table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+        for row in self._texts(self.rows):
+            table.add_row(*map(Text, row))
+        table.add_section()
+        for row in self._texts(self.footer):
+            table.add_row(*map(Text, row), style="bold")
+        yield table
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction]  # notebooks call it
+        style = "border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums"
+        title = (
+            f'<caption style="text-align:left;font-weight:600">{escape(self.title)}</caption>'
+            if self.title
+            else ""
+        )
+        head = self._html_row(self.columns, "th", "border-bottom:1px solid rgba(127,127,127,.6)")
+        rows = "".join(self._html_row(row, "td") for row in self._texts(self.rows))
+        line = "font-weight:600;border-top:1px solid rgba(127,127,127,.6)"
+        footer = "".join(
+            self._html_row(row, "td", "font-weight:600" if i else line)
+            for i, row in enumerate(self._texts(self.footer))
+        )
+        return (
+            f'<table class="jaxvars-table" style="{style}">{title}<thead>{head}</thead>'
+            f"<tbody>{rows}</tbody><tfoot>{footer}</tfoot></table>"
+        )
+
+    def _html_row(self, texts: Iterable[str], tag: str, style: str = "") -> str:
+        parts = [
+            f'<{tag} style="text-align:{"right" if right else "left"};'
+            f'padding:2px 10px;{style}">{escape(text)}</{tag}>'
+            for text, right in zip(texts, self._right(), strict=True)
+        ]
+        return f"<tr>{''.join(parts)}</tr>"
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as a cell shows it.
+
+    >>> [cell_text(v) for v in (1258, 0.12345, True, (64, 10), np.dtype("int32"), "w")]
+    ['1,258', '0.1235', 'yes', '(64, 10)', 'int32', 'w']
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return f"{int(value):,}"
+    return f"{float(value):.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _numeric(values: Iterable[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    numbers = (int, float, np.integer, np.floating)
+    return bool(known) and all(
+        isinstance(value, numbers) and not isinstance(value, bool) for value in known
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()) if "\n" in text else text
