@@ -19,9 +19,10 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _state                        the heart: cells, frames, State, functionalize
     _variable                     Variable
     _module, _record, _tape       Module; what ran; GradientTape
-    _compile                      the decorator, with _signature, _entry, _hotpath, _concrete, _graph
+    _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
 
-To read it, begin with tests/test_tour.py, then _state, _variable, _compile, _trace, _tape, _module.
+To read it, begin with tests/test_tour.py, then _state, _variable, _compile, _trace, _tape and
+_module.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 
 from jaxvars import errors as errors
 from jaxvars._compile import Function as Function
-from jaxvars._compile import compile as compile  # noqa: A004 - ours, under jv.
+from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
 from jaxvars._concrete import ConcreteFunction as ConcreteFunction
 from jaxvars._module import Module as Module

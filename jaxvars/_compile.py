@@ -116,8 +116,9 @@ class Function:
         """Trace for one signature without running, unless that has been done.
 
         Args:
-            *args, **kwargs: arguments as for a call; `TensorSpec` or `jax.ShapeDtypeStruct`
-                in place of arrays.
+            *args: arguments as for a call; `TensorSpec` or `jax.ShapeDtypeStruct` in place of
+                arrays.
+            **kwargs: the same.
 
         Raises:
             CompileError: when a spec has an open size (None).

@@ -44,12 +44,12 @@ _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug
 
 
 @final
-class Elsewhere(Exception):
+class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
     """The call is made inside a transform, a tape or another function."""
 
 
 @final
-class Miss(Exception):
+class Miss(Exception):  # noqa: N818 - a signal between us, not an error
     """The arguments, or the variables, are not those that a program was made for."""
 
 
@@ -111,7 +111,7 @@ class Entry:
 
     def _jit(self) -> Any:
         homes = [cell.home for cell in self.staged.writes]
-        pinned = {"out_shardings": (None, *homes)} if any(homes) else {}
+        pinned: dict[str, Any] = {"out_shardings": (None, *homes)} if any(homes) else {}
         return jax.jit(self._named(self._run_grouped), donate_argnums=0, **pinned)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,16 +229,14 @@ class Entry:
     # ------------------------------------------------------------ looking inside
     def lower(self) -> Any:
         """Return the lowered program."""
-        leaves = [
-            jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs
-        ]
+        leaves = [jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs]
         groups = ([cell.aval for cell in cells] for cells in (self._donated, self._kept))
         donated, kept = (tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in g) for g in groups)
         return self._jitted.lower(donated, kept, tuple(leaves))
 
 
 def _check_place() -> None:
-    if DETOUR and LOCAL.frame is not LOCAL.eager or _trace.current() is not _trace.EVAL:
+    if (DETOUR and LOCAL.frame is not LOCAL.eager) or _trace.current() is not _trace.EVAL:
         raise Elsewhere
 
 

@@ -102,7 +102,12 @@ class Parts(NamedTuple):
 
 
 def write(
-    parts: Parts, args: Sequence[Any], values: Sequence[Value], static: frozenset[int], *, by_shape: bool
+    parts: Parts,
+    args: Sequence[Any],
+    values: Sequence[Value],
+    static: frozenset[int],
+    *,
+    by_shape: bool,
 ) -> Callable[..., Any] | None:
     """Return the hot path for calls like this one; None if there can be none.
 
@@ -136,7 +141,7 @@ def write(
         donated=parts.donated, finish=parts.finish, careful=parts.careful,
         check_place=parts.check_place, undo=parts.undo,
     )  # fmt: skip
-    exec(compile(text, HOT_PATH_FILE, "exec"), names)  # noqa: S102 - our own text, with numbers in it
+    exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
 
@@ -154,7 +159,9 @@ def _stateful(parts: Parts, leaves: str, names: dict[str, Any]) -> str:
         kept=_stored(parts.kept),
         new=_stored(parts.written),
         before="" if undo else "check_place()",
-        after=f"if type(STORE[{parts.written[0]}]) is not array: undo(donated, old)" if undo else "",
+        after=f"if type(STORE[{parts.written[0]}]) is not array: undo(donated, old)"
+        if undo
+        else "",
         result=_result(parts),
     )
 

@@ -116,6 +116,7 @@ class Module(Holder):
             columns=("path", "shape", "dtype", "trainable", "device", "bytes"),
             rows=rows,
             footer=_totals(list(named.values())),
+            formats={"bytes": _display.human_bytes},
         )
 
     def __rich_repr__(self) -> Iterator[Any]:
@@ -126,7 +127,7 @@ class Module(Holder):
     def __repr__(self) -> str:
         return _display.text_repr(self)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
@@ -153,7 +154,8 @@ def _device_text(v: Variable) -> str:
 
 def _totals(variables: list[Variable]) -> list[tuple[Any, ...]]:
     def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
-        return (name, sum(v.size for v in some), "", "", "", sum(map(nbytes, some)))
+        words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variables"
+        return (words, None, None, None, None, sum(map(nbytes, some)))
 
     trainable = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]

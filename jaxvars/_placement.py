@@ -5,7 +5,7 @@
 
 Rules this file keeps:
 - a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
-- names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:localhost/replica:0/task:0/device:GPU:0";
+- names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0";
 - with soft placement (the default) a device that does not exist falls back to JAX's default
   device, and says so once; without it, asking raises and lists what there is.
 """
@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from jaxvars.errors import DeviceError
+
+Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 
 _NAME = re.compile(
     r"^/?(?:job:\w+/)?(?:replica:\d+/)?(?:task:\d+/)?(?:device:)?"
@@ -32,7 +34,7 @@ _soft = True
 _told: set[str] = set()
 
 
-def list_devices(kind: str | None = None) -> list[jax.Device]:
+def list_devices(kind: str | None = None) -> list[Device]:
     """Return the devices of this process, or those of one kind ("cpu", "gpu", "tpu").
 
     >>> list_devices("cpu")[0].platform
@@ -53,7 +55,7 @@ def _platforms() -> list[str]:
 
 def set_soft_device_placement(enabled: bool) -> None:
     """Choose what happens when a device does not exist: fall back (True) or raise (False)."""
-    global _soft  # noqa: PLW0603 - one switch per process, as in TensorFlow
+    global _soft
     _soft = enabled
 
 
@@ -67,7 +69,7 @@ def get_soft_device_placement() -> bool:
 
 
 @contextmanager
-def device(name: str | jax.Device | None) -> Iterator[jax.Device | None]:
+def device(name: str | Device | None) -> Generator[Device | None]:
     """Create variables and run operations on one device.
 
     Args:
@@ -92,7 +94,7 @@ def device(name: str | jax.Device | None) -> Iterator[jax.Device | None]:
         yield found
 
 
-def find_device(name: str) -> jax.Device:
+def find_device(name: str) -> Device:
     """Return the device with a name, or what soft placement puts in its place."""
     match = _NAME.match(name)
     if match is None:
@@ -104,7 +106,7 @@ def find_device(name: str) -> jax.Device:
     return _fall_back(name)
 
 
-def _fall_back(name: str) -> jax.Device:
+def _fall_back(name: str) -> Device:
     have = ", ".join(f"{d.platform.upper()}:{d.id}" for d in list_devices())
     if not _soft:
         raise DeviceError(
@@ -124,7 +126,7 @@ def _fall_back(name: str) -> jax.Device:
 
 def scope_home() -> Any:
     """Return the sharding that the current device scope asks for, or None outside of one."""
-    chosen = jax.config.jax_default_device
+    chosen: Any = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
         return None
     return jax.sharding.SingleDeviceSharding(chosen)
@@ -136,7 +138,7 @@ def dump_sharding(sharding: Any) -> tuple[Any, ...] | None:
     if sharding is None:
         return None
     if isinstance(sharding, jax.sharding.NamedSharding):
-        mesh = sharding.mesh
+        mesh: Any = sharding.mesh
         ids = [(d.platform, d.id) for d in mesh.devices.flat]
         return "mesh", mesh.axis_names, mesh.axis_types, mesh.devices.shape, ids, sharding.spec
     (device,) = sharding.device_set
@@ -159,10 +161,10 @@ def load_sharding(words: tuple[Any, ...] | None) -> Any:
     return jax.sharding.NamedSharding(mesh, spec)
 
 
-def _device_by_id(platform: str, number: int) -> jax.Device:
+def _device_by_id(platform: str, number: int) -> Device:
     for device in list_devices(platform):
         if device.id == number:
             return device
     raise DeviceError(
-        f"The value was saved on device {platform.upper()}:{number}, which this process has not got."
+        f"The value was saved on device {platform.upper()}:{number}, which is not in this process."
     )

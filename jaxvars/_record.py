@@ -169,7 +169,7 @@ def _run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Val
     def again(*_: Value) -> list[Value]:
         return floats
 
-    @again.defjvp
+    @again.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
     def rule(_: Any, tangents: Any) -> tuple[list[Value], list[Value]]:  # pyright: ignore[reportUnusedFunction] - the rule of `again`
         return floats, linear.map(*tangents)
 
@@ -184,7 +184,7 @@ def _tap(value: Value, source: Value) -> Value:
     return value
 
 
-@_tap.defjvp
+@_tap.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
 def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_tap`
     return primals[0], tangents[0] + tangents[1]
 

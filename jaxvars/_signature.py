@@ -228,7 +228,9 @@ class Signature:
                 f"{self.name} has an input_signature of {len(specs)} tensors, but was called "
                 f"with {len(args)} arguments."
             )
-        return tuple(self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(args, specs, strict=True)))
+        return tuple(
+            self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(args, specs, strict=True))
+        )
 
     def _fit(self, i: int, value: Any, spec: TensorSpec) -> Value:
         if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
@@ -282,5 +284,3 @@ def name_of(fn: Any) -> str:
 def as_spec(spec: Any) -> TensorSpec:
     """Return a spec, or an array's spec, as a TensorSpec."""
     return spec if isinstance(spec, TensorSpec) else TensorSpec.of(spec)
-
-

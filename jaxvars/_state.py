@@ -30,7 +30,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, final
 
@@ -433,7 +433,7 @@ def _is_ours() -> bool:
     """
     if CALLBACKS:
         return True
-    frame = sys._getframe(1)  # noqa: SLF001 - there is no public way to walk the live stack
+    frame = sys._getframe(1)
     while (frame := frame.f_back) is not None:
         code = frame.f_code
         if code is _flying.__code__:
@@ -584,9 +584,7 @@ def _run_captured(
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     writes = [] if error else list(frame.written.values())
     created = [made for made, _ in frame.created]
-    found.update(
-        cells=frame.cells, writes=writes, created=created, rebuild=rebuild, error=error
-    )
+    found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild, error=error)
     return [arrays, [frame.values[cell.key] for cell in writes], [v for _, v in frame.created]]
 
 
@@ -608,7 +606,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_layout", "_values")
 
-    def __init__(self, layout: Layout, values: Sequence[Value]) -> None:
+    def __init__(self, layout: Layout, values: Iterable[Value]) -> None:
         self._layout = layout
         self._values = tuple(values)
 
@@ -641,7 +639,9 @@ class State(Mapping[str, Any]):
         Raises:
             StateError: listing every variable whose value does not fit or that is gone.
         """
-        problems = [p for p in map(_misfit, self._layout.refs, self._layout.paths, self._values) if p]
+        problems = [
+            p for p in map(_misfit, self._layout.refs, self._layout.paths, self._values) if p
+        ]
         if problems:
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
         cells = [ref() for ref in self._layout.refs]
@@ -699,7 +699,7 @@ class Layout:
 
 
 def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Value]], Layout]:
-    layout, values = state._layout, state._values  # noqa: SLF001 - its own pytree rule
+    layout, values = state._layout, state._values
     keys = [jax.tree_util.DictKey(path) for path in layout.paths]
     return list(zip(keys, values, strict=True)), layout
 

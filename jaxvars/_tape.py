@@ -22,7 +22,7 @@ import functools
 import inspect
 from abc import ABC
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeAlias, final
@@ -37,7 +37,7 @@ from jaxvars._record import Program, Record, is_inexact, total
 from jaxvars._state import LOCAL, BoundFrame, Cell, Frame, Rebuild, entered, stage
 from jaxvars._trace import Recorder
 from jaxvars._variable import Variable
-from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+from jaxvars.errors import GradientWarning, TapeError, warn_user
 
 Value: TypeAlias = Any
 
@@ -50,7 +50,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 # ---------------------------------------------------------------- recording
-class _Recording(ABC):
+class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
 
     def __init__(self, *, watch_accessed_variables: bool) -> None:
@@ -118,8 +118,10 @@ class _Recording(ABC):
                 "followed. Make it an array first and use that: x = jnp.asarray(x); tape.watch(x)."
             )
         if not is_inexact(value):
-            _warn(f"A value of dtype {value.dtype} is watched at {user_line()}, but only floating "
-                  "point values have gradients: convert it first, x = x.astype(jnp.float32).")  # fmt: skip
+            _warn(
+                f"A value of dtype {value.dtype} is watched, but only floating point values have "
+                "gradients: convert it first, x = x.astype(jnp.float32)."
+            )
         else:
             self._record.watch(value)
 
@@ -143,7 +145,7 @@ class _Recording(ABC):
         return value
 
     @contextmanager
-    def _pause(self) -> Iterator[None]:
+    def _pause(self) -> Generator[None]:
         was, self._record.paused = self._record.paused, True
         try:
             yield
@@ -162,11 +164,11 @@ class _Relay:
 
     def wants(self, inputs: Sequence[Value]) -> bool:
         """Tell whether an operation is of interest."""
-        return self.recording._record.wants(inputs)  # noqa: SLF001 - part of it
+        return self.recording._record.wants(inputs)
 
     def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
         """Run an operation of interest."""
-        return self.recording._record.run(equation, staged)  # noqa: SLF001 - part of it
+        return self.recording._record.run(equation, staged)
 
 
 def _is_face(x: object) -> bool:
@@ -386,7 +388,9 @@ class GradientTape(_Recording):
         >>> print(tape.explain(y, w))
         Variable 'w' is not trainable, so it is not watched by itself: call tape.watch(w) first.
         """
-        return _why_source(self, source) or self._why_target(target) or self._why_path(target, source)
+        return (
+            _why_source(self, source) or self._why_target(target) or self._why_path(target, source)
+        )
 
     # ------------------------------------------------------------ parts
     def _use(self) -> None:
@@ -399,7 +403,7 @@ class GradientTape(_Recording):
         self._used = True
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
+    def _aside(self) -> Generator[None]:
         """Compute without recording it here, unless a persistent tape is still open."""
         if not self._open or self._persistent:
             yield
@@ -448,7 +452,7 @@ class GradientTape(_Recording):
 
 def _why_source(tape: GradientTape, source: Any) -> str | None:
     if not isinstance(source, Variable):
-        if tape._values_of(source):  # noqa: SLF001 - part of it
+        if tape._values_of(source):
             return None
         return (
             "The source is an array that the tape does not know: call tape.watch(x) before the "
@@ -456,9 +460,9 @@ def _why_source(tape: GradientTape, source: Any) -> str | None:
         )
     if not is_inexact(source):
         return f"Variable {source.name!r} has dtype {source.dtype}; only floats have gradients."
-    if tape._values_of(source):  # noqa: SLF001 - part of it
+    if tape._values_of(source):
         return None
-    if not source.trainable and source.cell.key not in tape._chosen:  # noqa: SLF001 - part of it
+    if not source.trainable and source.cell.key not in tape._chosen:
         return (
             f"Variable {source.name!r} is not trainable, so it is not watched by itself: call "
             f"tape.watch({source.name}) first."
@@ -471,7 +475,7 @@ class _Sources:
     """The known values that sources stand for, each once, and their gradients put together."""
 
     def __init__(self, tape: _Recording, sources: Sequence[Any]) -> None:
-        self._values = [tape._values_of(source) for source in sources]  # noqa: SLF001 - part of it
+        self._values = [tape._values_of(source) for source in sources]
         by_id = {id(x): x for values in self._values for x in values}
         self.unique = list(by_id.values())
         self._index = {key: i for i, key in enumerate(by_id)}
@@ -662,8 +666,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = jax.tree.flatten(args)
-        moving = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | float | complex)
-                  or is_inexact(leaf)]  # fmt: skip
+        moving = [i for i, leaf in enumerate(leaves) if _is_moving(leaf)]
 
         def run(*values: Value) -> tuple[Any, Callable[..., Any]]:
             new = list(leaves)
@@ -674,6 +677,10 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         return _call_custom(run, fn, [leaves[i] for i in moving], (treedef, len(leaves), moving))
 
     return call
+
+
+def _is_moving(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
@@ -687,7 +694,9 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     rebuild = touched.rebuild
 
     def bound(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
-        with entered(BoundFrame(dict(zip([c.key for c in cells], cell_values, strict=True)), frame)):
+        with entered(
+            BoundFrame(dict(zip([c.key for c in cells], cell_values, strict=True)), frame)
+        ):
             result, grad = run(*xs)
             return Rebuild(result).arrays, grad
 

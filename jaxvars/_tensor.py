@@ -42,7 +42,7 @@ def is_string(dtype: object) -> bool:
     return isinstance(dtype, np.dtypes.StringDType)
 
 
-def as_dtype(dtype: object) -> Any:
+def as_dtype(dtype: Any) -> Any:
     """Return `dtype` (a NumPy or JAX dtype, a scalar type or a name) as a dtype object.
 
     Raises:
@@ -106,7 +106,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     return jax.lax.convert_element_type(array, wanted)
 
 
-def fit(value: object, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
+def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
     """Convert to a tensor that the variable `name` of `shape` and `dtype` can hold.
 
     Raises:

@@ -134,7 +134,7 @@ def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
 def closure(
     fn: Callable[..., Any], specs: Sequence[Any]
 ) -> tuple[Callable[..., list[Value]], list[Value]]:
-    """Trace `fn`; return it as a function of (what it closed over, its arguments), and the former."""
+    """Return `fn`, traced, as a function of (what it closed over, arguments), and the former."""
     closed = jax.make_jaxpr(fn)(*specs)
     jaxpr = open_jaxpr(closed)
     return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
@@ -308,8 +308,7 @@ class Recorder(Trace):
             if not self.listener.wants(inputs):
                 return function(*inputs)
             equation = Equation(name, function, list(inputs), params)
-            outputs = self.listener.run(equation, strip(self.parent) is not EVAL)
-        return outputs
+            return self.listener.run(equation, strip(self.parent) is not EVAL)
 
 
 def _captured_arrays(primitive: Any, params: dict[str, Any]) -> list[Value]:

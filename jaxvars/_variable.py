@@ -17,7 +17,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias, final
 
@@ -47,7 +47,7 @@ _NAMES = _Names()
 
 
 @contextmanager
-def name_scope(name: str) -> Iterator[str]:
+def name_scope(name: str) -> Generator[str]:
     """Put `name/` before the names of the variables created inside.
 
     Yields:
@@ -365,7 +365,7 @@ class Variable(Face, Owner):
         sizes = ",".join(map(str, self.shape))
         return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {_shown(self.value)}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
@@ -404,15 +404,15 @@ class Slice(Face):
 
     def assign(self, value: Any) -> Variable:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
-        return self.variable._update("set", self.index, value)  # noqa: SLF001 - its own part
+        return self.variable._update("set", self.index, value)
 
     def assign_add(self, delta: Any) -> Variable:
         """Add to this part of the variable."""
-        return self.variable._update("add", self.index, delta)  # noqa: SLF001 - its own part
+        return self.variable._update("add", self.index, delta)
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract from this part of the variable."""
-        return self.variable._update("subtract", self.index, delta)  # noqa: SLF001 - its own part
+        return self.variable._update("subtract", self.index, delta)
 
     def __getitem__(self, index: Any) -> Value:
         return self.value[jax.tree.map(plain, index, is_leaf=lambda x: isinstance(x, Face))]
@@ -492,7 +492,7 @@ def _check_index(variable: Variable, index: Any) -> None:
 def _shown(value: Value) -> str:
     if _trace.is_tracer(value):
         return "(traced)"
-    if jax.dtypes.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
+    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
         return str(jax.random.key_data(value))
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
 
@@ -507,7 +507,7 @@ def _restore(value: Value, name: str, trainable: bool, home: Any) -> Variable:
 
 def _dump(value: Value) -> tuple[Any, str | None]:
     """Return the value as NumPy, and the kind of random key that it is, if it is one."""
-    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(value)), str(jax.random.key_impl(value))
     return np.asarray(value), None
 

@@ -28,7 +28,7 @@ _CLOSED = (
 Path: TypeAlias = tuple[str, ...]
 
 
-class Holder(ABC):
+class Holder(ABC):  # noqa: B024 - a mark, without methods
     """An object whose own contents are listed before those of the holders in it."""
 
 

@@ -103,6 +103,9 @@ def test_array_text_ignores_print_options() -> None:
     before = array_text(x)
     with np.printoptions(precision=1, linewidth=5, sign="+", formatter={"float": lambda _: "?"}):
         assert array_text(x) == before
+    with np.printoptions(legacy="1.13"):
+        assert array_text(np.float64(0.1)) == "0.1"
+        assert array_text(x) == before
 
 
 def test_statistics_of_huge_values_do_not_warn() -> None:

@@ -432,6 +432,11 @@ def test_three_hundred_nodes_stay_readable() -> None:
     assert float(root.attrib["width"]) < 7500
 
 
+def test_a_small_network_fits_a_page() -> None:
+    root = ET.fromstring(mlp_graph().svg)
+    assert float(root.attrib["width"]) < 1400
+
+
 def test_a_very_deep_program_is_drawn() -> None:
     def deep(ws: list[jax.Array], x: jax.Array) -> jax.Array:
         for w in ws:
@@ -477,6 +482,11 @@ def test_unconnected_parts_stand_side_by_side() -> None:
     plan = laid_out(6, [(0, 2), (1, 2), (3, 5), (4, 5)])
     assert max(plan.x[:3]) < min(plan.x[3:])
     assert max(plan.x) - min(plan.x) == pytest.approx(3 * 78), "four boxes wide, no gap"
+
+
+def test_parts_are_pushed_together() -> None:
+    plan = laid_out(7, [(0, 1), (0, 2), (0, 3), (1, 4), (5, 6)])
+    assert max(plan.x) - min(plan.x) == pytest.approx(3 * 78), "the second beside three boxes"
 
 
 @pytest.mark.parametrize("seed", range(20))

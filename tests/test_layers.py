@@ -24,13 +24,24 @@ PACKAGE = ROOT / "jaxvars"
 # A name ending in "/" is a folder whose files all have its level. A file may be named here
 # before it is written.
 LEVELS: dict[int, tuple[str, ...]] = {
-    0: ("errors.py", "_display.py", "_trace.py", "_walk.py"),
+    0: ("errors.py", "_display.py", "_display_text.py", "_table.py", "_trace.py", "_walk.py"),
     1: ("_tensor.py", "_placement.py", "_face.py"),
     2: ("_state.py",),
     3: ("_variable.py",),
-    4: ("_module.py", "_control.py", "_tape.py"),
+    4: ("_module.py", "_control.py", "_record.py", "_tape.py"),
     5: ("autograph.py",),
-    6: ("_compile.py", "_signature.py", "_graph.py", "_graph_layout.py", "_graph_svg.py"),
+    6: (
+        "_compile.py",
+        "_concrete.py",
+        "_entry.py",
+        "_graph.py",
+        "_graph_jaxpr.py",
+        "_graph_layout.py",
+        "_graph_place.py",
+        "_graph_svg.py",
+        "_hotpath.py",
+        "_signature.py",
+    ),
     7: (
         "checkpoint.py",
         "initializers.py",
