@@ -125,8 +125,7 @@ class Function:
         """
         args, kwargs = jax.tree.map(_spec, (args, kwargs), is_leaf=_is_spec)
         call = self._signature.bind(args, kwargs)
-        with TRACING:
-            entry = self._entry(call)
+        entry = self._entry(call)
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
 
     get_concrete_function = trace
@@ -153,8 +152,7 @@ class Function:
         if _Mode.eager:
             return self.python_function(*args, **kwargs)
         call = self._signature.bind(args, kwargs)
-        with TRACING:
-            entry = self._entry(call)
+        entry = self._entry(call)
         try:
             result = entry.run(tuple(call.values))
         except Elsewhere:
@@ -181,7 +179,10 @@ class Function:
 
     def _entry(self, call: Call) -> Entry:
         entry = self._entries.get(call.key)
-        return entry if entry is not None else self._make(call)
+        if entry is not None:
+            return entry
+        with TRACING:  # another thread may have been first
+            return self._entries.get(call.key) or self._make(call)
 
     def _make(self, call: Call) -> Entry:
         if call.key in self._in_progress:

@@ -121,8 +121,9 @@ class Entry:
         named.__name__ = named.__qualname__ = self.name
         return named
 
-    def _run_grouped(self, donated: Any, kept: Any, leaves: Any) -> tuple[Any, ...]:
+    def _run_grouped(self, donated: Any, *rest: Any) -> tuple[Any, ...]:
         """Run the program on cells as dispatch groups them; traced by jit."""
+        kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise Miss
         values = [*donated, *kept]
@@ -183,8 +184,8 @@ class Entry:
             shared = SHARED.intersection(self._donated_keys)
             STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
-        groups = (self._gather_donated(STORE),), (self._gather_kept(STORE),)
-        STORE.update(*map(zip, self._out_keys, map(self._jitted, *groups, (leaves,))))
+        inputs = [(x,) for x in (self._gather_donated(STORE), *self._lend(), *leaves)]
+        STORE.update(*map(zip, self._out_keys, map(self._jitted, *inputs)))
         return STORE.pop(_RESULT)
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
@@ -195,16 +196,20 @@ class Entry:
 
     def _fly_on_copies(self, leaves: Leaves) -> Any:
         copies = tuple(map(_trace.fresh, self._gather_donated(STORE)))
-        result, *new = self._call_back(copies, leaves) if self.has_callbacks else self._jitted(
-            copies, self._gather_kept(STORE), leaves
-        )  # fmt: skip
+        run = self._call_back if self.has_callbacks else self._jitted
+        result, *new = run(copies, *self._lend(), *leaves)
         STORE.update(zip(self._out_keys[0][1:], new, strict=True))
         return result
 
-    def _call_back(self, copies: Any, leaves: Leaves) -> Any:
+    def _lend(self) -> list[tuple[Value, ...]]:
+        """Return the values of the kept cells, as an argument if there are any."""
+        return [self._gather_kept(STORE)] if self._kept else []
+
+    def _call_back(self, *inputs: Any) -> Any:
+        """Run a program that calls back into Python, and wait until it has finished."""
         CALLBACKS.append(None)
         try:
-            outputs = self._jitted(copies, self._gather_kept(STORE), leaves)
+            outputs = self._jitted(*inputs)
             jax.block_until_ready(outputs)
             jax.effects_barrier()
         finally:
@@ -213,7 +218,7 @@ class Entry:
 
     def _run_pure(self, leaves: Leaves) -> Any:
         """Run a program that touches no variable."""
-        (result,) = self._jitted((), (), leaves)
+        (result,) = self._jitted((), *leaves)
         return result if self._finish is None else self._finish(result)
 
     def inline(self, leaves: Sequence[Value]) -> Any:
@@ -232,7 +237,7 @@ class Entry:
         leaves = [jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs]
         groups = ([cell.aval for cell in cells] for cells in (self._donated, self._kept))
         donated, kept = (tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in g) for g in groups)
-        return self._jitted.lower(donated, kept, tuple(leaves))
+        return self._jitted.lower(donated, *([kept] if kept else []), *leaves)
 
 
 def _check_place() -> None:

@@ -13,7 +13,7 @@ variables through XLA and back:
         FLIGHT[0] = True
         try:
             old = (STORE[7], STORE[8], )
-            ((result, STORE[7], STORE[8], ),) = map(jitted, (old,), ((),), ((a1, ),))
+            ((result, STORE[7], STORE[8], ),) = map(jitted, (old,), (a1,))
             if type(STORE[7]) is not array: undo(donated, old)
         finally:
             FLIGHT[0] = False
@@ -32,7 +32,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -58,7 +58,7 @@ def run(args):
 """
 
 _PURE = """
-    (result,) = jitted((), (), ({leaves}))
+    (result,) = jitted((), {leaves})
     return {result}
 """
 
@@ -69,7 +69,7 @@ _STATEFUL = """
     FLIGHT[0] = True
     try:
         old = ({old})
-        ((result, {new}),) = map(jitted, (old,), (({kept}),), (({leaves}),))
+        ((result, {new}),) = map(jitted, (old,), {kept}{each})
         {after}
     finally:
         FLIGHT[0] = False
@@ -81,7 +81,8 @@ class Parts(NamedTuple):
     """What a hot path needs of a program.
 
     Attributes:
-        jitted: takes (donated values, kept values, arguments) to (result, *new values).
+        jitted: takes (donated values, kept values if there are any, *arguments) to
+            (result, *new values).
         donated: keys of the cells whose values are given to XLA.
         kept: keys of the cells whose values are lent to it.
         written: keys of the cells that new values are for.
@@ -128,7 +129,7 @@ def write(
         return None
     defaults = {f"C{i}": x for i, x in enumerate(values[len(traced) :])}
     names.update(defaults)
-    leaves = _tuple([*(f"a{i}" for i in traced), *defaults])
+    leaves = [*(f"a{i}" for i in traced), *defaults]
     stateful = parts.donated or parts.kept or parts.written
     text = _TEMPLATE.format(
         count=len(args),
@@ -145,18 +146,19 @@ def write(
     return names["run"]
 
 
-def _pure(parts: Parts, leaves: str) -> str:
-    return _PURE.format(leaves=leaves, result=_result(parts))
+def _pure(parts: Parts, leaves: Sequence[str]) -> str:
+    return _PURE.format(leaves=_tuple(leaves), result=_result(parts))
 
 
-def _stateful(parts: Parts, leaves: str, names: dict[str, Any]) -> str:
+def _stateful(parts: Parts, leaves: Sequence[str], names: dict[str, Any]) -> str:
     undo = bool(parts.written) and set(parts.written) == set(parts.donated)
     if undo:
         names["array"] = type(STORE[parts.written[0]])
     return _STATEFUL.format(
-        leaves=leaves,
+        leaves=_tuple(leaves),
         old=_stored(parts.donated),
-        kept=_stored(parts.kept),
+        kept=f"(({_stored(parts.kept)}),), " if parts.kept else "",
+        each=_tuple(f"({leaf},)" for leaf in leaves),
         new=_stored(parts.written),
         before="" if undo else "check_place()",
         after=f"if type(STORE[{parts.written[0]}]) is not array: undo(donated, old)"
@@ -170,7 +172,7 @@ def _result(parts: Parts) -> str:
     return "result" if parts.finish is None else "finish(result)"
 
 
-def _tuple(items: Any) -> str:
+def _tuple(items: Iterable[str]) -> str:
     return "".join(f"{item}, " for item in items)
 
 

@@ -492,7 +492,7 @@ def _check_index(variable: Variable, index: Any) -> None:
 def _shown(value: Value) -> str:
     if _trace.is_tracer(value):
         return "(traced)"
-    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.extended):
+    if jnp.issubdtype(value.dtype, jax.dtypes.extended):
         return str(jax.random.key_data(value))
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
 

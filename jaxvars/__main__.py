@@ -1,0 +1,87 @@
+"""The command line of `python -m jaxvars`; what it runs is in `_demo.py`.
+
+Rule of this file: what is wrong with the arguments is said before anything is computed, in one
+line below the usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxvars import _demo
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
+    return number
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 2**32 - 1")
+    return number
+
+
+def _picture(text: str) -> Path:
+    """Return the path, sure that a file can be written there."""
+    path = Path(text)
+    if path.suffix.lower() != ".png":
+        raise argparse.ArgumentTypeError(f"{text!r} does not end in .png")
+    try:
+        was_there = path.exists()
+        path.open("ab").close()
+        if not was_there:
+            path.unlink()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {text!r}: {error.strerror}") from None
+    return path
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m jaxvars",
+        description="Train a small network on handwritten digits, and show what came out.",
+    )
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument(
+        "--epochs", type=_count, default=40, help="passes over the training images (default: 40)"
+    )
+    length.add_argument(
+        "--quick", action="store_const", const=8, dest="epochs", help="a short run: 8 epochs"
+    )
+    parser.add_argument("--seed", type=_seed, default=0, help="another start (default: 0)")
+    parser.add_argument(
+        "--save",
+        type=_picture,
+        metavar="PATH",
+        help="draw the learning curve and some predictions to PATH.png (needs matplotlib)",
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program.
+
+    Args:
+        arguments: the words of the command line; those of this process when None.
+
+    Returns:
+        The exit status: 0, or 130 when it was interrupted.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
