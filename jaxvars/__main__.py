@@ -7,6 +7,7 @@ line below the usage.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,14 +73,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words of the command line; those of this process when None.
 
     Returns:
-        The exit status: 0, or 130 when it was interrupted.
+        The exit status: 0, or as a shell counts it, 130 when interrupted (Ctrl-C) and 141 when
+        nobody reads the output any more (`| head`).
     """
     options = _parser().parse_args(arguments)
     try:
         _demo.run(epochs=options.epochs, seed=options.seed, save=options.save)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 141
     return 0
 
 

@@ -89,11 +89,16 @@ class ConcreteFunction:
         return graph_of(
             staged.program,
             inputs=[cell.name for cell in staged.reads] + self._argument_names(),
-            outputs=None,
+            outputs=self._output_names(),
             variables=len(staged.reads),
             written=len(staged.writes),
             title=self.name,
         )
+
+    def _output_names(self) -> list[str]:
+        paths, _ = jax.tree_util.tree_flatten_with_path(self.structured_outputs)
+        results = ["result" + jax.tree_util.keystr(path) for path, leaf in paths if _is_spec(leaf)]
+        return results + [cell.name for cell in self._entry.staged.writes]
 
     def _argument_names(self) -> list[str]:
         n = len(self._entry.staged.program.in_avals) - len(self._entry.staged.reads)
@@ -102,6 +107,10 @@ class ConcreteFunction:
     def __repr__(self) -> str:
         names = ", ".join(variable.name for variable in self.captured)
         return f"<ConcreteFunction {self.name}({self.signature}) captures [{names}]>"
+
+
+def _is_spec(leaf: object) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _split(signature: str, n: int) -> Sequence[str]:

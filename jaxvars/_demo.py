@@ -3,7 +3,7 @@
     python -m jaxvars
 
 Read it from the top: the network, the optimizer, the training step, then the same step by hand
-in plain JAX, and what is printed and drawn about them.
+in plain JAX, and what is printed about them. `_demo_picture.py` draws.
 
 Rules this file keeps:
 - it is a user's program: of the package it uses what `import jaxvars` gives, and the digits;
@@ -18,7 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -29,6 +29,7 @@ import numpy as np
 
 import jaxvars as jv
 from jaxvars import _digits
+from jaxvars._demo_picture import History, draw
 
 if TYPE_CHECKING:
     import optax
@@ -39,7 +40,7 @@ Step: TypeAlias = Callable[[Any, Any], Array]  # images, labels -> loss
 _SIZES = (64, 128, 64, 10)
 _BATCH = 64
 _RATE = 2e-3
-_ROUNDS, _STEPS = 15, 50  # of timing
+_ROUNDS, _STEPS = 30, 25  # of timing
 
 
 # ---------------------------------------------------------------- the network
@@ -87,6 +88,7 @@ class Optimizer(jv.Module):
 
     def apply(self, variables: dict[str, jv.Variable], grads: dict[str, Array]) -> None:
         """Move the variables, and the state, by one step."""
+        updates: Any  # optax knows it only as a pytree
         updates, state = self.transform.update(grads, _values(self.state), _values(variables))
         for path, variable in variables.items():
             variable.assign_add(updates[path])
@@ -124,20 +126,6 @@ def make_step(model: Network, optimizer: Optimizer) -> Step:
 
 # ---------------------------------------------------------------- training
 @final
-@dataclass
-class History:
-    """What training went through.
-
-    Attributes:
-        losses: of each step.
-        accuracies: on the test images, after each epoch, from 0 to 1.
-    """
-
-    losses: list[float] = field(default_factory=list[float])
-    accuracies: list[float] = field(default_factory=list[float])
-
-
-@final
 class Run:
     """A network, its data and its training step."""
 
@@ -156,14 +144,14 @@ class Run:
             batch = order[start : start + _BATCH]
             yield self.digits.train_images[batch], self.digits.train_labels[batch]
 
-    def train(self, epochs: int, report: Callable[[float, float], None]) -> History:
-        """Train, and report the mean loss and the accuracy after each epoch."""
+    def train(self, epochs: int, report: Callable[[int, float, float], None]) -> History:
+        """Train; after each epoch report its number, the mean loss and the accuracy."""
         history = History()
-        for _ in range(epochs):
+        for epoch in range(1, epochs + 1):
             losses = [float(x) for x in [self.step(*batch) for batch in self.batches()]]
             history.losses += losses
             history.accuracies.append(self.accuracy())
-            report(statistics.fmean(losses), history.accuracies[-1])
+            report(epoch, statistics.fmean(losses), history.accuracies[-1])
         return history
 
     def accuracy(self) -> float:
@@ -179,51 +167,160 @@ def _transform() -> optax.GradientTransformation:
 
 
 # ---------------------------------------------------------------- the same by hand
-def make_step_by_hand(model: Network) -> Step:
-    """Return the training step in plain JAX, from the same values: state in one donated tuple."""
-    transform = _transform()
+def make_step_by_hand(model: Network, optimizer: Optimizer) -> Step:
+    """Return the training step in plain JAX: all of its state in one donated tuple."""
+    transform = optimizer.transform
+    depth = len(model.layers)
 
-    def loss_of(params: dict[str, Array], images: Array, labels: Array) -> Array:
+    def loss_of(weights: dict[str, Array], images: Array, labels: Array) -> Array:
         x = images.reshape(len(images), -1)
-        for i in range(len(_SIZES) - 2):
-            x = jax.nn.relu(x @ params[f"layers/{i}/kernel"] + params[f"layers/{i}/bias"])
-        last = len(_SIZES) - 2
-        x = x @ params[f"layers/{last}/kernel"] + params[f"layers/{last}/bias"]
+        for i in range(depth):
+            x = x @ weights[f"layers/{i}/kernel"] + weights[f"layers/{i}/bias"]
+            x = jax.nn.relu(x) if i < depth - 1 else x
         return _cross_entropy(x, labels)
 
-    params = {path: jnp.array(variable) for path, variable in model.named_variables.items()}
-    leaves, treedef = jax.tree.flatten((params, transform.init(params)))
+    leaves, treedef = jax.tree.flatten((model.named_variables, optimizer.state))
 
     @partial(jax.jit, donate_argnums=0)
-    def step(leaves: list[Array], images: Array, labels: Array) -> tuple[Array, list[Array]]:
-        params, state = jax.tree.unflatten(treedef, leaves)
-        loss, grads = jax.value_and_grad(loss_of)(params, images, labels)
-        updates, state = transform.update(grads, state, params)
-        params = jax.tree.map(jnp.add, params, updates)
-        return loss, tuple(jax.tree.leaves((params, state)))
+    def step(leaves: Any, images: Array, labels: Array) -> tuple[Array, Any]:
+        weights, state = jax.tree.unflatten(treedef, leaves)
+        loss, grads = jax.value_and_grad(loss_of)(weights, images, labels)
+        updates, state = transform.update(grads, state, weights)
+        weights = jax.tree.map(jnp.add, weights, updates)
+        return loss, tuple(jax.tree.leaves((weights, state)))
 
-    held = [tuple(leaves)]
+    held = tuple(map(jnp.copy, leaves))  # the variables' own arrays are not ours to donate
 
     def run(images: Array, labels: Array) -> Array:
-        loss, held[0] = step(held[0], images, labels)
+        nonlocal held
+        loss, held = step(held, images, labels)
         return loss
 
     return run
 
 
-def compare(run: Run) -> tuple[float, float]:
-    """Return the steps per second with jaxvars, and by hand: medians of rounds taken in turns."""
-    images, labels = map(jnp.asarray, next(run.batches()))
-    steps = (run.step, make_step_by_hand(run.model))
-    speeds: tuple[list[float], list[float]] = ([], [])
-    for step in steps:
-        for _ in range(3):  # compiled before the clock runs
-            step(images, labels).block_until_ready()
-    for _ in range(_ROUNDS):
-        for step, found in zip(steps, speeds, strict=True):
-            start = time.perf_counter()
-            for _ in range(_STEPS):
-                loss = step(images, labels)
-            loss.block_until_ready()
-            found.append(_STEPS / (time.perf_counter() - start))
-    return statistics.median(speeds[0]), statistics.median(speeds[1])
+@final
+@dataclass
+class Comparison:
+    """The two steps side by side.
+
+    Attributes:
+        ours: steps per second with jaxvars, the median of the rounds.
+        by_hand: the same for the step in plain JAX.
+        ratio: the time of ours over that by hand, the median of the rounds.
+        difference: the largest difference of a loss between them.
+    """
+
+    ours: float
+    by_hand: float
+    ratio: float
+    difference: float
+
+
+def compare(run: Run) -> Comparison:
+    """Time the step with jaxvars and the one by hand, in turns, and put the variables back."""
+    before = jv.State.of(run.model, run.optimizer)
+    batch = tuple(map(jnp.asarray, next(run.batches())))
+    ours, by_hand = run.step, make_step_by_hand(run.model, run.optimizer)
+    for _ in range(3):  # compiled before the clock runs
+        jax.block_until_ready((ours(*batch), by_hand(*batch)))
+    rounds = [(*_time(ours, batch), *_time(by_hand, batch)) for _ in range(_ROUNDS)]
+    before.commit()
+    fast, losses, plain, expected = np.asarray(rounds).T
+    return Comparison(
+        ours=float(np.median(fast)),
+        by_hand=float(np.median(plain)),
+        ratio=float(np.median(plain / fast)),
+        difference=float(np.abs(losses - expected).max()),
+    )
+
+
+def _time(step: Step, batch: tuple[Any, ...]) -> tuple[float, float]:
+    """Return the steps per second of one round, and its last loss."""
+    start = time.perf_counter()
+    for _ in range(_STEPS - 1):
+        step(*batch)
+    loss = float(step(*batch))
+    return _STEPS / (time.perf_counter() - start), loss
+
+
+# ---------------------------------------------------------------- what is printed
+def run(*, epochs: int, seed: int, save: Path | None) -> None:
+    """Train, and print what came out.
+
+    Args:
+        epochs: passes over the training images.
+        seed: of the first values and the order of the images.
+        save: where to draw a picture, if matplotlib is there.
+    """
+    save = _drawable(save)
+    run = Run(seed)
+    known, held = len(run.digits.train_labels), len(run.digits.test_labels)
+    print(f"{known} handwritten digits to learn from, {held} held out; ", end="")
+    print(f"JAX {jax.__version__}, {jax.devices()[0].platform}\n")
+    history = _train_shown(run, epochs)
+    print()
+    run.model.summary()
+    accuracy = run.accuracy()
+    print(f"\nTest accuracy: {accuracy:.1%} ({round(accuracy * held)} of {held} images)")
+    _print_speed(compare(run))
+    if save is not None:
+        probabilities = np.asarray(run.predict(run.digits.test_images))
+        draw(save, history, run.digits.test_images, run.digits.test_labels, probabilities)
+        print(f"Picture:       {save}")
+    _print_next(save)
+
+
+def _drawable(save: Path | None) -> Path | None:
+    if save is None or importlib.util.find_spec("matplotlib") is not None:
+        return save
+    print(
+        f"{save} will not be drawn: matplotlib is not installed (pip install matplotlib).\n",
+        file=sys.stderr,
+    )
+    return None
+
+
+def _train_shown(run: Run, epochs: int) -> History:
+    """Train behind a progress bar; without a terminal, print a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("epoch"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("{task.description}"),
+    )
+    live = sys.stdout.isatty()
+    with Progress(*columns, disable=not live) as bar:
+        task = bar.add_task("tracing and compiling", total=epochs)
+
+        def report(epoch: int, loss: float, accuracy: float) -> None:
+            told = f"loss {loss:.4f}  test accuracy {accuracy:.1%}"
+            bar.update(task, completed=epoch, description=told)
+            if not live and (epoch % -(-epochs // 8) == 0 or epoch == epochs):
+                print(f"epoch {epoch:>3}/{epochs}  {told}", flush=True)
+
+        return run.train(epochs, report)
+
+
+def _print_speed(speed: Comparison) -> None:
+    print(
+        f"Speed:         {speed.ours:,.0f} steps/s with jaxvars, {speed.by_hand:,.0f} by hand in "
+        f"plain JAX: {speed.ratio:.2f}x the time\n"
+        f"               (medians of {_ROUNDS} rounds of {_STEPS} steps, in turns; largest "
+        f"difference of a loss: {speed.difference:.1g})"
+    )
+
+
+def _print_next(save: Path | None) -> None:
+    print(f"\nNext, in the source tree:\n{_NEXT}")
+    if save is None:
+        print("\nA picture of it: python -m jaxvars --save digits.png")
+
+
+_NEXT = """\
+  jaxvars/_demo.py              this program
+  notebooks/01_variables.ipynb  all about variables
+  tests/test_tour.py            the main ideas, as tests
+  README.md                     what it is, and what it is not"""

@@ -17,6 +17,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import inspect
@@ -34,8 +35,8 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._face import Face
 from jaxvars._record import Program, Record, is_inexact, total
-from jaxvars._state import LOCAL, BoundFrame, Cell, Frame, Rebuild, entered, stage
-from jaxvars._trace import Recorder
+from jaxvars._state import LOCAL, BoundFrame, CaptureFrame, Cell, Frame, Rebuild, entered, stage
+from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, warn_user
 
@@ -55,7 +56,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def __init__(self, *, watch_accessed_variables: bool) -> None:
         self._watch_accessed = watch_accessed_variables
-        self._open: list[tuple[Any, Frame, Any]] = []
+        self._open: list[tuple[recording, Frame]] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -65,12 +66,10 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._chosen: set[int] = set()
 
     def __enter__(self) -> Self:
-        recorder = Recorder(_trace.current(), _Relay(self))
-        placed = _trace.at(recorder)
+        placed, frame = recording(_Relay(self)), LOCAL.frame
         placed.__enter__()
-        frame = LOCAL.frame
         frame.observe(self)
-        self._open.append((placed, frame, recorder))
+        self._open.append((placed, frame))
         return self
 
     def __exit__(
@@ -79,7 +78,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        placed, frame, _ = self._open.pop()
+        placed, frame = self._open.pop()
         frame.unobserve(self)
         placed.__exit__(kind, error, trace)
 
@@ -684,7 +683,7 @@ def _is_moving(leaf: Any) -> bool:
 
 
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
-    touched = stage(lambda *xs: run(*xs)[0], values, None)
+    touched = stage(lambda *xs: _whole(run, form, fn, xs), values, None)
     if touched.writes:
         names = [cell.name for cell in touched.writes]
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
@@ -693,24 +692,35 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     frame = LOCAL.frame
     rebuild = touched.rebuild
 
-    def bound(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
-        with entered(
+    def bound(cell_values: Any) -> Any:
+        return entered(
             BoundFrame(dict(zip([c.key for c in cells], cell_values, strict=True)), frame)
-        ):
-            result, grad = run(*xs)
-            return Rebuild(result).arrays, grad
+        )
 
     @jax.custom_vjp
     def rule(cell_values: Any, xs: Any) -> list[Value]:
-        return bound(cell_values, xs)[0]
+        with bound(cell_values):
+            return Rebuild(run(*xs)[0]).arrays
 
     def forward(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
-        arrays, grad = bound(cell_values, xs)
-        arrays = [jnp.asarray(x) for x in arrays]
-        return arrays, _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+        with bound(cell_values):
+            result, grad = run(*xs)
+            arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
+            return arrays, _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
 
     rule.defvjp(forward, lambda grads, upstream: grads(upstream))
     return rebuild(rule([frame.read(cell) for cell in cells], values))
+
+
+def _whole(run: Any, form: Any, fn: Any, xs: Sequence[Value]) -> Any:
+    """Run the function and its gradient, so that what either reads is found; return the result."""
+    result, grad = run(*xs)
+    upstream = [jnp.zeros_like(x) for x in Rebuild(result).arrays]
+    frame = LOCAL.frame
+    cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
+    with contextlib.suppress(Exception):  # it is raised again if a gradient is asked for
+        _gradients(grad, cells, form, fn, upstream)
+    return result
 
 
 def _gradients(

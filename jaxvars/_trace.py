@@ -20,6 +20,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias, final
 
@@ -106,29 +107,78 @@ def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int
     reads = [eqn for eqn in jaxpr.eqns if eqn.primitive is read_variable_p]
     names = tuple(f"variable_{eqn.params['index']}" for eqn in reads)
     info = jaxpr.debug_info
+    eqns, outputs = _merged([e for e in jaxpr.eqns if e.primitive is not read_variable_p], jaxpr)
     opened = jaxpr.replace(
         invars=[*(eqn.outvars[0] for eqn in reads), *jaxpr.invars],
-        eqns=[eqn for eqn in jaxpr.eqns if eqn.primitive is not read_variable_p],
+        eqns=_needed(eqns, outputs)[0],
+        outvars=outputs,
         debug_info=info._replace(arg_names=names + tuple(info.arg_names or ())),
     )
-    merged = opened if jaxpr is closed else closed.replace(jaxpr=opened)
-    return merged, [eqn.params["index"] for eqn in reads]
+    return _closed(closed, opened), [eqn.params["index"] for eqn in reads]
 
 
 def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
     """Return a closed jaxpr with the last `count` outputs only, and which inputs these need."""
     jaxpr = open_jaxpr(closed)
     outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
+    eqns, needed = _needed([e for e in jaxpr.eqns if not e.effects], outputs)
+    info = jaxpr.debug_info._replace(result_paths=None)
+    sliced = jaxpr.replace(outvars=outputs, eqns=eqns, debug_info=info)
+    return _closed(closed, sliced), [var in needed for var in jaxpr.invars]
+
+
+def _closed(like: Any, jaxpr: Any) -> Any:
+    return jaxpr if open_jaxpr(like) is like else like.replace(jaxpr=jaxpr)
+
+
+def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set[Any]]:
+    """Return the equations that outputs or effects depend on, and the variables they use."""
     needed = {var for var in outputs if not isinstance(var, jex.Literal)}
     kept: list[Any] = []
-    for eqn in reversed(jaxpr.eqns):
-        if any(var in needed for var in eqn.outvars):
+    for eqn in reversed(eqns):
+        if eqn.effects or any(var in needed for var in eqn.outvars):
             kept.append(eqn)
             needed.update(var for var in eqn.invars if not isinstance(var, jex.Literal))
-    info = jaxpr.debug_info._replace(result_paths=None)
-    sliced = jaxpr.replace(outvars=outputs, eqns=kept[::-1], debug_info=info)
-    used = [var in needed for var in jaxpr.invars]
-    return (sliced if jaxpr is closed else closed.replace(jaxpr=sliced)), used
+    return kept[::-1], needed
+
+
+def _merged(eqns: Sequence[Any], jaxpr: Any) -> tuple[list[Any], list[Any]]:
+    """Drop copies and equations that stand there already; return the rest and the outputs.
+
+    A tape's replay writes the forward pass a second time. XLA would merge the two, but later.
+    """
+    same: dict[Any, Any] = {}
+    known: dict[Any, Any] = {}
+    kept: list[Any] = []
+    for old in eqns:
+        eqn = old.replace(invars=[_same(var, same) for var in old.invars])
+        key = None if eqn.effects else _equation_key(eqn)
+        first = known.setdefault(key, eqn) if key is not None else eqn
+        if eqn.primitive is copy_p:
+            same[eqn.outvars[0]] = eqn.invars[0]
+        elif first is eqn or any(isinstance(var, jex.DropVar) for var in first.outvars):
+            kept.append(eqn)
+        else:
+            same.update(zip(eqn.outvars, first.outvars, strict=True))
+    return kept, [_same(var, same) for var in jaxpr.outvars]
+
+
+def _same(var: Any, same: dict[Any, Any]) -> Any:
+    return var if isinstance(var, jex.Literal) else same.get(var, var)
+
+
+def _equation_key(eqn: Any) -> Any:
+    """Return what two equations that compute the same have in common; None if it is unclear."""
+    inputs = tuple(
+        (var.aval, repr(var.val)) if isinstance(var, jex.Literal) else var  # 0.0 == -0.0
+        for var in eqn.invars
+    )
+    key = (eqn.primitive, inputs, tuple(eqn.params.items()), eqn.ctx)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
 
 
 def closure(
@@ -238,13 +288,20 @@ def _hashable(value: object) -> object:
 class Recorder(Trace):
     """A trace that runs everything under `parent` and lets a listener see it."""
 
-    __slots__ = ("listener", "parent")
+    __slots__ = ("_child", "listener", "parent")
 
-    def __init__(self, parent: Trace, listener: Listener) -> None:
+    def __init__(self, parent: Trace) -> None:
         super().__init__()
         self.parent = parent
-        self.listener = listener
+        self.listener: Any = None
+        self._child: Recorder | None = None
         self.requires_low = False  # pass calls on whole; the parent lowers what it must
+
+    def child(self) -> Recorder:
+        """Return the recorder to put on this one."""
+        if self._child is None:
+            self._child = Recorder(self)
+        return self._child
 
     def stage_value(self, val: Value) -> Value:
         """Lift a value as the parent would."""
@@ -309,6 +366,51 @@ class Recorder(Trace):
                 return function(*inputs)
             equation = Equation(name, function, list(inputs), params)
             return self.listener.run(equation, strip(self.parent) is not EVAL)
+
+
+@final
+class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
+    """Let a listener see what runs from here on.
+
+    Recorders are used again: jit keeps an entry in its cache for every trace that it has met,
+    and once that cache is full every jitted call in the process takes its slow path.
+    """
+
+    __slots__ = ("_listener", "_placed", "_recorder")
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def __enter__(self) -> None:
+        self._recorder = _free_recorder(current())
+        self._recorder.listener = self._listener
+        self._placed = at(self._recorder)
+        self._placed.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._placed.__exit__(*error)
+        self._recorder.listener = None
+
+
+@final
+class _Roots(threading.local):
+    """The recorder that each thread puts directly on `EVAL`."""
+
+    def __init__(self) -> None:
+        self.recorder = Recorder(EVAL)
+
+
+_ROOTS = _Roots()
+
+
+def _free_recorder(parent: Trace) -> Recorder:
+    if parent is EVAL:
+        found = _ROOTS.recorder
+    elif isinstance(parent, Recorder):
+        found = parent.child()
+    else:
+        return Recorder(parent)
+    return found if found.listener is None else Recorder(parent)
 
 
 def _captured_arrays(primitive: Any, params: dict[str, Any]) -> list[Value]:
