@@ -16,13 +16,14 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     errors, _display, _trace      what goes wrong; how things look; JAX's tracing machinery
     _walk, _tensor, _face         finding variables; what is a tensor; operators
     _placement                    devices
-    _state                        the heart: cells, frames, State, functionalize
+    _store, _frames, _state       the heart: where values are, frames, State, functionalize
     _variable                     Variable
-    _module, _record, _tape       Module; what ran; GradientTape
+    _module                       Module
+    _record, _tape, _custom       what ran; GradientTape; functions with their own derivative
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
 
-To read it, begin with tests/test_tour.py, then _state, _variable, _compile, _trace, _tape and
-_module.
+To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
+_tape and _module.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
 from jaxvars._concrete import ConcreteFunction as ConcreteFunction
+from jaxvars._custom import custom_gradient as custom_gradient
+from jaxvars._custom import recompute_grad as recompute_grad
+from jaxvars._custom import stop_gradient as stop_gradient
 from jaxvars._module import Module as Module
 from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
@@ -44,9 +48,6 @@ from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
 from jaxvars._tape import GradientTape as GradientTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars._tape import custom_gradient as custom_gradient
-from jaxvars._tape import recompute_grad as recompute_grad
-from jaxvars._tape import stop_gradient as stop_gradient
 from jaxvars._tensor import TensorSpec as TensorSpec
 from jaxvars._tensor import string as string
 from jaxvars._variable import Variable as Variable

@@ -9,24 +9,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxvars import _demo
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 up")
-    return number
+def _between(low: int, high: int) -> Callable[[str], int]:
+    """Return a function that reads a whole number from `low` to `high`."""
 
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
+        return int(text)
 
-def _seed(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 2**32:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 2**32 - 1")
-    return number
+    return read
 
 
 def _picture(text: str) -> Path:
@@ -51,17 +48,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
-        "--epochs", type=_count, default=40, help="passes over the training images (default: 40)"
+        "--epochs",
+        type=_between(1, 10_000),
+        default=40,
+        help="passes over the training images (default: 40)",
     )
     length.add_argument(
         "--quick", action="store_const", const=8, dest="epochs", help="a short run: 8 epochs"
     )
-    parser.add_argument("--seed", type=_seed, default=0, help="another start (default: 0)")
+    parser.add_argument(
+        "--seed", type=_between(0, 2**32 - 1), default=0, help="another start (default: 0)"
+    )
     parser.add_argument(
         "--save",
         type=_picture,
         metavar="PATH",
-        help="draw the learning curve and some predictions to PATH.png (needs matplotlib)",
+        help="a .png file to draw the learning curve and some predictions to (needs matplotlib)",
     )
     return parser
 

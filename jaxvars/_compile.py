@@ -32,9 +32,9 @@ from jaxvars import _trace
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
+from jaxvars._frames import DETOUR, LOCAL, TRACING, Staged, stage
 from jaxvars._hotpath import MISS
 from jaxvars._signature import Call, Itself, Signature
-from jaxvars._state import DETOUR, LOCAL, TRACING, Staged, stage
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
 
@@ -99,7 +99,7 @@ class Function:
         if not kwargs and not DETOUR:
             try:
                 result = self._hot(args)
-            except (Miss, KeyError):  # other shapes, or a variable that is gone
+            except Miss:  # other shapes
                 self._cool(by_shape=True)
             except Elsewhere:
                 pass

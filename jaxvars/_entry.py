@@ -1,14 +1,11 @@
-"""One compiled program, and how it is run: values from `STORE`, through XLA, and back.
+"""One compiled program, and how it is run: values from the store, through XLA, and back.
 
-Rules this file keeps (`_hotpath.py` has those of the common case):
-- from the moment a value is donated until the new one is in `STORE` nothing can interrupt:
-  gather, call and commit are one C call over iterators; so a step happens or does not;
-- a step puts itself into `FLIGHT` (see `_state.py`), so that no other thread reads what is
-  being donated and no update is lost;
-- only what is both read and written is donated, and what somebody may hold (`SHARED`) is
-  copied before;
+Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common case):
+- from the moment a value is donated until the new one is in a tray that is in `HAND` nothing
+  can interrupt; so a step happens or does not;
+- what is both read and assigned is donated, and copied before if somebody may hold it;
 - the first run, which compiles, is given copies: it may be interrupted anywhere;
-- only what was written is returned: XLA copies what passes through unchanged;
+- only what was assigned is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
   that an error in the callback changes nothing.
 """
@@ -17,29 +14,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from operator import itemgetter
-from typing import Any, TypeAlias, final
+from typing import Any, NoReturn, TypeAlias, final
 
 import jax
 
 from jaxvars import _trace
+from jaxvars._frames import DETOUR, LOCAL, Staged
 from jaxvars._hotpath import Parts, write
 from jaxvars._signature import Traced, leaf_of
-from jaxvars._state import (
-    CALLBACKS,
-    DETOUR,
-    LOCAL,
-    SHARED,
-    STORE,
-    Cell,
-    Staged,
-    exclusively,
-)
+from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle
 
 Value: TypeAlias = Any
 Leaves: TypeAlias = Sequence[Value]
 
-_RESULT = 0  # the key of `STORE` through which a result passes; cells count from 1
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 
 
@@ -50,7 +37,7 @@ class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
 
 @final
 class Miss(Exception):  # noqa: N818 - a signal between us, not an error
-    """The arguments, or the variables, are not those that a program was made for."""
+    """The arguments are not those that a program was made for."""
 
 
 @final
@@ -60,7 +47,7 @@ class Entry:
     Attributes:
         key: the signature it was traced for.
         staged: the program and the cells it touches.
-        run: takes the traced arguments to the function's result, updating `STORE`.
+        run: takes the traced arguments to the function's result, updating the variables.
     """
 
     def __init__(self, key: Any, staged: Staged, name: str, *, donate: bool) -> None:
@@ -68,16 +55,16 @@ class Entry:
         self.staged = staged
         self.name = name
         self.is_stale = False
+        self.run: Callable[[Leaves], Any] = self._first_run
+        self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
+        self._donates = donate and not self.has_callbacks
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._flat = staged.function()
-        self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
-        self.donates = donate and not self.has_callbacks
-        self._split_cells()
+        self._group_cells()
         self._jitted = self._jit()
         self._inner = jax.jit(self._named(self._run_flat))
         self._finish = None if staged.rebuild.is_plain else staged.rebuild
-        self.run: Callable[[Sequence[Value]], Any] = self._first_run
-        self._owners: list[weakref.ref[object]] = []
+        self._owners: list[Callable[[], object]] = []
 
     def watch(self, objects: Sequence[object], evict: Callable[[Entry], None]) -> None:
         """Have `evict` called when one of some objects, or a variable used, is gone."""
@@ -87,32 +74,34 @@ class Entry:
             if (entry := this()) is not None:
                 entry.is_stale = True
                 evict(entry)
+                settle()  # so that its tray lets go of the values
 
-        owners = [cell.owner() for cell in {*self.staged.reads, *self.staged.writes}]
-        for owner in [*objects, *owners]:
+        for owner in [*objects, *(cell.owner() for cell in cells_of(self))]:
             try:
                 self._owners.append(weakref.ref(owner, gone))
             except TypeError:  # cannot be referred to weakly: keep it, lest its id be used again
-                self._owners.append(lambda owner=owner: owner)  # pyright: ignore[reportArgumentType] - a strong "reference"
+                self._owners.append(lambda owner=owner: owner)
 
     # ------------------------------------------------------------ building
-    def _split_cells(self) -> None:
-        """Group the cells: donated ones are given to XLA, kept ones lent."""
+    def _group_cells(self) -> None:
+        """Group the cells: given ones come back changed, kept ones are only lent to XLA."""
         reads, writes = self.staged.reads, self.staged.writes
         written = {cell.key for cell in writes}
-        self._donated = [c for c in reads if c.key in written and self.donates]
-        self._kept = [c for c in reads if not (c.key in written and self.donates)]
-        order = [cell.key for cell in [*self._donated, *self._kept]]
-        self._order = [order.index(cell.key) for cell in reads]
-        self._donated_keys = tuple(cell.key for cell in self._donated)
-        self._out_keys = ((_RESULT, *(cell.key for cell in writes)),)
-        self._gather_donated = _gatherer(self._donated_keys)
-        self._gather_kept = _gatherer([cell.key for cell in self._kept])
+        self._given = [cell for cell in reads if cell.key in written]
+        self._kept = [cell for cell in reads if cell.key not in written]
+        given = {cell.key for cell in self._given}
+        self._tray = Tray([*self._given, *(cell for cell in writes if cell.key not in given)])
+        inputs = [cell.key for cell in [*self._given, *self._kept]]
+        outputs = [cell.key for cell in writes]
+        self._input_order = [inputs.index(cell.key) for cell in reads]
+        self._output_order = [outputs.index(key) for key in self._tray.keys]
 
     def _jit(self) -> Any:
-        homes = [cell.home for cell in self.staged.writes]
-        pinned: dict[str, Any] = {"out_shardings": (None, *homes)} if any(homes) else {}
-        return jax.jit(self._named(self._run_grouped), donate_argnums=0, **pinned)
+        options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
+        homes = tuple(cell.home for cell in self._tray.cells)
+        if any(homes):
+            options["out_shardings"] = (None, homes)
+        return jax.jit(self._named(self._run_grouped), **options)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def named(*args: Value) -> Any:
@@ -121,17 +110,18 @@ class Entry:
         named.__name__ = named.__qualname__ = self.name
         return named
 
-    def _run_grouped(self, donated: Any, *rest: Any) -> tuple[Any, ...]:
+    def _run_grouped(self, given: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
         kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise Miss
-        values = [*donated, *kept]
-        outputs = self._flat(*[values[i] for i in self._order], *leaves)
+        values = [*given, *kept]
+        outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
         n = len(outputs) - len(self.staged.writes)
         rebuild = self.staged.rebuild
         result = rebuild(outputs[:n]) if rebuild.is_plain else tuple(outputs[:n])
-        return (result, *outputs[n:])
+        new = tuple(outputs[n + i] for i in self._output_order)
+        return (result, new) if new else result
 
     def _run_flat(self, reads: Any, leaves: Any) -> list[Value]:
         return self._flat(*reads, *leaves)
@@ -146,32 +136,34 @@ class Entry:
         except BaseException:
             self._jitted.clear_cache()  # or jit would stay on its slow path
             raise
-        self.run = self._steady()
+        touches = self._tray.keys or self._kept
+        steady = self._run_carefully if touches else self._run_pure
+        self.run = self._run_on_copies if self.has_callbacks else steady
         return result
-
-    def _steady(self) -> Callable[[Leaves], Any]:
-        if self.has_callbacks:
-            return self._run_on_copies
-        touches = self.staged.reads or self.staged.writes
-        return self._run_carefully if touches else self._run_pure
 
     def hot_path(
         self, args: Sequence[Any], values: Leaves, static: frozenset[int], *, by_shape: bool
     ) -> Callable[..., Any] | None:
         """Return a function that runs the program for calls like this one, if there can be one."""
-        if self.has_callbacks or self.is_stale:
+        has_run = bool(self._tray.values) or not self._tray.keys
+        if self.has_callbacks or self.is_stale or not has_run:
             return None
         parts = Parts(
             jitted=self._jitted,
-            donated=self._donated_keys,
+            tray=self._tray if self._tray.keys else None,
+            given=len(self._given),
             kept=tuple(cell.key for cell in self._kept),
-            written=self._out_keys[0][1:],
             finish=self._finish,
             careful=self._run_carefully,
             check_place=_check_place,
             undo=_undo,
         )
         return write(parts, args, values, static, by_shape=by_shape)
+
+    def _run_pure(self, leaves: Leaves) -> Any:
+        """Run a program that touches no variable."""
+        result = self._jitted((), *leaves)
+        return result if self._finish is None else self._finish(result)
 
     def _run_carefully(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what somebody else may hold."""
@@ -180,13 +172,17 @@ class Entry:
         return result if self._finish is None else self._finish(result)
 
     def _fly(self, leaves: Leaves) -> Any:
-        if not SHARED.isdisjoint(self._donated_keys):
-            shared = SHARED.intersection(self._donated_keys)
+        tray = self._tray
+        if not tray.keys:
+            return self._jitted((), *self._lend(), *leaves)
+        if self._donates and not SHARED.isdisjoint(tray.keys):
+            shared = SHARED.intersection(cell.key for cell in self._given)
             STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
-        inputs = [(x,) for x in (self._gather_donated(STORE), *self._lend(), *leaves)]
-        STORE.update(*map(zip, self._out_keys, map(self._jitted, *inputs)))
-        return STORE.pop(_RESULT)
+        inputs = [(x,) for x in (self._gather(self._given), *self._lend(), *leaves)]
+        ((result, tray.values),) = map(self._jitted, *inputs)
+        HAND[0] = tray  # no call since the values were donated: see `_store.py`
+        return result
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
@@ -195,15 +191,21 @@ class Entry:
         return result if self._finish is None else self._finish(result)
 
     def _fly_on_copies(self, leaves: Leaves) -> Any:
-        copies = tuple(map(_trace.fresh, self._gather_donated(STORE)))
+        given = tuple(map(_trace.fresh, self._gather(self._given)))
         run = self._call_back if self.has_callbacks else self._jitted
-        result, *new = run(copies, *self._lend(), *leaves)
-        STORE.update(zip(self._out_keys[0][1:], new, strict=True))
+        outputs = run(given, *self._lend(), *leaves)
+        if not self._tray.keys:
+            return outputs
+        result, new = outputs
+        STORE.update(zip(self._tray.keys, new, strict=True))
         return result
+
+    def _gather(self, cells: Sequence[Cell]) -> tuple[Value, ...]:
+        return tuple(STORE[cell.key] for cell in cells)
 
     def _lend(self) -> list[tuple[Value, ...]]:
         """Return the values of the kept cells, as an argument if there are any."""
-        return [self._gather_kept(STORE)] if self._kept else []
+        return [self._gather(self._kept)] if self._kept else []
 
     def _call_back(self, *inputs: Any) -> Any:
         """Run a program that calls back into Python, and wait until it has finished."""
@@ -216,12 +218,7 @@ class Entry:
             CALLBACKS.pop()
         return outputs
 
-    def _run_pure(self, leaves: Leaves) -> Any:
-        """Run a program that touches no variable."""
-        (result,) = self._jitted((), *leaves)
-        return result if self._finish is None else self._finish(result)
-
-    def inline(self, leaves: Sequence[Value]) -> Any:
+    def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
         frame, staged = LOCAL.frame, self.staged
         for cell in staged.writes:
@@ -235,9 +232,12 @@ class Entry:
     def lower(self) -> Any:
         """Return the lowered program."""
         leaves = [jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs]
-        groups = ([cell.aval for cell in cells] for cells in (self._donated, self._kept))
-        donated, kept = (tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in g) for g in groups)
-        return self._jitted.lower(donated, *([kept] if kept else []), *leaves)
+        groups = [self._given, self._kept] if self._kept else [self._given]
+        specs = [
+            tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype) for c in cells)
+            for cells in groups
+        ]
+        return self._jitted.lower(*specs, *leaves)
 
 
 def _check_place() -> None:
@@ -245,24 +245,14 @@ def _check_place() -> None:
         raise Elsewhere
 
 
-def _undo(keys: Sequence[int], old: Sequence[Value]) -> None:
+def _undo(tray: Tray, old: Sequence[Value]) -> NoReturn:
     """Take back a step that a foreign transform staged instead of running."""
-    STORE.update(zip(keys, old, strict=True))
+    tray.values = old
     raise Elsewhere
 
 
-def _gatherer(keys: Sequence[int]) -> Callable[[dict[int, Value]], tuple[Value, ...]]:
-    """Return a function that takes these keys' values from a dict, as a tuple, in C."""
-    if not keys:
-        return lambda _: ()
-    if len(keys) == 1:
-        (key,) = keys
-        return lambda store: (store[key],)
-    return itemgetter(*keys)
-
-
 def cells_of(entry: Entry) -> list[Cell]:
-    """Return the cells that a program reads, then those that it only writes."""
+    """Return the cells that a program reads, then those that it only assigns."""
     reads = entry.staged.reads
     known = {cell.key for cell in reads}
     return [*reads, *(cell for cell in entry.staged.writes if cell.key not in known)]

@@ -1,32 +1,30 @@
 """The hot path: the few lines between a call of a compiled function and XLA, written to measure.
 
 For each program and way of calling it a Python function is written, as dataclasses write
-theirs. It checks that the arguments are those it was written for and takes the values of the
-variables through XLA and back:
+theirs. It checks that the arguments are those it was written for and hands the values of the
+variables to XLA and back. For a program that assigns variables they stay in its tray:
 
     def run(args):
         if len(args) != 2: return MISS
         (a0, a1, ) = args
         if not (id(a0) == 140213 and type(a1) is T1): return MISS
-        if FLIGHT[0] or (SHARED and not SHARED.isdisjoint(donated)):
-            return careful((a1, ))
-        FLIGHT[0] = True
+        if HAND[0] is not tray: return careful((a1, ))
+        HAND[0] = BUSY
         try:
-            old = (STORE[7], STORE[8], )
-            ((result, STORE[7], STORE[8], ),) = map(jitted, (old,), (a1,))
-            if type(STORE[7]) is not array: undo(donated, old)
+            old = tray.values
+            ((result, tray.values),) = map(jitted, (old, ), (a1,), )
+            if type(tray.values[0]) is not array: undo(tray, old)
         finally:
-            FLIGHT[0] = False
+            HAND[0] = tray
         return result
 
-Rules this file keeps:
-- between the call that donates (`map` is consumed by the unpacking) and the last `STORE[...] =`
-  there is no other call: CPython runs signal handlers and switches threads only at calls and
-  backward jumps, so nothing comes between;
-- `FLIGHT` is tested and set without a call in between, for the same reason;
-- staged by a foreign transform instead of run, a program has donated nothing. If all that it
-  wrote was given to it, that is noticed afterwards and undone, which costs less than asking
-  before; otherwise the place is checked first.
+Rules this file keeps (`_store.py` says why):
+- between the call that donates (`map` is consumed by the unpacking) and the assignment of the
+  new values there is no other call;
+- `HAND` is tested and set without a call in between, and put back whatever happens;
+- a program that was staged by a foreign transform instead of run has donated nothing. If it
+  assigns variables that is noticed afterwards and undone, which costs less than asking before;
+  otherwise the place is checked first.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._signature import counts_as_itself
-from jaxvars._state import FLIGHT, HOT_PATH_FILE, SHARED, STORE
+from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 
 Value: TypeAlias = Any
 
@@ -58,21 +56,31 @@ def run(args):
 """
 
 _PURE = """
-    (result,) = jitted((), {leaves})
+    result = jitted((), {leaves})
     return {result}
 """
 
-_STATEFUL = """
-    {before}
-    if FLIGHT[0] or (SHARED and not SHARED.isdisjoint(donated)):
-        return careful(({leaves}))
-    FLIGHT[0] = True
+_READING = """
+    check_place()
+    if HAND[0] is not None: return careful(({leaves}))
+    HAND[0] = BUSY
     try:
-        old = ({old})
-        ((result, {new}),) = map(jitted, (old,), {kept}{each})
-        {after}
+        old = ()
+        (result,) = map(jitted, (old,), {kept}{each})
     finally:
-        FLIGHT[0] = False
+        HAND[0] = None
+    return {result}
+"""
+
+_WRITING = """
+    if HAND[0] is not tray: return careful(({leaves}))
+    HAND[0] = BUSY
+    try:
+        old = tray.values
+        ((result, tray.values),) = map(jitted, (old{part},), {kept}{each})
+        if type(tray.values[0]) is not array: undo(tray, old)
+    finally:
+        HAND[0] = tray
     return {result}
 """
 
@@ -81,21 +89,21 @@ class Parts(NamedTuple):
     """What a hot path needs of a program.
 
     Attributes:
-        jitted: takes (donated values, kept values if there are any, *arguments) to
-            (result, *new values).
-        donated: keys of the cells whose values are given to XLA.
+        jitted: takes (donated values, kept values if there are any, *arguments). Returns
+            (result, new values) if it writes, else the result.
+        tray: holds the cells that it writes, those it is given the values of first.
+        given: how many of them are donated to it.
         kept: keys of the cells whose values are lent to it.
-        written: keys of the cells that new values are for.
         finish: makes the function's result, or None.
         careful: runs the program where the hot path may not.
         check_place: raises where the program must not run.
-        undo: takes back (keys, values) and raises.
+        undo: takes back a step, given the tray and the old values, and raises.
     """
 
     jitted: Callable[..., Any]
-    donated: tuple[int, ...]
+    tray: Tray | None
+    given: int
     kept: tuple[int, ...]
-    written: tuple[int, ...]
     finish: Callable[[Any], Any] | None
     careful: Callable[[Sequence[Value]], Any]
     check_place: Callable[[], None]
@@ -130,54 +138,33 @@ def write(
     defaults = {f"C{i}": x for i, x in enumerate(values[len(traced) :])}
     names.update(defaults)
     leaves = [*(f"a{i}" for i in traced), *defaults]
-    stateful = parts.donated or parts.kept or parts.written
     text = _TEMPLATE.format(
         count=len(args),
         names=_tuple(f"a{i}" for i in range(len(args))),
         guards=" and ".join(filter(None, guards)) or "True",
-        body=_stateful(parts, leaves, names) if stateful else _pure(parts, leaves),
+        body=_body(parts, leaves, names),
     )
-    names.update(
-        MISS=MISS, STORE=STORE, SHARED=SHARED, FLIGHT=FLIGHT, jitted=parts.jitted,
-        donated=parts.donated, finish=parts.finish, careful=parts.careful,
-        check_place=parts.check_place, undo=parts.undo,
-    )  # fmt: skip
+    names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
 
-def _pure(parts: Parts, leaves: Sequence[str]) -> str:
-    return _PURE.format(leaves=_tuple(leaves), result=_result(parts))
-
-
-def _stateful(parts: Parts, leaves: Sequence[str], names: dict[str, Any]) -> str:
-    undo = bool(parts.written) and set(parts.written) == set(parts.donated)
-    if undo:
-        names["array"] = type(STORE[parts.written[0]])
-    return _STATEFUL.format(
+def _body(parts: Parts, leaves: Sequence[str], names: dict[str, Any]) -> str:
+    tray = parts.tray
+    if tray is not None:
+        names["array"] = type(tray.values[0])
+    template = _WRITING if tray is not None else _READING if parts.kept else _PURE
+    return template.format(
         leaves=_tuple(leaves),
-        old=_stored(parts.donated),
-        kept=f"(({_stored(parts.kept)}),), " if parts.kept else "",
+        part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
+        kept=f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}),), " if parts.kept else "",
         each=_tuple(f"({leaf},)" for leaf in leaves),
-        new=_stored(parts.written),
-        before="" if undo else "check_place()",
-        after=f"if type(STORE[{parts.written[0]}]) is not array: undo(donated, old)"
-        if undo
-        else "",
-        result=_result(parts),
+        result="result" if parts.finish is None else "finish(result)",
     )
-
-
-def _result(parts: Parts) -> str:
-    return "result" if parts.finish is None else "finish(result)"
 
 
 def _tuple(items: Iterable[str]) -> str:
     return "".join(f"{item}, " for item in items)
-
-
-def _stored(keys: Sequence[int]) -> str:
-    return _tuple(f"STORE[{key}]" for key in keys)
 
 
 def is_traced(kind: type) -> bool:

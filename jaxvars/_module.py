@@ -23,12 +23,15 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from jaxvars import _display
+from jaxvars._state import unique
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable, name_scope
 from jaxvars._walk import Holder, walk
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
 class Module(Holder):
@@ -57,7 +60,7 @@ class Module(Holder):
     @property
     def name(self) -> str:
         """What it is called."""
-        return self._name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()
+        return self._name or _BORDER.sub("_", type(self).__name__).lower()
 
     @property
     def name_scope(self) -> AbstractContextManager[str]:
@@ -78,7 +81,10 @@ class Module(Holder):
     @property
     def named_variables(self) -> dict[str, Variable]:
         """All variables by path, like `layers/0/w`."""
-        return {"/".join(path): variable for path, variable in walk(self, Variable)}
+        named: dict[str, Variable] = {}
+        for path, variable in walk(self, Variable):
+            named[unique("/".join(path), named)] = variable
+        return named
 
     @property
     def variables(self) -> tuple[Variable, ...]:

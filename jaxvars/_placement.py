@@ -140,9 +140,10 @@ def dump_sharding(sharding: Any) -> tuple[Any, ...] | None:
     if isinstance(sharding, jax.sharding.NamedSharding):
         mesh: Any = sharding.mesh
         ids = [(d.platform, d.id) for d in mesh.devices.flat]
-        return "mesh", mesh.axis_names, mesh.axis_types, mesh.devices.shape, ids, sharding.spec
+        names, shape = mesh.axis_names, mesh.devices.shape
+        return "mesh", names, mesh.axis_types, shape, ids, sharding.spec, sharding.memory_kind
     (device,) = sharding.device_set
-    return "device", (device.platform, device.id)
+    return "device", (device.platform, device.id), sharding.memory_kind
 
 
 def load_sharding(words: tuple[Any, ...] | None) -> Any:
@@ -154,11 +155,11 @@ def load_sharding(words: tuple[Any, ...] | None) -> Any:
     if words is None:
         return None
     if words[0] == "device":
-        return jax.sharding.SingleDeviceSharding(_device_by_id(*words[1]))
-    _, names, types, shape, ids, spec = words
+        return jax.sharding.SingleDeviceSharding(_device_by_id(*words[1]), memory_kind=words[2])
+    _, names, types, shape, ids, spec, memory = words
     devices = np.array([_device_by_id(*one) for one in ids]).reshape(shape)
     mesh = jax.sharding.Mesh(devices, names, axis_types=types)
-    return jax.sharding.NamedSharding(mesh, spec)
+    return jax.sharding.NamedSharding(mesh, spec, memory_kind=memory)
 
 
 def _device_by_id(platform: str, number: int) -> Device:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._state import Owner
+from jaxvars._frames import Owner
 from jaxvars._tensor import TensorSpec, to_tensor
 from jaxvars.errors import CompileError
 

@@ -7,7 +7,8 @@ Rules this file keeps:
 - an array must have the dtype asked for, exactly; NumPy's 64-bit default is taken as 32-bit
   while 64-bit is off in JAX, unless a value does not fit;
 - what was asked for explicitly is given, or refused with the cure: never narrowed silently;
-- what is made from NumPy memory is a copy: JAX may otherwise share it.
+- a finite number never becomes an infinite one, nor a whole one another one;
+- what is made from NumPy memory is a copy, and made at once: JAX may otherwise share it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars.errors import DtypeError, NotATensorError
 
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
@@ -28,8 +30,7 @@ Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
 string: Any = np.dtypes.StringDType()
 """The dtype of text."""
 
-_KINDS = "?biufcV"
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}  # V: bfloat16 and float8
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _X64_CURE = (
     "64-bit numbers are off in JAX. Switch them on before the first computation with\n"
     '    jax.config.update("jax_enable_x64", True)\n'
@@ -57,14 +58,16 @@ def as_dtype(dtype: Any) -> Any:
     if dtype in (float, int, complex):
         return jax.dtypes.canonicalize_dtype(dtype)
     try:
+        if jnp.issubdtype(dtype, jax.dtypes.extended):
+            return dtype  # random keys
         found = jnp.dtype(dtype) if not isinstance(dtype, np.dtype) else dtype
+        if found.kind in "SUT":
+            return string
     except TypeError:
-        raise NotATensorError(
-            f"{dtype!r} names no dtype; examples: jnp.float32, 'int32'."
-        ) from None
-    if found.kind in "SUT":
-        return string
-    narrow = jax.dtypes.canonicalize_dtype(found) if found.kind in _KINDS else found
+        raise _no_dtype(dtype) from None
+    if found.kind not in "biufcV" or found.itemsize > (16 if found.kind == "c" else 8):
+        raise _no_dtype(dtype)  # objects, dates, long doubles
+    narrow = jax.dtypes.canonicalize_dtype(found)
     if narrow != found:
         raise DtypeError(f"{found} was asked for, but " + _X64_CURE.format(narrow=narrow))
     return found
@@ -95,14 +98,14 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         return _text(array, wanted, what)
     if is_string(wanted):
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was asked for: use str().")
-    if wanted is not None:
-        _check_kind(array.dtype, wanted, what)
-    if isinstance(array, np.ndarray):
-        _check_range(array, wanted or jax.dtypes.canonicalize_dtype(array.dtype), what)
-        return jnp.array(array, dtype=wanted)
-    wanted = array.dtype if wanted is None else wanted
-    if array.dtype == wanted and not array.weak_type:
+    if wanted is None:
+        wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
+    if isinstance(array, jax.Array) and array.dtype == wanted and not _is_weak(array):
         return array
+    _check_kind(array.dtype, wanted, what)
+    _check_range(array, wanted, what)
+    if isinstance(array, np.ndarray):
+        return _copied(array, wanted)
     return jax.lax.convert_element_type(array, wanted)
 
 
@@ -114,7 +117,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
-    if isinstance(value, jax.Array) and value.dtype == dtype and not value.weak_type:
+    if isinstance(value, jax.Array) and value.dtype == dtype and not _is_weak(value):
         array = value
     else:
         array = fit_dtype(value, dtype, name)
@@ -132,7 +135,7 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     """
     what = f"the value for variable {name!r}"
     array = _array_of(value, what)
-    loose = _is_literal(value) or getattr(array, "weak_type", False)
+    loose = _is_literal(value) or _is_weak(array)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         if is_string(dtype):
             return _text(array, dtype, what)
@@ -140,19 +143,18 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     if is_string(dtype):
         raise _dtype_error(name, dtype, str(array.dtype))
     if loose and _fits_kind(array.dtype, dtype):
-        if isinstance(array, np.ndarray):
-            _check_range(array, dtype, what)
+        _check_range(array, dtype, what)
         return jax.lax.convert_element_type(array, dtype)
-    if jax.dtypes.canonicalize_dtype(array.dtype) != dtype:
+    if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
         raise _dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
         _check_range(array, dtype, what)
-        return jnp.array(array, dtype=dtype)
+        return _copied(array, dtype)
     return array
 
 
 def _array_of(value: object, what: str) -> Array:
-    if isinstance(value, jax.Array | np.ndarray):
+    if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
         return value.__jax_array__()  # pyright: ignore[reportAttributeAccessIssue] - just looked
@@ -168,9 +170,39 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise NotATensorError(f"{what} cannot become a tensor: {error}") from None
-    if array.dtype.kind == "O" and not all(isinstance(x, str | bytes) for x in array.flat):
-        raise _not_a_tensor(value, what)
+    if array.dtype.kind == "O":
+        _check_objects(array, value, what)
+    if array.dtype.kind in "SU" and not _is_text(value):
+        raise NotATensorError(f"{what} mixes text and numbers: make all of it text, with str().")
+    if array.dtype.kind in "mM":
+        raise NotATensorError(
+            f"{what} is {array.dtype}, which is no tensor: convert it to numbers, for example "
+            "with .astype('int32')."
+        )
     return array
+
+
+def _check_objects(array: np.ndarray, value: object, what: str) -> None:
+    if all(isinstance(x, int) for x in array.flat):
+        raise DtypeError(f"{what} has integers of more than 64 bits. Use floats, or smaller ones.")
+    if not all(isinstance(x, str | bytes) for x in array.flat):
+        raise _not_a_tensor(value, what)
+
+
+def _is_text(value: object) -> bool:
+    """Tell whether there is no number in what NumPy has read as text."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_text, value))
+    return not isinstance(value, numbers.Number)
+
+
+def _copied(array: np.ndarray, dtype: Any) -> Array:
+    # JAX copies in the background, while the caller may already change his array: wait.
+    return jax.block_until_ready(jnp.array(array, dtype=dtype))
+
+
+def _is_weak(array: Array) -> bool:
+    return getattr(array, "weak_type", False)
 
 
 def _holds_array(leaf: object) -> bool:
@@ -187,8 +219,16 @@ def _stack(value: Any, what: str) -> Array:
 def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
     if wanted is not None and not is_string(wanted):
         raise DtypeError(f"{what} is text, but dtype {wanted} was asked for: convert it first.")
-    decoded = [x.decode() if isinstance(x, bytes) else str(x) for x in array.flat]
-    return np.array(decoded, dtype=string).reshape(array.shape)
+    try:
+        decoded = [x.decode() if isinstance(x, bytes) else str(x) for x in array.flat]
+    except UnicodeDecodeError as error:
+        raise NotATensorError(
+            f"{what} has bytes that are no text in UTF-8 ({error}). Keep bytes as numbers: "
+            "np.frombuffer(data, 'uint8')."
+        ) from None
+    text = np.array(decoded, dtype=string).reshape(array.shape)
+    text.flags.writeable = False  # only assign changes a variable
+    return text
 
 
 def _is_literal(value: object) -> bool:
@@ -198,34 +238,57 @@ def _is_literal(value: object) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)
 
 
+def _kind(dtype: Any) -> str:
+    kind = getattr(dtype, "kind", "key")  # random keys have a dtype of JAX's own
+    if kind == "V":  # bfloat16, float8, int4
+        return "i" if jnp.issubdtype(dtype, jnp.integer) else "f"
+    return kind
+
+
 def _rank(dtype: Any) -> int:
-    return _RANK.get(dtype.kind, 9)
+    return _RANK.get(_kind(dtype), 9)
 
 
 def _fits_kind(have: Any, want: Any) -> bool:
-    if have.kind == "b" or want.kind == "b":
-        return have.kind == want.kind
+    if {_kind(have), _kind(want)} & {"b", "key"}:
+        return have == want
     return _rank(have) <= _rank(want)
 
 
 def _check_kind(have: Any, want: Any, what: str) -> None:
-    if have.kind != "b" and _rank(have) > _rank(want):
+    if have != want and _kind(have) != "b" and not _fits_kind(have, want):
         raise DtypeError(
             f"{what} is {have}, and dtype {want} cannot hold it without loss. "
             f"Convert it yourself, for example with .astype({want})."
         )
 
 
-def _check_range(array: np.ndarray, dtype: Any, what: str) -> None:
-    if dtype.kind not in "iu" or array.dtype == dtype or array.size == 0:
+def _check_range(value: Array, dtype: Any, what: str) -> None:
+    if value.dtype == dtype or value.size == 0 or _trace.is_tracer(value):
         return
-    info = jnp.iinfo(dtype)
-    if array.min() < info.min or array.max() > info.max:
-        low, high = array.min(), array.max()
+    array = np.asarray(value)
+    if _kind(dtype) in "iu":
+        info: Any = jnp.iinfo(dtype)
+        fits = info.min <= array.min() and array.max() <= info.max
+    else:
+        info = jnp.finfo(dtype)
+        with np.errstate(all="ignore"):
+            fits = not np.any(np.isfinite(array) & ~np.isfinite(array.astype(dtype)))
+    if not fits:
         raise DtypeError(
-            f"{what} reaches from {low} to {high}, outside of {dtype} ({info.min} to {info.max}). "
-            + (_X64_CURE.format(narrow="smaller numbers") if array.dtype.itemsize == 8 else "")
+            f"{what} reaches from {array.min()} to {array.max()}, outside of {dtype} "
+            f"({info.min} to {info.max}). {_range_cure(array, dtype)}"
         )
+
+
+def _range_cure(array: np.ndarray, dtype: Any) -> str:
+    if dtype == jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+        return _X64_CURE.format(narrow="another dtype")
+    return "Ask for a wider dtype, or scale or clip the value."
+
+
+def _no_dtype(dtype: object) -> NotATensorError:
+    return NotATensorError(f"{dtype!r} is no dtype of tensors; examples: jnp.float32, 'int32'.")
 
 
 def _not_a_tensor(value: object, what: str) -> NotATensorError:
@@ -249,10 +312,13 @@ def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exc
 
 def _dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
     want = "string" if is_string(dtype) else str(dtype)
+    cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
+    if got == "string":
+        cure = f"np.asarray(value).astype({want!r})"
     return DtypeError(
         f"Cannot assign a value of dtype {got} to variable {name!r} of dtype {want}: a variable "
         f"keeps its dtype, and nothing is converted silently. Convert the value, for example "
-        f"with jnp.asarray(value, {want!r})."
+        f"with {cure}."
     )
 
 

@@ -21,6 +21,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias, final
 
@@ -78,6 +79,14 @@ def aval_of(value: Value) -> Any:
     """Return the abstract value of `value`, as a strongly typed one."""
     aval = jax.typeof(value)
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
+
+
+remembering = jax.make_user_context(None)
+"""A context manager: what JAX remembers of inner functions under one key is used under no other.
+
+JAX keeps the traces of jitted and checkpointed functions and of scan bodies by function and
+shapes. Such a trace holds the values of variables that were read in it, as constants.
+"""
 
 
 # ---------------------------------------------------------------- capture
@@ -276,12 +285,40 @@ class _ById:
         return isinstance(other, _ById) and other.held is self.held
 
 
-def _hashable(value: object) -> object:
+def _hashable(value: Any) -> object:
+    """Return what stands for a parameter in a key; a program or function is not kept alive."""
+    if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):
+        return tuple(map(_function_key, value))
+    if callable(value) or hasattr(value, "eqns"):
+        return _reference(value)
     try:
         hash(value)
     except TypeError:
         return _ById(value)
     return (type(value), value)
+
+
+def _function_key(wrapped: Any) -> object:
+    """Return what names one of the functions of a custom-derivative call."""
+    if not hasattr(wrapped, "transforms"):
+        return _hashable(wrapped)
+    steps = tuple((rule, tuple(map(_given_key, given))) for rule, given in wrapped.transforms)
+    return (_reference(wrapped.f), steps)
+
+
+def _given_key(given: Any) -> object:
+    if isinstance(given, tuple):  # arguments that are not differentiated, each in a wrapper
+        return tuple(_hashable(getattr(part, "val", part)) for part in given)
+    return _hashable(given)
+
+
+def _reference(value: Any) -> object:
+    if getattr(value, "__qualname__", "").startswith("transformation_with_aux"):
+        return None  # JAX makes one for each call, to say what form the outputs had
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return _ById(value)
 
 
 @final
@@ -309,9 +346,10 @@ class Recorder(Trace):
 
     def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
         """Run a primitive."""
-        if consts := _captured_arrays(primitive, params):
-            return self._open_jit(consts, tracers, params)
+        if primitive.name == "jit":
+            return self._process_jit(primitive, tracers, params)
         if primitive.multiple_results:
+            self._refuse_hidden_arrays(primitive.name, params)
             return self._pass(
                 primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
             )
@@ -352,11 +390,26 @@ class Recorder(Trace):
             "    f = jax.jit(jax.shard_map(body, ...))"
         )
 
-    def _open_jit(self, consts: list[Value], args: Any, params: dict[str, Any]) -> list[Value]:
-        """Run a jitted function with the arrays it closed over as inputs of their own."""
-        jaxpr, n = open_jaxpr(params["jaxpr"]), len(consts)
-        call = jax.jit(lambda *xs: jax.core.eval_jaxpr(jaxpr, list(xs[:n]), *xs[n:]))
-        return self._pass("jit", call, [*consts, *args], params)
+    def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
+        """Run a jitted function, with the arrays it closed over as inputs if they matter."""
+        closed = params["jaxpr"]
+        if (hidden := _hidden_arrays(closed)) and self.listener.wants(hidden):
+            with at(self):  # one operation after the other, so that inner functions are seen
+                return jax.core.eval_jaxpr(open_jaxpr(closed), closed.consts, *args)
+        if closed.consts and self.listener.wants(closed.consts):
+            program, call = _opened(closed)
+            return self._pass("jit", call, [*closed.consts, *args], {"jaxpr": program})
+        return self._pass("jit", lambda *xs: primitive.bind(*xs, **params), args, params)
+
+    def _refuse_hidden_arrays(self, name: str, params: dict[str, Any]) -> None:
+        for jaxpr in inner_jaxprs(params):
+            if (hidden := _hidden_arrays(jaxpr)) and self.listener.wants(hidden):
+                raise NotImplementedError(
+                    f"A jitted function called inside a {name} closes over an array that a "
+                    "GradientTape follows, where its gradient would be lost. Pass the array as "
+                    "an argument:\n"
+                    "    f = jax.jit(lambda x, h: x * h)    # not: jax.jit(lambda x: x * h)"
+                )
 
     def _pass(
         self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
@@ -413,7 +466,28 @@ def _free_recorder(parent: Trace) -> Recorder:
     return found if found.listener is None else Recorder(parent)
 
 
-def _captured_arrays(primitive: Any, params: dict[str, Any]) -> list[Value]:
-    """Return the constants of a jit if arrays that somebody computed are among them."""
-    consts = params["jaxpr"].consts if primitive.name == "jit" else ()
-    return list(consts) if any(isinstance(c, jax.Array) for c in consts) else []
+_OPENED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+_HIDDEN: weakref.WeakKeyDictionary[Any, list[Value]] = weakref.WeakKeyDictionary()
+
+
+def _opened(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
+    """Return a jitted function's program without constants, and it as a function of these too."""
+    if closed not in _OPENED:
+        jaxpr, n = open_jaxpr(closed), len(closed.consts)
+        program = jaxpr if jaxpr is not closed else jaxpr.replace(consts=[])
+        call = jax.jit(lambda *xs: jax.core.eval_jaxpr(program, list(xs[:n]), *xs[n:]))
+        _OPENED[closed] = program, call
+    return _OPENED[closed]
+
+
+def _hidden_arrays(closed: Any) -> list[Value]:
+    """Return the arrays that jitted functions inside of a program closed over."""
+    jaxpr = open_jaxpr(closed)
+    if jaxpr not in _HIDDEN:
+        _HIDDEN[jaxpr] = found = []
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "jit":
+                found += [x for x in eqn.params["jaxpr"].consts if isinstance(x, jax.Array)]
+            for inner in inner_jaxprs(eqn.params):
+                found += _hidden_arrays(inner)
+    return _HIDDEN[jaxpr]

@@ -27,8 +27,9 @@ import numpy as np
 
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain
+from jaxvars._frames import LOCAL, Owner, lifted
 from jaxvars._placement import dump_sharding, load_sharding, scope_home
-from jaxvars._state import LOCAL, Cell, Owner, lifted
+from jaxvars._store import Cell
 from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
 from jaxvars.errors import NotATensorError, ShapeError
 
@@ -298,6 +299,13 @@ class Variable(Face, Owner):
                [3., 8.]], dtype=float32)
         """
         rows = _integers(indices, self.name)
+        dims = self.shape[: max(rows.ndim - 1, 0)]
+        if not 1 <= rows.ndim <= self.ndim or rows.shape[:-1] != dims:
+            raise ShapeError(
+                f"Cannot update variable {self.name!r} of shape {self.shape} batch by batch: the "
+                f"indices have shape {rows.shape}, and all sizes but the last must be the first "
+                "ones of the variable."
+            )
         batch = jnp.indices(rows.shape, sparse=True)[:-1]
         _check_bounds(rows, self.shape[rows.ndim - 1], self.name)
         return self._update("set", (*batch, rows), updates)
@@ -311,6 +319,11 @@ class Variable(Face, Owner):
 
     def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
         parts = _integers(indices, self.name)
+        if not parts.ndim or parts.shape[-1] > self.ndim:
+            raise ShapeError(
+                f"Cannot update variable {self.name!r} of shape {self.shape}: the last axis of the "
+                f"indices, whose shape is {parts.shape}, must have at most {self.ndim} numbers."
+            )
         for axis in range(parts.shape[-1]):
             _check_bounds(parts[..., axis], self.shape[axis], self.name)
         return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
@@ -348,7 +361,7 @@ class Variable(Face, Owner):
             *_dump(self.value),
             self.name,
             self.trainable,
-            dump_sharding(self.cell.home),
+            dump_sharding(self.cell.home or _committed(self.value)),
         )
 
     # ------------------------------------------------------------ display
@@ -390,7 +403,7 @@ class Slice(Face):
 
     def __init__(self, variable: Variable, index: Any) -> None:
         self.variable = variable
-        self.index = jax.tree.map(plain, index, is_leaf=lambda x: isinstance(x, Face))
+        self.index = _plain_index(index)
         _check_index(variable, self.index)
         self._whole = variable.value
         self._taken: Value = None
@@ -402,20 +415,23 @@ class Slice(Face):
             self._taken = self._whole[self.index]
         return self._taken
 
-    def assign(self, value: Any) -> Variable:
+    def assign(self, value: Any, *, read_value: bool = True) -> Variable | None:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
-        return self.variable._update("set", self.index, value)
+        whole = self.variable._update("set", self.index, value)
+        return whole if read_value else None
 
-    def assign_add(self, delta: Any) -> Variable:
+    def assign_add(self, delta: Any, *, read_value: bool = True) -> Variable | None:
         """Add to this part of the variable."""
-        return self.variable._update("add", self.index, delta)
+        whole = self.variable._update("add", self.index, delta)
+        return whole if read_value else None
 
-    def assign_sub(self, delta: Any) -> Variable:
+    def assign_sub(self, delta: Any, *, read_value: bool = True) -> Variable | None:
         """Subtract from this part of the variable."""
-        return self.variable._update("subtract", self.index, delta)
+        whole = self.variable._update("subtract", self.index, delta)
+        return whole if read_value else None
 
     def __getitem__(self, index: Any) -> Value:
-        return self.value[jax.tree.map(plain, index, is_leaf=lambda x: isinstance(x, Face))]
+        return self.value[_plain_index(index)]
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -430,12 +446,19 @@ def _initial(given: Any, dtype: Any, shape: tuple[int, ...] | None, name: str) -
     """Return the first value, in memory that is nobody else's."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, Face):
-        value = lifted(lambda: to_tensor(plain(given()), dtype, what=what))
+        value = lifted(lambda: _owned(to_tensor(plain(given()), dtype, what=what)))
     else:
         value = to_tensor(plain(given), dtype, what=what)
         if isinstance(given, jax.Array | Face) and not isinstance(value, np.ndarray):
             value = _trace.fresh(value)
     return value if shape is None else _broadcast(value, tuple(shape), name)
+
+
+def _owned(value: Value) -> Value:
+    """Return what a callable gave, in memory that nobody else can donate."""
+    if isinstance(value, np.ndarray) or _trace.is_tracer(value):
+        return value
+    return _trace.fresh(value)
 
 
 def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
@@ -479,12 +502,24 @@ def _check_bounds(indices: Value, size: int, name: str) -> None:
                          f"which has {size} rows.")  # fmt: skip
 
 
+def _plain_index(index: Any) -> Any:
+    """Return an index with the values of the variables in it."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, slice):
+            return slice(plain(part.start), plain(part.stop), plain(part.step))
+        return plain(part)
+
+    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, Face))
+
+
 def _check_index(variable: Variable, index: Any) -> None:
-    """Refuse a static index that is out of bounds; let NumPy be the judge."""
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(index)):
+    """Refuse an index that is known and out of bounds; let NumPy be the judge."""
+    if any(map(_trace.is_tracer, jax.tree.leaves(index))):
         return
+    known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
     try:
-        np.broadcast_to(np.empty((), bool), variable.shape)[index]
+        np.broadcast_to(np.empty((), bool), variable.shape)[known]
     except IndexError as error:
         raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
 
@@ -495,6 +530,11 @@ def _shown(value: Value) -> str:
     if jnp.issubdtype(value.dtype, jax.dtypes.extended):
         return str(jax.random.key_data(value))
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
+
+
+def _committed(value: Value) -> Any:
+    """Return the sharding that somebody has chosen for a value, or None."""
+    return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
 def _restore(value: Value, name: str, trainable: bool, home: Any) -> Variable:

@@ -6,13 +6,19 @@ is found, by the functions that know the variable and the line.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
 from types import FrameType
 from typing import final
 
-_PACKAGE = str(Path(__file__).parent)
+_LIBRARIES = (
+    str(Path(__file__).parent),
+    str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...
+    "<frozen",
+    "<a compiled",
+)
 
 
 def _user_frame() -> FrameType | None:
@@ -20,7 +26,7 @@ def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not (name.startswith((_PACKAGE, "<frozen", "<a compiled")) or "site-packages" in name):
+        if not (name.startswith(_LIBRARIES) or "site-packages" in name):
             return frame
         frame = frame.f_back
     return None
@@ -150,7 +156,11 @@ class StringVariableError(JaxvarsError, TypeError):
 
 @final
 class CompileError(JaxvarsError, TypeError, ValueError):
-    """A call that cannot be compiled: a bad argument, a bad option or endless recursion."""
+    """A call that cannot be compiled: a bad argument, a bad option or endless recursion.
+
+    Wrong: `jv.compile(f)({1, 2})`: a set can be neither traced nor a cache key.
+    Cure: `jv.compile(f)(frozenset({1, 2}))`.
+    """
 
 
 @final
@@ -172,12 +182,20 @@ class StaleReadWarning(UserWarning):
 
 @final
 class RetraceWarning(UserWarning):
-    """A compiled function was traced again and again; the message names what changed."""
+    """A compiled function was traced again and again; the message names what changed.
+
+    Wrong: `for n in range(100): step(jnp.ones(n))`, which compiles 100 programs.
+    Cure: pad to a few shapes.
+    """
 
 
 @final
 class GradientWarning(UserWarning):
-    """A gradient that is None for a reason one may not expect (an integer source, say)."""
+    """A gradient that is None for a reason one may not expect.
+
+    Wrong: asking for the gradient with respect to `jv.Variable(3)`, an integer.
+    Cure: a float, `jv.Variable(3.0)`.
+    """
 
 
 @final

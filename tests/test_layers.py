@@ -26,9 +26,9 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: ("errors.py", "_display.py", "_display_text.py", "_table.py", "_trace.py", "_walk.py"),
     1: ("_tensor.py", "_placement.py", "_face.py"),
-    2: ("_state.py",),
+    2: ("_store.py", "_frames.py", "_state.py"),
     3: ("_variable.py",),
-    4: ("_module.py", "_control.py", "_record.py", "_tape.py"),
+    4: ("_module.py", "_control.py", "_record.py", "_tape.py", "_custom.py"),
     5: ("autograph.py",),
     6: (
         "_compile.py",
@@ -53,7 +53,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
     ),
     8: ("tf/", "_digits.py"),
     # `_demo.py` is a user's program: it imports the package's public face.
-    9: ("__init__.py", "__main__.py", "_demo.py"),
+    9: ("__init__.py", "__main__.py", "_demo.py", "_demo_picture.py"),
 }
 
 BANNED_EVERYWHERE = ("jax._src",)

@@ -1,0 +1,530 @@
+"""The heart: frames, which answer "what is this variable's value now?".
+
+A variable's *cell* (`_store.py`) is a name for one value. A **frame** answers what the value
+is and takes "it is this from now on". Frames are a stack per thread:
+
+- the *eager* frame at the bottom: values live in the store;
+- a *bound* frame holds values it was given (traced ones, mostly) for as long as a function
+  runs: code that reads and writes variables becomes `pure(state, *args) -> (out, state)`;
+- a *capture* frame does so too, but finds out by itself which cells a function touches.
+
+The verbs: **read** and **write** a cell in the current frame, **create** one, **stage** a
+function into a jaxpr whose first inputs are the cells it read.
+
+Rules this file keeps:
+- a cell never holds a tracer; an exception therefore leaves nothing to restore;
+- a frame is written only from the trace it was made in: a write from inside a foreign
+  transform (plain jit, grad, vmap, a scan body) would leak a tracer, and raises;
+- reads in a frame are seen by the tapes that were opened in it;
+- an inner function (a jitted one, a scan body) that JAX traced in a frame holds values that were
+  read in it. JAX may use that trace again only while they are right: see `Frame.renew`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, final
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._store import SHARED, STORE, Cell, exclusively, is_held_elsewhere, take
+from jaxvars._tensor import is_string
+from jaxvars._walk import Path, walk
+from jaxvars.errors import (
+    CreationError,
+    ForeignTransformError,
+    StaleReadWarning,
+    StateError,
+    StringVariableError,
+    user_line,
+    warn_user,
+)
+
+Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
+T = TypeVar("T")
+
+DETOUR: list[None] = []
+"""Not empty while a frame, a tape or eager mode is in force in any thread."""
+
+TRACING = threading.RLock()
+"""Held while user code is traced, so that a body runs once for a signature."""
+
+
+_EPOCHS = itertools.count(1)
+
+
+class Owner(ABC):
+    """What has a cell: the one subclass is Variable."""
+
+    __slots__ = ()
+    cell: Cell
+
+
+def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
+    """Yield the cells of all variables in an object, with their paths."""
+    for path, owner in walk(root, Owner):
+        yield path, owner.cell
+
+
+# ---------------------------------------------------------------- frames
+class Frame(ABC):
+    """Who answers reads and writes now.
+
+    Attributes:
+        trace: the trace that this frame's values belong to.
+        observers: the tapes that record in this frame.
+    """
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace
+        self.observers: list[Any] = []
+        self._seen: dict[int, tuple[Value, Value]] = {}
+        self._epochs: list[tuple[int | None, Any]] = []
+
+    @abstractmethod
+    def get(self, cell: Cell) -> Value:
+        """Return the cell's value."""
+
+    @abstractmethod
+    def put(self, cell: Cell, value: Value) -> None:
+        """Make `value` the cell's value."""
+
+    @abstractmethod
+    def create(self, cell: Cell, value: Value) -> None:
+        """Give a new cell its first value."""
+
+    def read(self, cell: Cell) -> Value:
+        """Return the cell's value, and let the tapes see it."""
+        return self._observed(cell) if self.observers else self.get(cell)
+
+    def write(self, cell: Cell, value: Value) -> None:
+        """Make `value` the cell's value; raise where it would leak out of a transform."""
+        self.check_writable(cell)
+        self.put(cell, value)
+
+    def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+        """Write several cells."""
+        for cell in cells:
+            self.check_writable(cell)
+        for cell, value in zip(cells, values, strict=True):
+            self.put(cell, value)
+
+    def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
+        """Replace the cell's value by `change(value)`, as one step."""
+        self.check_writable(cell)
+        with _trace.at(self.trace):  # not something that a tape differentiates
+            self.put(cell, change(self.get(cell)))
+
+    def check_writable(self, cell: Cell) -> None:
+        """Raise ForeignTransformError unless we are in this frame's own trace."""
+        if _trace.strip(_trace.current()) is not self.trace:
+            raise _foreign_write(cell)
+
+    def observe(self, tape: Any) -> None:
+        """Let `tape` see the reads from now on."""
+        self.renew()
+        self.observers.append(tape)
+        DETOUR.append(None)
+
+    def unobserve(self, tape: Any) -> None:
+        """Let `tape` see no more reads."""
+        self.renew()
+        self.observers.remove(tape)
+        DETOUR.pop()
+        if not self.observers:
+            self._seen.clear()
+
+    # An epoch is a time in which inner functions traced by JAX may be used again. One is over,
+    # for all frames of the thread, when a variable has been read in an inner function; the
+    # frame it was read in goes on with it until the value changes.
+    def begin(self, epoch: int | None) -> None:
+        """Have JAX use inner functions traced in this epoch again, and no others."""
+        memory = _trace.remembering(epoch)
+        memory.__enter__()
+        self._epochs.append((epoch, memory))
+
+    def end(self) -> None:
+        """Go back to the epoch before."""
+        self._epochs.pop()[1].__exit__(None, None, None)
+
+    def renew(self) -> None:
+        """Begin a new epoch, because values change, if an inner function knows the old ones."""
+        if self._epochs and self._epochs[-1][0] not in (None, LOCAL.epoch):
+            self.end()
+            self.begin(LOCAL.epoch)
+
+    def note_inner_read(self) -> None:
+        """End the epoch if a variable is being read in an inner function."""
+        current_epoch = self._epochs and self._epochs[-1][0] == LOCAL.epoch
+        if current_epoch and _trace.strip(_trace.current()) is not self.trace:
+            LOCAL.epoch = next(_EPOCHS)
+
+    def is_shared(self, cell: Cell) -> bool:
+        """Tell whether the cell's value may be known to somebody by another name."""
+        return True
+
+    def _observed(self, cell: Cell) -> Value:
+        # The tapes know values by identity, so a read must give an object that means this
+        # cell and nothing else: two cells, or a cell and a local, may share one array.
+        known = self._seen.get(cell.key)
+        if known is None or known[0] is not self.get(cell):
+            shared = self.is_shared(cell)
+            known = self._seen[cell.key] = self._distinct(cell, shared)
+        for tape in self.observers:
+            tape.saw(cell, known[1])
+        return known[1]
+
+    def _distinct(self, cell: Cell, shared: bool) -> tuple[Value, Value]:
+        value = self.get(cell)
+        if is_string(cell.aval.dtype):
+            return value, value
+        if not shared and not any(tape.knows(value) for tape in self.observers):
+            return value, value
+        with _trace.at(self.trace):
+            return value, _trace.fresh(value)
+
+
+@final
+class EagerFrame(Frame):
+    """The bottom of each thread's stack: values live in `STORE`."""
+
+    def __init__(self) -> None:
+        super().__init__(_trace.EVAL)
+
+    def get(self, cell: Cell) -> Value:
+        """Return the value from `STORE`; warn if it is about to become a constant."""
+        if _trace.current() is not _trace.EVAL and _trace.is_staging():
+            _warn_stale(cell)
+        return take(cell)
+
+    def put(self, cell: Cell, value: Value) -> None:
+        """Put the value into `STORE`."""
+        self.write_all([cell], [value])
+
+    def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+        """Put several values into `STORE`, all or none."""
+        for cell, value in zip(cells, values, strict=True):
+            self.check_writable(cell)
+            if _trace.is_tracer(value):
+                raise _foreign_write(cell)
+        new = {cell.key: at_home(cell, v) for cell, v in zip(cells, values, strict=True)}
+
+        def commit() -> None:
+            SHARED.update(new)
+            STORE.update(new)
+
+        exclusively(commit)
+
+    def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
+        """Replace the value; no other thread's change comes between."""
+        self.check_writable(cell)
+
+        def replace() -> None:
+            value = change(STORE[cell.key])
+            if _trace.is_tracer(value):
+                raise _foreign_write(cell)
+            STORE[cell.key] = at_home(cell, value)
+
+        with _trace.at(_trace.EVAL):
+            exclusively(replace)
+
+    def create(self, cell: Cell, value: Value) -> None:
+        """Put the first value into `STORE`."""
+        if _trace.is_tracer(value) or (_trace.current() is not _trace.EVAL and _trace.is_staging()):
+            raise CreationError(
+                f"Variable {cell.name!r} is created at {user_line()} while a plain JAX transform "
+                "(jax.jit, scan, grad, ...) traces the function: its value would be a tracer. "
+                "Create it outside, or use @jv.compile, which may create variables on its "
+                "first call."
+            )
+        SHARED.add(cell.key)
+        STORE[cell.key] = at_home(cell, value)
+
+    def is_shared(self, cell: Cell) -> bool:
+        """Tell whether somebody besides `STORE` holds the array."""
+        return is_held_elsewhere(cell)
+
+
+@final
+class BoundFrame(Frame):
+    """Holds the values of the cells it was given, while a function runs."""
+
+    def __init__(self, values: dict[int, Value], parent: Frame) -> None:
+        super().__init__(_trace.strip(_trace.current()))
+        self.values = values
+        self.parent = parent
+
+    def get(self, cell: Cell) -> Value:
+        """Return the bound value; a cell that is not bound is read from the frame below."""
+        self.note_inner_read()
+        return self.values[cell.key] if cell.key in self.values else self.parent.read(cell)
+
+    def put(self, cell: Cell, value: Value) -> None:
+        """Bind a new value."""
+        self.renew()
+        if cell.key not in self.values:
+            raise StateError(
+                f"Variable {cell.name!r} is written at {user_line()}, but the State that was "
+                "passed does not hold it. Make the State of everything that the function "
+                "writes, for example jv.State.of(model=model, optimizer=optimizer)."
+            )
+        self.values[cell.key] = value
+
+    def create(self, cell: Cell, value: Value) -> None:
+        """Refuse: the State has no place for a new variable."""
+        raise CreationError(
+            f"Variable {cell.name!r} is created at {user_line()} inside a functionalized "
+            "function, whose State has no place for it. Create it before you make the State."
+        )
+
+
+@final
+class CaptureFrame(Frame):
+    """Finds out which cells a function reads and writes while it is traced.
+
+    Args:
+        refuse_creation: why no variable may be created now; None where it may.
+    """
+
+    def __init__(self, refuse_creation: str | None) -> None:
+        super().__init__(_trace.strip(_trace.current()))
+        self.refuse_creation = refuse_creation
+        self.cells: list[Cell] = []
+        self.values: dict[int, Value] = {}
+        self.written: dict[int, Cell] = {}
+        self.created: list[tuple[Created, Value]] = []
+
+    def get(self, cell: Cell) -> Value:
+        """Return the cell's value; the first time, make it an input of the program."""
+        self.note_inner_read()
+        if cell.key not in self.values:
+            if is_string(cell.aval.dtype):
+                raise _string_in_program(cell)
+            self.values[cell.key] = _trace.read_variable(self.trace, len(self.cells), cell.aval)
+            self.cells.append(cell)
+        return self.values[cell.key]
+
+    def put(self, cell: Cell, value: Value) -> None:
+        """Make the value an output of the program."""
+        self.renew()
+        if is_string(cell.aval.dtype):
+            raise _string_in_program(cell)
+        self.values[cell.key] = value
+        self.written[cell.key] = cell
+
+    def create(self, cell: Cell, value: Value) -> None:
+        """Take note of a new cell and of how its first value is computed."""
+        if self.refuse_creation:
+            raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
+        made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
+        self.created.append((made, value))
+        self.values[cell.key] = value
+
+
+@final
+class _Local(threading.local):
+    """The current frame of each thread."""
+
+    def __init__(self) -> None:
+        self.eager = EagerFrame()
+        self.frame: Frame = self.eager
+        self.epoch = next(_EPOCHS)  # a thread's own: two must not share values either
+
+
+LOCAL = _Local()
+
+
+def lifted(fn: Callable[[], T]) -> T:
+    """Run `fn` eagerly even where a function is being traced, if it needs no traced value.
+
+    So an initial value that is drawn from a generator moves that generator on, once, whether
+    the variable is created eagerly or by the first call of a compiled function.
+    """
+    if LOCAL.frame is LOCAL.eager:
+        return fn()
+    try:
+        with entered(LOCAL.eager), _trace.at(_trace.EVAL):
+            return fn()
+    except jax.errors.UnexpectedTracerError:
+        return fn()
+
+
+@final
+class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
+    """Make a frame the current one of this thread."""
+
+    __slots__ = ("frame", "previous")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __enter__(self) -> None:
+        self.previous = LOCAL.frame
+        self.frame.begin(None if self.frame is LOCAL.eager else LOCAL.epoch)
+        LOCAL.frame = self.frame
+        DETOUR.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        LOCAL.frame = self.previous
+        DETOUR.pop()
+        self.frame.end()
+        self.previous.renew()
+
+
+def at_home(cell: Cell, value: Value) -> Value:
+    """Return the value where the cell was placed, if it was placed anywhere."""
+    if cell.home is None or _trace.is_tracer(value) or value.sharding == cell.home:
+        return value
+    return jax.device_put(value, cell.home)
+
+
+# ---------------------------------------------------------------- staging
+@final
+class Rebuild:
+    """Takes a result apart into arrays and the rest, and puts it together again.
+
+    >>> rebuild = Rebuild({"loss": 1.0, "note": "text"})
+    >>> rebuild.arrays, rebuild([2.0])
+    ([1.0], {'loss': 2.0, 'note': 'text'})
+    """
+
+    __slots__ = ("_rest", "arrays", "treedef")
+
+    def __init__(self, result: object) -> None:
+        leaves, self.treedef = jax.tree.flatten(result)
+        self._rest = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
+        self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
+
+    def __call__(self, arrays: Sequence[Value]) -> Any:
+        """Return a result of the same form with these arrays in it."""
+        values = iter(arrays)
+        leaves = [next(values) if rest is None else rest[0] for rest in self._rest]
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the result consists of arrays only."""
+        return not any(self._rest)
+
+
+def _is_array(leaf: object) -> bool:
+    if isinstance(leaf, jax.Array | bool | int | float | complex):
+        return True
+    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "OSUT"
+
+
+@final
+@dataclass
+class Created:
+    """A cell that came to be while a function was traced."""
+
+    ref: weakref.ref[Cell]
+    key: int
+    name: str
+    line: str
+
+
+@final
+@dataclass
+class Staged:
+    """A function as a program over the cells that it touches.
+
+    Attributes:
+        program: a closed jaxpr. Inputs: the cells read, then the arguments. Outputs: the
+            array results, then the cells written, then the first values of the cells created.
+        reads: the cells read, in order.
+        writes: the cells written, in order.
+        created: the cells created, in order.
+        rebuild: makes the function's result from the list of array results.
+        error: what the function raised, if it did so after creating cells.
+    """
+
+    program: Any
+    reads: list[Cell]
+    writes: list[Cell]
+    created: list[Created]
+    rebuild: Rebuild
+    error: BaseException | None
+
+    def function(self) -> Callable[..., list[Value]]:
+        """Return the program as a function of flat inputs."""
+        return _trace.jaxpr_function(self.program)
+
+
+def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | None) -> Staged:
+    """Trace `fn` once, in a capture frame of its own.
+
+    Args:
+        fn: takes values like `specs`, positionally.
+        specs: arrays, numbers or `jax.ShapeDtypeStruct`.
+        refuse_creation: why `fn` may not create variables, or None.
+
+    Raises:
+        Exception: what `fn` raises, unless it created variables before; then the error is
+            kept in the result, so that they can have their first values all the same.
+    """
+    found: dict[str, Any] = {}
+
+    def flat(*leaves: Value) -> list[list[Value]]:
+        frame = CaptureFrame(refuse_creation)
+        with entered(frame):
+            return _run_captured(fn, leaves, frame, found)
+
+    program, indices = _trace.capture(flat, specs)
+    cells = found.pop("cells")
+    return Staged(program=program, reads=[cells[i] for i in indices], **found)
+
+
+def _run_captured(
+    fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
+) -> list[list[Value]]:
+    result, error = None, None
+    try:
+        result = fn(*leaves)
+    except BaseException as raised:
+        if not frame.created:
+            raise
+        error = raised
+    rebuild = Rebuild(result)
+    arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
+    writes = [] if error else list(frame.written.values())
+    created = [made for made, _ in frame.created]
+    found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild, error=error)
+    return [arrays, [frame.values[cell.key] for cell in writes], [v for _, v in frame.created]]
+
+
+# ---------------------------------------------------------------- messages
+def _foreign_write(cell: Cell) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"Variable {cell.name!r} is written at {user_line()} inside a JAX transform that knows "
+        "nothing of variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
+        "new value would leak out of it. Use @jv.compile instead of jax.jit; for the others, "
+        "return the new value and assign it outside, or transform a pure function:\n"
+        "    pure = jv.functionalize(f)\n"
+        "    result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(model), xs)"
+    )
+
+
+def _warn_stale(cell: Cell) -> None:
+    warn_user(
+        f"Variable {cell.name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "
+        "traced the function. Its value becomes a constant of that program: later assignments "
+        "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
+        "value as an argument.",
+        StaleReadWarning,
+    )
+
+
+def _string_in_program(cell: Cell) -> StringVariableError:
+    return StringVariableError(
+        f"Variable {cell.name!r} holds text and is used at {user_line()} inside a compiled "
+        "function, where there are only numbers. Read it outside and pass the text, which "
+        f"is then a static argument: step(x, {cell.name}.item())."
+    )
