@@ -65,6 +65,7 @@ class Entry:
         self._inner = jax.jit(self._named(self._run_flat))
         self._finish = None if staged.rebuild.is_plain else staged.rebuild
         self._owners: list[Callable[[], object]] = []
+        self._array: type | None = None  # what values are when they are no tracers
 
     def watch(self, objects: Sequence[object], evict: Callable[[Entry], None]) -> None:
         """Have `evict` called when one of some objects, or a variable used, is gone."""
@@ -145,12 +146,12 @@ class Entry:
         self, args: Sequence[Any], values: Leaves, static: frozenset[int], *, by_shape: bool
     ) -> Callable[..., Any] | None:
         """Return a function that runs the program for calls like this one, if there can be one."""
-        has_run = bool(self._tray.values) or not self._tray.keys
-        if self.has_callbacks or self.is_stale or not has_run:
+        if self.has_callbacks or self.is_stale or (self._tray.keys and self._array is None):
             return None
         parts = Parts(
             jitted=self._jitted,
             tray=self._tray if self._tray.keys else None,
+            array=self._array,
             given=len(self._given),
             kept=tuple(cell.key for cell in self._kept),
             finish=self._finish,
@@ -197,6 +198,7 @@ class Entry:
         if not self._tray.keys:
             return outputs
         result, new = outputs
+        self._array = type(new[0])
         STORE.update(zip(self._tray.keys, new, strict=True))
         return result
 

@@ -92,6 +92,7 @@ class Parts(NamedTuple):
         jitted: takes (donated values, kept values if there are any, *arguments). Returns
             (result, new values) if it writes, else the result.
         tray: holds the cells that it writes, those it is given the values of first.
+        array: what their values are when they are no tracers.
         given: how many of them are donated to it.
         kept: keys of the cells whose values are lent to it.
         finish: makes the function's result, or None.
@@ -102,6 +103,7 @@ class Parts(NamedTuple):
 
     jitted: Callable[..., Any]
     tray: Tray | None
+    array: type | None
     given: int
     kept: tuple[int, ...]
     finish: Callable[[Any], Any] | None
@@ -142,17 +144,15 @@ def write(
         count=len(args),
         names=_tuple(f"a{i}" for i in range(len(args))),
         guards=" and ".join(filter(None, guards)) or "True",
-        body=_body(parts, leaves, names),
+        body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
 
-def _body(parts: Parts, leaves: Sequence[str], names: dict[str, Any]) -> str:
+def _body(parts: Parts, leaves: Sequence[str]) -> str:
     tray = parts.tray
-    if tray is not None:
-        names["array"] = type(tray.values[0])
     template = _WRITING if tray is not None else _READING if parts.kept else _PURE
     return template.format(
         leaves=_tuple(leaves),

@@ -124,7 +124,8 @@ def exclusively(action: Callable[[], T]) -> T:
         try:
             if held is not None:
                 STORE.update(zip(held.keys, held.values, strict=True))
-                held = None
+                held.values = ()
+                held = None  # no call since: the values are in `STORE` and nowhere else
             return _in_flight(action)
         finally:
             if HAND[0] is BUSY:
@@ -136,9 +137,14 @@ def _in_flight(action: Callable[[], T]) -> T:
 
 
 def settle() -> None:
-    """Put the values back into `STORE`, unless they are in use."""
-    if HAND[0] is not None and HAND[0] is not BUSY:
-        exclusively(lambda: None)
+    """Put the values back into `STORE`, unless they are in use; never wait."""
+    if HAND[0] is None or HAND[0] is BUSY or not _WAITING.acquire(blocking=False):
+        return
+    try:
+        if HAND[0] is not BUSY:
+            exclusively(lambda: None)
+    finally:
+        _WAITING.release()
 
 
 def take(cell: Cell) -> Value:
