@@ -33,7 +33,7 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Staged, stage
-from jaxvars._hotpath import MISS
+from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
@@ -41,7 +41,6 @@ from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_use
 Value: TypeAlias = Any
 
 _WARN_AFTER = 5
-_PATHS = 4  # hot paths kept at a time
 
 
 @final
@@ -87,8 +86,7 @@ class Function:
         self._signature = Signature(fn, static_argnames, input_signature)
         self._donate = donate
         self._entries: dict[Any, Entry] = {}
-        self._by_shape = False
-        self._cool(by_shape=False)
+        self._paths = HotPaths()
         self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
@@ -96,11 +94,13 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
-        if not kwargs and not DETOUR:
+        if not DETOUR:
             try:
-                result = self._hot(args)
+                result = MISS if kwargs else self._paths.flat(args)
+                if result is MISS:
+                    result = self._paths.tree(args, kwargs)
             except Miss:  # other shapes
-                self._cool(by_shape=True)
+                self._paths.cool(by_shape=True)
             except Elsewhere:
                 pass
             else:
@@ -157,25 +157,10 @@ class Function:
             result = entry.run(tuple(call.values))
         except Elsewhere:
             return entry.inline(call.values)
-        if not kwargs:
-            self._heat(entry, args, call.values)
+        parts = entry.parts
+        if parts is not None and self._signature.is_plain:
+            self._paths.add(parts, args, kwargs, call.values)
         return result
-
-    def _heat(self, entry: Entry, args: tuple[Any, ...], values: Sequence[Value]) -> None:
-        """Let the next call like this one take the hot path, if it can."""
-        static = self._signature.static_positions
-        if static is None:
-            return
-        path = entry.hot_path(args, values, static, by_shape=self._by_shape)
-        if path is not None:
-            self._paths = [path, *self._paths[: _PATHS - 1]]
-            self._hot = path if len(self._paths) == 1 else _one_of(self._paths)
-
-    def _cool(self, *, by_shape: bool) -> None:
-        """Forget the hot paths; those to come check shapes if some did not fit."""
-        self._by_shape = self._by_shape or by_shape
-        self._paths = []
-        self._hot = _no_path
 
     def _entry(self, call: Call) -> Entry:
         entry = self._entries.get(call.key)
@@ -260,7 +245,7 @@ class Function:
     def _evict(self, entry: Entry) -> None:
         """Forget an entry: something that it refers to is gone."""
         self._entries.pop(entry.key, None)
-        self._cool(by_shape=False)
+        self._paths.cool()
         self._initialized.discard(_objects(entry.key))
 
     def _note(self, key: Any, seconds: float) -> None:
@@ -299,24 +284,6 @@ def _spec(x: Any) -> Any:
             f"jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
         )
     return jax.ShapeDtypeStruct(x.shape, x.dtype)
-
-
-def _no_path(_: tuple[Any, ...]) -> Any:
-    return MISS
-
-
-def _one_of(paths: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a function that tries several hot paths."""
-    tried = tuple(paths)
-
-    def run(args: tuple[Any, ...]) -> Any:
-        for path in tried:
-            result = path(args)
-            if result is not MISS:
-                return result
-        return MISS
-
-    return run
 
 
 @final

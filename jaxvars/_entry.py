@@ -20,7 +20,7 @@ import jax
 
 from jaxvars import _trace
 from jaxvars._frames import DETOUR, LOCAL, Staged
-from jaxvars._hotpath import Parts, write
+from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
 from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle
 
@@ -142,13 +142,12 @@ class Entry:
         self.run = self._run_on_copies if self.has_callbacks else steady
         return result
 
-    def hot_path(
-        self, args: Sequence[Any], values: Leaves, static: frozenset[int], *, by_shape: bool
-    ) -> Callable[..., Any] | None:
-        """Return a function that runs the program for calls like this one, if there can be one."""
+    @property
+    def parts(self) -> Parts | None:
+        """What a hot path needs of the program; None where there can be none."""
         if self.has_callbacks or self.is_stale or (self._tray.keys and self._array is None):
             return None
-        parts = Parts(
+        return Parts(
             jitted=self._jitted,
             tray=self._tray if self._tray.keys else None,
             array=self._array,
@@ -159,7 +158,6 @@ class Entry:
             check_place=_check_place,
             undo=_undo,
         )
-        return write(parts, args, values, static, by_shape=by_shape)
 
     def _run_pure(self, leaves: Leaves) -> Any:
         """Run a program that touches no variable."""

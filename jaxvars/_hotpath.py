@@ -30,13 +30,15 @@ Rules this file keeps (`_store.py` says why):
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._frames import Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 
@@ -46,6 +48,8 @@ MISS: Any = object()
 """What a hot path returns when the arguments are not those it was written for."""
 
 _NUMBERS = (int, float, complex)
+_KEPT = 4  # hot paths of each kind kept for a function
+_WRITTEN = 200  # hot paths written for a function in its life
 
 _TEMPLATE = """
 def run(args):
@@ -113,42 +117,54 @@ class Parts(NamedTuple):
 
 
 def write(
-    parts: Parts,
-    args: Sequence[Any],
-    values: Sequence[Value],
-    static: frozenset[int],
-    *,
-    by_shape: bool,
+    parts: Parts, items: Sequence[Any], values: Sequence[Value], *, in_order: bool, by_shape: bool
 ) -> Callable[..., Any] | None:
     """Return the hot path for calls like this one; None if there can be none.
 
     Args:
         parts: the program.
-        args: the positional arguments of a call.
-        values: what was traced: arguments, then defaults.
-        static: positions of arguments whose value counts.
+        items: what the path will be called with: positional arguments, or leaves of all.
+        values: what was traced, in order: items, and defaults of arguments that were not given.
+        in_order: the items come in the order of the values.
         by_shape: check shapes and dtypes here, rather than leave it to jit.
     """
     names: dict[str, Any] = {}
-    guards = [
-        _value_guard(i, x, names) if i in static else _guard(i, x, names, by_shape=by_shape)
-        for i, x in enumerate(args)
-    ]
-    traced = [i for i, x in enumerate(args) if i not in static and is_traced(type(x))]
-    if None in guards or not all(args[i] is x for i, x in zip(traced, values, strict=False)):
+    places = _places(items, values, in_order=in_order)
+    if places is None:
         return None
-    defaults = {f"C{i}": x for i, x in enumerate(values[len(traced) :])}
+    guards = [
+        _traced_guard(i, x, names, by_shape=by_shape) if i in places else _guard(i, x, names)
+        for i, x in enumerate(items)
+    ]
+    if None in guards:
+        return None
+    defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
-    leaves = [*(f"a{i}" for i in traced), *defaults]
+    leaves = [f"C{n}" if place is None else f"a{place}" for n, place in enumerate(places)]
     text = _TEMPLATE.format(
-        count=len(args),
-        names=_tuple(f"a{i}" for i in range(len(args))),
+        count=len(items),
+        names=_tuple(f"a{i}" for i in range(len(items))),
         guards=" and ".join(filter(None, guards)) or "True",
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
+
+
+def _places(
+    items: Sequence[Any], values: Sequence[Value], *, in_order: bool
+) -> list[int | None] | None:
+    """Return which item each value is, None for a default; None if that is not certain."""
+    by_id: dict[int, list[int]] = {}
+    for i, item in enumerate(items):
+        by_id.setdefault(id(item), []).append(i)
+    wanted = Counter(map(id, values))
+    for key, count in wanted.items():
+        found = by_id.get(key, [])
+        if len(found) not in (0, count) or (len(found) > 1 and not in_order):
+            return None
+    return [by_id[id(x)].pop(0) if by_id.get(id(x)) else None for x in values]
 
 
 def _body(parts: Parts, leaves: Sequence[str]) -> str:
@@ -174,28 +190,92 @@ def is_traced(kind: type) -> bool:
     return issubclass(kind, jax.Array) and not issubclass(kind, _trace.Tracer)
 
 
-def _guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) -> str | None:
+def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) -> str | None:
+    """Return the condition under which an argument is traced like `value`."""
+    if not is_traced(type(value)):
+        return None
+    names[f"T{i}"] = type(value)
+    condition = f"type(a{i}) is T{i}"
+    if not by_shape or type(value) in _NUMBERS:
+        return condition
+    names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
+    weak = f" and a{i}.weak_type is {value.weak_type}" if isinstance(value, jax.Array) else ""
+    return f"{condition} and a{i}.shape == S{i} and a{i}.dtype == D{i}{weak}"
+
+
+def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     """Return the condition under which an argument counts like `value`; None if it has none."""
-    kind = type(value)
-    names[f"T{i}"] = kind
-    if is_traced(kind):
-        return f"type(a{i}) is T{i}" + (_shape_guard(i, value, names) if by_shape else "")
-    if kind is bool or value is None or isinstance(value, enum.Enum):
-        names[f"V{i}"] = value
+    names[f"T{i}"], names[f"V{i}"] = type(value), value
+    if type(value) is bool or value is None or isinstance(value, enum.Enum):
         return f"a{i} is V{i}"
-    if kind is str:
-        return _value_guard(i, value, names)
+    if type(value) in (str, bytes, *_NUMBERS):
+        return f"type(a{i}) is T{i} and a{i} == V{i}"
+    del names[f"T{i}"], names[f"V{i}"]  # do not keep it alive
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 
 
-def _value_guard(i: int, value: Any, names: dict[str, Any]) -> str:
-    names[f"T{i}"], names[f"V{i}"] = type(value), value
-    return f"type(a{i}) is T{i} and a{i} == V{i}"
+@final
+class HotPaths:
+    """The hot paths of one function, for the last few ways in which it was called."""
+
+    def __init__(self) -> None:
+        self._by_shape = False
+        self._written = 0
+        self.cool()
+
+    def cool(self, *, by_shape: bool = False) -> None:
+        """Forget them all; those to come check shapes if some did not fit."""
+        self._by_shape = self._by_shape or by_shape
+        self._flat: list[Callable[..., Any]] = []
+        self._trees: dict[Any, Callable[..., Any]] = {}
+        self.flat: Callable[[tuple[Any, ...]], Any] = _no_path
+
+    def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
+        if not self._trees:
+            return MISS
+        leaves, treedef = jax.tree.flatten((args, kwargs))
+        path = self._trees.get(treedef)
+        return MISS if path is None else path(leaves)
+
+    def add(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any], values: Any) -> None:
+        """Let calls like this one take a hot path, if there can be one."""
+        if self._written > _WRITTEN:
+            return  # calls differ so much that writing costs more than it saves
+        flat = None if kwargs else write(
+            parts, args, values, in_order=True, by_shape=self._by_shape
+        )  # fmt: skip
+        self._written += 1
+        if flat is not None:
+            self._flat = [flat, *self._flat[: _KEPT - 1]]
+            self.flat = flat if len(self._flat) == 1 else _one_of(self._flat)
+        else:
+            self._add_tree(parts, args, kwargs, values)
+
+    def _add_tree(self, parts: Parts, args: Any, kwargs: Any, values: Any) -> None:
+        whole = jax.tree.leaves((args, kwargs), is_leaf=lambda x: isinstance(x, Owner))
+        if any(isinstance(x, Owner) for x in whole):
+            return  # flattening would read it
+        leaves, treedef = jax.tree.flatten((args, kwargs))
+        path = write(parts, leaves, values, in_order=False, by_shape=True)
+        if path is not None:
+            others = list(self._trees.items())[: _KEPT - 1]
+            self._trees = {treedef: path, **dict(others)}
 
 
-def _shape_guard(i: int, value: Any, names: dict[str, Any]) -> str:
-    if type(value) in _NUMBERS:
-        return ""
-    names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
-    weak = f" and a{i}.weak_type is {value.weak_type}" if isinstance(value, jax.Array) else ""
-    return f" and a{i}.shape == S{i} and a{i}.dtype == D{i}{weak}"
+def _no_path(_: tuple[Any, ...]) -> Any:
+    return MISS
+
+
+def _one_of(paths: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """Return a function that tries several hot paths."""
+    tried = tuple(paths)
+
+    def run(args: tuple[Any, ...]) -> Any:
+        for path in tried:
+            result = path(args)
+            if result is not MISS:
+                return result
+        return MISS
+
+    return run

@@ -141,12 +141,9 @@ class Signature:
         self._check_names()
 
     @property
-    def static_positions(self) -> frozenset[int] | None:
-        """The positions of static arguments; None where arguments are converted first."""
-        if self._specs is not None:
-            return None
-        names = list(self._signature.parameters) if self._signature else []
-        return frozenset(i for i, name in enumerate(names) if name in self._static)
+    def is_plain(self) -> bool:
+        """Tell whether arguments are traced as they are, without being converted first."""
+        return self._specs is None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart.
