@@ -21,9 +21,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
 import jax
@@ -32,7 +35,7 @@ from jaxvars import _trace
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
-from jaxvars._frames import DETOUR, LOCAL, TRACING, Staged, stage
+from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner, Staged, stage
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._tensor import TensorSpec
@@ -91,6 +94,17 @@ class Function:
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
         self._last_key: Any = None
+        self._counts: Counter[tuple[int, ...]] = Counter()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """Return a compiled function of the copied function (a method of the copied object)."""
+        signature = self._signature
+        return Function(
+            copy.deepcopy(self.python_function, memo),
+            static_argnames=tuple(signature.static),
+            donate=self._donate,
+            input_signature=signature.specs,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
@@ -117,12 +131,13 @@ class Function:
 
         Args:
             *args: arguments as for a call; `TensorSpec` or `jax.ShapeDtypeStruct` in place of
-                arrays.
+                arrays. None are needed where there is an `input_signature`.
             **kwargs: the same.
 
         Raises:
             CompileError: when a spec has an open size (None).
         """
+        args = self._signature.completed(args)
         args, kwargs = jax.tree.map(_spec, (args, kwargs), is_leaf=_is_spec)
         call = self._signature.bind(args, kwargs)
         entry = self._entry(call)
@@ -178,11 +193,12 @@ class Function:
                 "loop."
             )
         start = time.perf_counter()
-        self._in_progress.append(call.key)
         try:
+            self._in_progress.append(call.key)
             staged = self._stage(call)
         finally:
             self._in_progress.pop()
+        staged.rebuild.let_go(call.objects)
         donate = self._donate is not False
         entry = Entry(call.key, staged, self._signature.name, donate=donate)
         self._check_donation(entry)
@@ -204,7 +220,11 @@ class Function:
         )
         staged = stage(run, call.values, refusal if objects in self._initialized else None)
         if staged.created:
-            self._initialize(staged, call.values)
+            try:
+                self._initialize(staged, call.values)
+            except KeyboardInterrupt:
+                self._initialize(staged, call.values)  # they exist, and need their values
+                raise
             if staged.error is not None:
                 raise staged.error
             staged = stage(run, call.values, refusal)
@@ -247,6 +267,8 @@ class Function:
         self._entries.pop(entry.key, None)
         self._paths.cool()
         self._initialized.discard(_objects(entry.key))
+        if holders := _holders(entry.key):
+            self._counts.pop(holders, None)
 
     def _note(self, key: Any, seconds: float) -> None:
         """Keep the books, and warn of a function that is traced again and again."""
@@ -255,7 +277,8 @@ class Function:
             why = self._signature.difference(self._last_key, key)
         self._last_key = key
         self._log.append((self._signature.describe(key), why, seconds))
-        count = sum(_objects(other) == _objects(key) for other in self._entries)
+        self._counts[_holders(key)] += 1
+        count = self._counts[_holders(key)]
         if count > _WARN_AFTER and count % _WARN_AFTER == 1:
             warn_user(
                 f"{self._signature.name} has been traced {count} times; the last time because of "
@@ -271,8 +294,14 @@ def _objects(key: Any) -> tuple[int, ...]:
     return tuple(leaf.number for leaf in key[1] if isinstance(leaf, Itself))
 
 
+def _holders(key: Any) -> tuple[int, ...]:
+    """Return which objects a key is about, less functions: there may be a new one each time."""
+    leaves = (leaf for leaf in key[1] if isinstance(leaf, Itself))
+    return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
+
+
 def _is_spec(x: object) -> bool:
-    return isinstance(x, TensorSpec)
+    return isinstance(x, TensorSpec | Owner)
 
 
 def _spec(x: Any) -> Any:

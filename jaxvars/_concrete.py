@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import jax
 
-from jaxvars._entry import Entry, cells_of
+from jaxvars._entry import Elsewhere, Entry, cells_of
 from jaxvars._signature import Call
 from jaxvars._variable import Variable
 
@@ -48,7 +48,10 @@ class ConcreteFunction:
                 f"This concrete function of {self.name} takes ({self.signature}); it was called "
                 "with other types. Call the compiled function itself to have them traced."
             )
-        return self._entry.inline(call.values)
+        try:
+            return self._entry.run(tuple(call.values))
+        except Elsewhere:
+            return self._entry.inline(call.values)
 
     @property
     def jaxpr(self) -> Any:

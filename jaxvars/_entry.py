@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import jax
 
@@ -22,7 +22,7 @@ from jaxvars import _trace
 from jaxvars._frames import DETOUR, LOCAL, Staged
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
-from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle
+from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle, stored
 
 Value: TypeAlias = Any
 Leaves: TypeAlias = Sequence[Value]
@@ -57,7 +57,8 @@ class Entry:
         self.is_stale = False
         self.run: Callable[[Leaves], Any] = self._first_run
         self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
-        self._donates = donate and not self.has_callbacks
+        checked = jax.config.jax_debug_nans or jax.config.jax_debug_infs  # may fail after all is run
+        self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._flat = staged.function()
         self._group_cells()
@@ -65,7 +66,9 @@ class Entry:
         self._inner = jax.jit(self._named(self._run_flat))
         self._finish = None if staged.rebuild.is_plain else staged.rebuild
         self._owners: list[Callable[[], object]] = []
-        self._array: type | None = None  # what values are when they are no tracers
+
+    def __del__(self, settle: Callable[[], None] = settle) -> None:
+        settle()  # so that its tray lets go of the values
 
     def watch(self, objects: Sequence[object], evict: Callable[[Entry], None]) -> None:
         """Have `evict` called when one of some objects, or a variable used, is gone."""
@@ -101,7 +104,7 @@ class Entry:
         options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
         homes = tuple(cell.home for cell in self._tray.cells)
         if any(homes):
-            options["out_shardings"] = (None, homes)
+            options["out_shardings"] = (homes, None)
         return jax.jit(self._named(self._run_grouped), **options)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +125,7 @@ class Entry:
         rebuild = self.staged.rebuild
         result = rebuild(outputs[:n]) if rebuild.is_plain else tuple(outputs[:n])
         new = tuple(outputs[n + i] for i in self._output_order)
-        return (result, new) if new else result
+        return (new, result) if new else result  # new first: XLA gives them the old ones' memory
 
     def _run_flat(self, reads: Any, leaves: Any) -> list[Value]:
         return self._flat(*reads, *leaves)
@@ -145,18 +148,15 @@ class Entry:
     @property
     def parts(self) -> Parts | None:
         """What a hot path needs of the program; None where there can be none."""
-        if self.has_callbacks or self.is_stale or (self._tray.keys and self._array is None):
+        if self.has_callbacks or self.is_stale:
             return None
         return Parts(
             jitted=self._jitted,
             tray=self._tray if self._tray.keys else None,
-            array=self._array,
             given=len(self._given),
             kept=tuple(cell.key for cell in self._kept),
             finish=self._finish,
             careful=self._run_carefully,
-            check_place=_check_place,
-            undo=_undo,
         )
 
     def _run_pure(self, leaves: Leaves) -> Any:
@@ -175,11 +175,11 @@ class Entry:
         if not tray.keys:
             return self._jitted((), *self._lend(), *leaves)
         if self._donates and not SHARED.isdisjoint(tray.keys):
-            shared = SHARED.intersection(cell.key for cell in self._given)
+            shared = SHARED.intersection([cell.key for cell in self._given])
             STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
         inputs = [(x,) for x in (self._gather(self._given), *self._lend(), *leaves)]
-        ((result, tray.values),) = map(self._jitted, *inputs)
+        ((tray.values, result),) = map(self._jitted, *inputs)
         HAND[0] = tray  # no call since the values were donated: see `_store.py`
         return result
 
@@ -195,13 +195,15 @@ class Entry:
         outputs = run(given, *self._lend(), *leaves)
         if not self._tray.keys:
             return outputs
-        result, new = outputs
-        self._array = type(new[0])
+        new, result = outputs
         STORE.update(zip(self._tray.keys, new, strict=True))
         return result
 
     def _gather(self, cells: Sequence[Cell]) -> tuple[Value, ...]:
-        return tuple(STORE[cell.key] for cell in cells)
+        try:
+            return tuple([STORE[cell.key] for cell in cells])
+        except KeyError:
+            return tuple(map(stored, cells))  # says which one has no value
 
     def _lend(self) -> list[tuple[Value, ...]]:
         """Return the values of the kept cells, as an argument if there are any."""
@@ -243,12 +245,6 @@ class Entry:
 def _check_place() -> None:
     if (DETOUR and LOCAL.frame is not LOCAL.eager) or _trace.current() is not _trace.EVAL:
         raise Elsewhere
-
-
-def _undo(tray: Tray, old: Sequence[Value]) -> NoReturn:
-    """Take back a step that a foreign transform staged instead of running."""
-    tray.values = old
-    raise Elsewhere
 
 
 def cells_of(entry: Entry) -> list[Cell]:

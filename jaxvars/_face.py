@@ -75,9 +75,9 @@ class Face(ABC):
         """Return the value converted to another dtype."""
         return self.value.astype(dtype)
 
-    def reshape(self, *shape: Any) -> Value:
+    def reshape(self, *shape: Any, **options: Any) -> Value:
         """Return the value in another shape."""
-        return self.value.reshape(*shape)
+        return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.value, dtype=dtype, copy=copy)

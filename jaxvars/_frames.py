@@ -34,7 +34,7 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._store import SHARED, STORE, Cell, exclusively, is_held_elsewhere, take
+from jaxvars._store import SHARED, STORE, Cell, exclusively, is_held_elsewhere, stored, take
 from jaxvars._tensor import is_string
 from jaxvars._walk import Path, walk
 from jaxvars.errors import (
@@ -152,7 +152,8 @@ class Frame(ABC):
 
     def end(self) -> None:
         """Go back to the epoch before."""
-        self._epochs.pop()[1].__exit__(None, None, None)
+        if self._epochs:
+            self._epochs.pop()[1].__exit__(None, None, None)
 
     def renew(self) -> None:
         """Begin a new epoch, because values change, if an inner function knows the old ones."""
@@ -227,7 +228,7 @@ class EagerFrame(Frame):
         self.check_writable(cell)
 
         def replace() -> None:
-            value = change(STORE[cell.key])
+            value = change(stored(cell))
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
             STORE[cell.key] = at_home(cell, value)
@@ -269,13 +270,17 @@ class BoundFrame(Frame):
     def put(self, cell: Cell, value: Value) -> None:
         """Bind a new value."""
         self.renew()
+        self.values[cell.key] = value
+
+    def check_writable(self, cell: Cell) -> None:
+        """Raise StateError, too, if the State does not hold the cell."""
+        super().check_writable(cell)
         if cell.key not in self.values:
             raise StateError(
                 f"Variable {cell.name!r} is written at {user_line()}, but the State that was "
                 "passed does not hold it. Make the State of everything that the function "
                 "writes, for example jv.State.of(model=model, optimizer=optimizer)."
             )
-        self.values[cell.key] = value
 
     def create(self, cell: Cell, value: Value) -> None:
         """Refuse: the State has no place for a new variable."""
@@ -350,8 +355,8 @@ def lifted(fn: Callable[[], T]) -> T:
     if LOCAL.frame is LOCAL.eager:
         return fn()
     try:
-        with entered(LOCAL.eager), _trace.at(_trace.EVAL):
-            return fn()
+        with _trace.at(_trace.EVAL):
+            return within(LOCAL.eager, fn)
     except jax.errors.UnexpectedTracerError:
         return fn()
 
@@ -360,22 +365,40 @@ def lifted(fn: Callable[[], T]) -> T:
 class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
     """Make a frame the current one of this thread."""
 
-    __slots__ = ("frame", "previous")
+    __slots__ = ("_inside", "frame", "previous")
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
+        self._inside = False
 
     def __enter__(self) -> None:
         self.previous = LOCAL.frame
+        self._inside = True
+        DETOUR.append(None)  # no call since: it is there if and only if we are inside
         self.frame.begin(None if self.frame is LOCAL.eager else LOCAL.epoch)
         LOCAL.frame = self.frame
-        DETOUR.append(None)
 
     def __exit__(self, *_: object) -> None:
-        LOCAL.frame = self.previous
-        DETOUR.pop()
-        self.frame.end()
-        self.previous.renew()
+        self.leave()
+
+    def leave(self) -> None:
+        """Make the frame before the current one again, unless that has been done."""
+        if self._inside:
+            self._inside = False
+            LOCAL.frame = self.previous
+            DETOUR.pop()
+            self.frame.end()
+            self.previous.renew()
+
+
+def within(frame: Frame, fn: Callable[[], T]) -> T:
+    """Run `fn` in a frame, and leave that even if Ctrl-C comes on the way in or out."""
+    scope = entered(frame)
+    try:
+        with scope:
+            return fn()
+    finally:
+        scope.leave()
 
 
 def at_home(cell: Cell, value: Value) -> Value:
@@ -399,19 +422,46 @@ class Rebuild:
 
     def __init__(self, result: object) -> None:
         leaves, self.treedef = jax.tree.flatten(result)
-        self._rest = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
+        self._rest: list[Callable[[], object] | None]
+        self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
         self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
 
     def __call__(self, arrays: Sequence[Value]) -> Any:
         """Return a result of the same form with these arrays in it."""
         values = iter(arrays)
-        leaves = [next(values) if rest is None else rest[0] for rest in self._rest]
+        leaves = [next(values) if rest is None else rest() for rest in self._rest]
         return jax.tree.unflatten(self.treedef, leaves)
+
+    def let_go(self, objects: Sequence[object]) -> None:
+        """Refer only weakly to what is one of some objects: the arguments of the function."""
+        for i, rest in enumerate(self._rest):
+            if rest is not None and any(rest() is x for x in objects):
+                self._rest[i] = _weak(rest())
 
     @property
     def is_plain(self) -> bool:
         """Tell whether the result consists of arrays only."""
-        return not any(self._rest)
+        return all(rest is None for rest in self._rest)
+
+
+@final
+class _Constant:
+    """A part of a result that is the same each time."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __call__(self) -> object:
+        return self.held
+
+
+def _weak(held: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(held)
+    except TypeError:
+        return _Constant(held)
 
 
 def _is_array(leaf: object) -> bool:
@@ -474,8 +524,7 @@ def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | N
 
     def flat(*leaves: Value) -> list[list[Value]]:
         frame = CaptureFrame(refuse_creation)
-        with entered(frame):
-            return _run_captured(fn, leaves, frame, found)
+        return within(frame, lambda: _run_captured(fn, leaves, frame, found))
 
     program, indices = _trace.capture(flat, specs)
     cells = found.pop("cells")

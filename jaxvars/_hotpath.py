@@ -8,12 +8,11 @@ variables to XLA and back. For a program that assigns variables they stay in its
         if len(args) != 2: return MISS
         (a0, a1, ) = args
         if not (id(a0) == 140213 and type(a1) is T1): return MISS
-        if HAND[0] is not tray: return careful((a1, ))
+        if place(None) is not EVAL or HAND[0] is not tray: return careful((a1, ))
         HAND[0] = BUSY
         try:
             old = tray.values
-            ((result, tray.values),) = map(jitted, (old, ), (a1,), )
-            if type(tray.values[0]) is not array: undo(tray, old)
+            ((tray.values, result),) = map(jitted, (old, ), (a1,), )
         finally:
             HAND[0] = tray
         return result
@@ -22,9 +21,8 @@ Rules this file keeps (`_store.py` says why):
 - between the call that donates (`map` is consumed by the unpacking) and the assignment of the
   new values there is no other call;
 - `HAND` is tested and set without a call in between, and put back whatever happens;
-- a program that was staged by a foreign transform instead of run has donated nothing. If it
-  assigns variables that is noticed afterwards and undone, which costs less than asking before;
-  otherwise the place is checked first.
+- a program that touches variables never runs inside a foreign transform: not when that stages
+  it (the new values would be tracers), nor when it would let it run (a vmap over other values).
 """
 
 from __future__ import annotations
@@ -61,31 +59,29 @@ def run(args):
 
 _PURE = """
     result = jitted((), {leaves})
-    return {result}
+    {result}
 """
 
 _READING = """
-    check_place()
-    if HAND[0] is not None: return careful(({leaves}))
+    if place(None) is not EVAL or HAND[0] is not None: return careful(({leaves}))
     HAND[0] = BUSY
     try:
         old = ()
         (result,) = map(jitted, (old,), {kept}{each})
     finally:
         HAND[0] = None
-    return {result}
+    {result}
 """
 
 _WRITING = """
-    if HAND[0] is not tray: return careful(({leaves}))
+    if place(None) is not EVAL or HAND[0] is not tray: return careful(({leaves}))
     HAND[0] = BUSY
     try:
         old = tray.values
-        ((result, tray.values),) = map(jitted, (old{part},), {kept}{each})
-        if type(tray.values[0]) is not array: undo(tray, old)
+        ((tray.values, result),) = map(jitted, (old{part},), {kept}{each})
     finally:
         HAND[0] = tray
-    return {result}
+    {result}
 """
 
 
@@ -94,26 +90,20 @@ class Parts(NamedTuple):
 
     Attributes:
         jitted: takes (donated values, kept values if there are any, *arguments). Returns
-            (result, new values) if it writes, else the result.
+            (new values, result) if it writes, else the result.
         tray: holds the cells that it writes, those it is given the values of first.
-        array: what their values are when they are no tracers.
         given: how many of them are donated to it.
         kept: keys of the cells whose values are lent to it.
         finish: makes the function's result, or None.
         careful: runs the program where the hot path may not.
-        check_place: raises where the program must not run.
-        undo: takes back a step, given the tray and the old values, and raises.
     """
 
     jitted: Callable[..., Any]
     tray: Tray | None
-    array: type | None
     given: int
     kept: tuple[int, ...]
     finish: Callable[[Any], Any] | None
     careful: Callable[[Sequence[Value]], Any]
-    check_place: Callable[[], None]
-    undo: Callable[..., None]
 
 
 def write(
@@ -148,6 +138,7 @@ def write(
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
+    names.update(place=_trace.place, EVAL=_trace.EVAL)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -175,7 +166,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
         part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
         kept=f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}),), " if parts.kept else "",
         each=_tuple(f"({leaf},)" for leaf in leaves),
-        result="result" if parts.finish is None else "finish(result)",
+        result="return result" if parts.finish is None else "old = None; return finish(result)",
     )
 
 
@@ -196,9 +187,11 @@ def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) 
         return None
     names[f"T{i}"] = type(value)
     condition = f"type(a{i}) is T{i}"
-    if not by_shape or type(value) in _NUMBERS:
+    if type(value) in _NUMBERS:
         return condition
     names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
+    if not by_shape:  # jit will; but it takes no text
+        return f"{condition} and a{i}.dtype == D{i}" if type(value) is np.ndarray else condition
     weak = f" and a{i}.weak_type is {value.weak_type}" if isinstance(value, jax.Array) else ""
     return f"{condition} and a{i}.shape == S{i} and a{i}.dtype == D{i}{weak}"
 

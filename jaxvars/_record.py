@@ -8,8 +8,9 @@ Rules this file keeps:
 - values are known by identity, and kept alive as long as they are known;
 - an operation's output is never the object that went in (else it would be known as both);
 - integers and `stop_gradient` end a path;
-- in code that is being staged, an operation with a loop inside is linearized as it is
-  recorded: XLA merges a replayed matmul with the recorded one, but not two loops.
+- in code that is being staged, an operation with a loop, a sort or a larger function inside is
+  linearized as it is recorded: XLA merges a replayed matmul with the recorded one, but not two
+  loops, nor two functions that JAX differentiates into something that looks different.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from jaxvars._trace import Equation
 
 Value: TypeAlias = Any
 
-_LOOPS = frozenset({"scan", "while", "cond", "custom_vjp_call", "pure_callback", "io_callback"})
+_NOT_MERGED = frozenset(
+    {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
+)
+_LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
 @final
@@ -44,13 +48,17 @@ class Node:
 class Record:
     """What a tape has seen: a `Listener`.
 
+    Args:
+        reverse: whether programs will be differentiated in reverse only.
+
     Attributes:
         active: the values that depend on a watched one, by identity.
         nodes: the operations on them, in order.
         paused: do not listen for now.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, reverse: bool = False) -> None:
+        self._reverse = reverse
         self.active: dict[int, Value] = {}
         self.nodes: list[Node] = []
         self.paused = False
@@ -70,8 +78,8 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        if staged and _has_loop(equation):
-            outputs, linear = _linearize(equation, self.active)
+        if staged and _runs_once(equation):
+            outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
         given = set(map(id, equation.inputs))
@@ -120,23 +128,47 @@ def is_inexact(value: Value) -> bool:
 
 # ---------------------------------------------------------------- loops
 class Linear(NamedTuple):
-    """A linearized operation: `map` takes tangents of `inputs` to those of float `outputs`."""
+    """A linearized operation.
+
+    Attributes:
+        positions: which of its inputs move.
+        map: takes tangents of these inputs to those of the float outputs, or, if
+        is_pullback: takes cotangents of the float outputs to those of the inputs.
+    """
 
     positions: tuple[int, ...]
     map: Callable[..., Any]
+    is_pullback: bool
 
 
-def _has_loop(equation: Equation) -> bool:
-    if equation.name in _LOOPS:
+def _runs_once(equation: Equation) -> bool:
+    """Tell whether the operation, replayed, would be run a second time."""
+    if equation.name in _NOT_MERGED:
         return True
-    jaxprs = _trace.inner_jaxprs({k: v for k, v in equation.params.items() if k != "subfuns"})
-    return any(_LOOPS & _trace.primitives_in(jaxpr) for jaxpr in jaxprs)
+    inside = [_trace.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
+    large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
+    return large or any(not _NOT_MERGED.isdisjoint(names) for names in inside)
+
+
+def _inner_jaxprs(equation: Equation) -> Iterable[Any]:
+    return _trace.inner_jaxprs({k: v for k, v in equation.params.items() if k != "subfuns"})
+
+
+def _branches_in_loop(equation: Equation) -> bool:
+    """Tell whether JAX would split the loop again to transpose its linear map.
+
+    It does so for a cond in a scan, and the loop would run once more. A pullback that is made
+    at once has no such loop; but it takes zeros for outputs that nobody uses.
+    """
+    inside = map(_trace.primitives_in, _inner_jaxprs(equation))
+    return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
 
 
 def _linearize(
-    equation: Equation, active: dict[int, Value]
+    equation: Equation, active: dict[int, Value], *, reverse: bool
 ) -> tuple[list[Value] | None, Linear | None]:
     """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
+    pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
 
     def run(*moving: Value) -> tuple[list[Value], list[Value]]:
@@ -145,13 +177,13 @@ def _linearize(
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     try:
-        floats, linear, others = jax.linearize(
+        floats, linear, others = (jax.vjp if pull else jax.linearize)(
             run, *[equation.inputs[i] for i in positions], has_aux=True
         )
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is asked for at all
     values = iter(floats)
-    return [next(values) if x is None else x for x in others], Linear(positions, linear)
+    return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
 
 def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) -> list[Value]:
@@ -164,15 +196,13 @@ def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) ->
 def _run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
     """Give the recorded outputs again, moving with the inputs as the linear map says."""
     floats = [x for x in node.outputs if is_inexact(x)]
-
-    @jax.custom_jvp
-    def again(*_: Value) -> list[Value]:
-        return floats
-
-    @again.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
-    def rule(_: Any, tangents: Any) -> tuple[list[Value], list[Value]]:  # pyright: ignore[reportUnusedFunction] - the rule of `again`
-        return floats, linear.map(*tangents)
-
+    again: Any
+    if linear.is_pullback:
+        again = jax.custom_vjp(lambda *_: floats)
+        again.defvjp(lambda *_: (floats, None), lambda _, given: linear.map(list(given)))
+    else:
+        again = jax.custom_jvp(lambda *_: floats)
+        again.defjvp(lambda _, tangents: (floats, linear.map(*tangents)))
     moved = iter(again(*[inputs[i] for i in linear.positions]))
     return [next(moved) if is_inexact(x) else x for x in node.outputs]
 

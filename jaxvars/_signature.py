@@ -15,6 +15,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
@@ -31,6 +32,7 @@ Value: TypeAlias = Any
 NUMBERS = (int, float, complex)
 TRACED_TYPES = frozenset({*NUMBERS, np.ndarray, np.float32, np.float64, np.int32, np.int64})
 _REFUSED = (set, bytearray, memoryview)
+_REST = inspect.Parameter.VAR_POSITIONAL
 
 
 class Traced(NamedTuple):
@@ -113,6 +115,8 @@ def counts_as_itself(value: Any) -> bool:
     kind = type(value)
     if isinstance(value, Owner):
         return True
+    if isinstance(value, enum.Enum):
+        return False
     odd = kind.__eq__ is object.__eq__ or kind.__hash__ is None
     return odd and jax.tree_util.all_leaves([value])
 
@@ -132,18 +136,23 @@ class Signature:
         input_signature: Sequence[TensorSpec] | None,
     ) -> None:
         self.name = name_of(fn)
-        self._static = frozenset(static_argnames)
-        self._specs = None if input_signature is None else tuple(map(as_spec, input_signature))
+        self.static = frozenset(static_argnames)
+        self.specs = None if input_signature is None else tuple(map(as_spec, input_signature))
         try:
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):  # some builtins have none
             self._signature = None
         self._check_names()
 
+    def completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments to trace for: the input signature where none are given."""
+        given = 1 if args and counts_as_itself(args[0]) else 0  # a method's object
+        return (*args, *self.specs) if self.specs and len(args) == given else args
+
     @property
     def is_plain(self) -> bool:
         """Tell whether arguments are traced as they are, without being converted first."""
-        return self._specs is None
+        return self.specs is None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Take a call apart.
@@ -154,10 +163,10 @@ class Signature:
                 input signature.
         """
         args, kwargs = self._canonical(args, kwargs)
-        if self._specs is not None:
-            args = self._fitted(args)
+        if self.specs is not None:
+            args = self._fitted(args, self.specs)
         leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
-        static = self._static_flags(args, kwargs) if self._static else [False] * len(leaves)
+        static = self._static_flags(args, kwargs) if self.static else [False] * len(leaves)
         keys = tuple(map(_key_of, leaves, static))
         traced = [isinstance(key, Traced) for key in keys]
 
@@ -173,14 +182,27 @@ class Signature:
     def difference(self, old: Any, new: Any) -> str:
         """Say what changed from one key to another."""
         if old[0] != new[0]:
-            return "the structure of the arguments changed"
+            return self._changed_structure(old, new)
         names = self._names(new)
         changes = [
-            f"{name}: {before} -> {after}"
+            f"{name}: {_arrow(before, after)}"
             for name, before, after in zip(names, old[1], new[1], strict=True)
             if before != after
         ]
-        return "; ".join(changes) or "the program was dropped: a variable or argument is gone"
+        objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
+        gone = " or ".join([*objects, "a variable"])
+        return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"
+
+    def _changed_structure(self, old: Any, new: Any) -> str:
+        before, after = self._structures(old), self._structures(new)
+        same = {name for name in before if name in after and before[name] == after[name]}
+        changed = [name for name in {**before, **after} if name not in same]
+        return "; ".join(f"{name}: the structure changed" for name in changed)
+
+    def _structures(self, key: Any) -> dict[str, Any]:
+        args, kwargs = jax.tree.unflatten(key[0], range(len(key[1])))
+        named = {self._positional_name(i): x for i, x in enumerate(args)} | kwargs
+        return {name: jax.tree.structure(x) for name, x in named.items()}
 
     def describe(self, key: Any) -> str:
         """Return a signature as text."""
@@ -197,9 +219,17 @@ class Signature:
         if which.idx == 1:  # (args, kwargs)
             name = first.key
         else:
-            names = list(self._signature.parameters) if self._signature else []
-            name = names[first.idx] if first.idx < len(names) else f"args[{first.idx}]"
+            name = self._positional_name(first.idx)
         return f"{name}{jax.tree_util.keystr(tuple(rest))}"
+
+    def _positional_name(self, i: int) -> str:
+        parameters = list(self._signature.parameters.values()) if self._signature else []
+        kinds = [parameter.kind for parameter in parameters]
+        first = kinds.index(_REST) if _REST in kinds else len(parameters)
+        if i < first:
+            return parameters[i].name
+        name = parameters[first].name if first < len(parameters) else "args"
+        return f"{name}[{i - first}]"
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._signature is None:
@@ -210,24 +240,31 @@ class Signature:
 
     def _static_flags(self, args: Any, kwargs: Any) -> list[bool]:
         names = list(self._signature.parameters) if self._signature else []
-        by_position = [name in self._static for name in names[: len(args)]]
+        by_position = [name in self.static for name in names[: len(args)]]
         by_position += [False] * (len(args) - len(by_position))
         flags = (
             tuple(_spread(x, flag) for x, flag in zip(args, by_position, strict=True)),
-            {name: _spread(x, name in self._static) for name, x in kwargs.items()},
+            {name: _spread(x, name in self.static) for name, x in kwargs.items()},
         )
         return jax.tree.leaves(flags)
 
-    def _fitted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        specs = self._specs or ()
-        if len(args) != len(specs):
+    def _fitted(self, args: tuple[Any, ...], specs: tuple[TensorSpec, ...]) -> tuple[Any, ...]:
+        method = len(args) > len(specs) and counts_as_itself(args[0])
+        own, rest = args[: int(method)], args[int(method) :]
+        if len(rest) < len(specs) or not self._are_defaults(rest[len(specs) :]):
             raise CompileError(
                 f"{self.name} has an input_signature of {len(specs)} tensors, but was called "
-                f"with {len(args)} arguments."
+                f"with {len(rest)} arguments."
             )
-        return tuple(
-            self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(args, specs, strict=True))
+        fitted = (
+            self._fit(i, x, spec) for i, (x, spec) in enumerate(zip(rest, specs, strict=False))
         )
+        return (*own, *fitted, *rest[len(specs) :])
+
+    def _are_defaults(self, values: tuple[Any, ...]) -> bool:
+        parameters = self._signature.parameters.values() if self._signature else ()
+        defaults = [p.default for p in parameters if p.default is not p.empty]
+        return all(any(value is default for default in defaults) for value in values)
 
     def _fit(self, i: int, value: Any, spec: TensorSpec) -> Value:
         if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
@@ -243,7 +280,7 @@ class Signature:
 
     def _check_names(self) -> None:
         known = list(self._signature.parameters) if self._signature else []
-        unknown = sorted(self._static - set(known))
+        unknown = sorted(self.static - set(known))
         if unknown and self._signature:
             raise CompileError(
                 f"static_argnames names {unknown}, but {self.name} has the arguments {known}."
@@ -251,7 +288,7 @@ class Signature:
 
 
 def _key_of(leaf: Any, static: bool) -> Leaf:
-    if not static:
+    if not static or isinstance(leaf, Owner):
         return leaf_of(leaf)
     try:
         hash(leaf)
@@ -261,6 +298,13 @@ def _key_of(leaf: Any, static: bool) -> Leaf:
             "a frozen dataclass or another hashable value."
         ) from None
     return Static(type(leaf), leaf)
+
+
+def _arrow(before: Leaf, after: Leaf) -> str:
+    if str(before) != str(after):
+        return f"{before} -> {after}"
+    weak = isinstance(after, Traced) and after.weak
+    return f"{before} -> {after} ({'weakly typed' if weak else 'an array of its own type'})"
 
 
 def _spread(value: Any, flag: bool) -> Any:
@@ -280,4 +324,8 @@ def name_of(fn: Any) -> str:
 
 def as_spec(spec: Any) -> TensorSpec:
     """Return a spec, or an array's spec, as a TensorSpec."""
+    if not hasattr(spec, "shape") or not hasattr(spec, "dtype"):
+        raise CompileError(
+            f"input_signature has a TensorSpec for each argument, and not a {type(spec).__name__}."
+        )
     return spec if isinstance(spec, TensorSpec) else TensorSpec.of(spec)

@@ -25,7 +25,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._display import array_text
-from jaxvars._frames import LOCAL, BoundFrame, Owner, cells_in, entered
+from jaxvars._frames import LOCAL, BoundFrame, Owner, cells_in, within
 from jaxvars._store import Cell
 from jaxvars._tensor import to_tensor
 from jaxvars.errors import StateError
@@ -142,6 +142,9 @@ class Layout:
         self.keys = tuple(cell.key for cell in cells.values())
         self.index = {path: i for i, path in enumerate(self.paths)}
 
+    def __repr__(self) -> str:
+        return f"variables {', '.join(self.paths)}"
+
     def __hash__(self) -> int:
         return hash(self.keys)
 
@@ -235,8 +238,10 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
                 "pure(jv.State.of(model), *args)."
             )
         frame = BoundFrame(state.bound(), LOCAL.frame)
-        with entered(frame):
-            result = jax.tree.map(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
+        def run() -> Any:
+            return jax.tree.map(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
+
+        result = within(frame, run)
         return result, state.rebound(frame.values)
 
     return pure

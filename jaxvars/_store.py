@@ -30,6 +30,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, final
 
+import jax
+import numpy as np
+
 from jaxvars import _trace
 from jaxvars.errors import ForeignTransformError, UninitializedError, user_line
 
@@ -81,8 +84,9 @@ class Cell:
         discard: Callable[..., Any] = SHARED.discard,
     ) -> None:
         # A step in flight and a tray hold their cells, so this comes after them.
-        pop(self.key, None)
-        discard(self.key)
+        key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
+        pop(key, None)
+        discard(key)
 
 
 @final
@@ -109,31 +113,36 @@ def exclusively(action: Callable[[], T]) -> T:
     Raises:
         ForeignTransformError: where waiting would never end.
     """
+    _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
     with _WAITING:
         while HAND[0] is BUSY:
-            if _flight_above() is not None:
-                raise ForeignTransformError(
-                    f"A variable is written, or a compiled function called, at {user_line()} by "
-                    "a callback or signal handler while a compiled step is running; the step's "
-                    "own results would race with it. Return the value from the step and assign "
-                    "it afterwards."
-                )
+            _refuse_to_wait()
             time.sleep(1e-5)
         held = HAND[0]
         HAND[0] = BUSY
         try:
-            if held is not None:
-                STORE.update(zip(held.keys, held.values, strict=True))
-                held.values = ()
-                held = None  # no call since: the values are in `STORE` and nowhere else
-            return _in_flight(action)
+            return _in_flight(action, held)
         finally:
             if HAND[0] is BUSY:
-                HAND[0] = held
+                HAND[0] = held if held is not None and held.values else None
 
 
-def _in_flight(action: Callable[[], T]) -> T:
-    return action()  # a frame of its own, by which `_flight_above` knows that it is below
+def _in_flight(action: Callable[[], T], held: Tray | None) -> T:
+    # A frame of its own, by which `_flight_above` knows that it is below, and where values are.
+    if held is not None:
+        STORE.update(zip(held.keys, held.values, strict=True))
+        held.values = ()
+    return action()
+
+
+def _refuse_to_wait() -> None:
+    """Raise ForeignTransformError if a step is in flight that waits for this very code."""
+    if HAND[0] is BUSY and _flight_above() is not None:
+        raise ForeignTransformError(
+            f"A variable is written, or a compiled function called, at {user_line()} by a callback "
+            "or signal handler while a compiled step is running; the step's own results would race "
+            "with it. Return the value from the step and assign it afterwards."
+        )
 
 
 def settle() -> None:
@@ -162,10 +171,10 @@ def take(cell: Cell) -> Value:
         if HAND[0] is not None:
             flight = _flight_above() if HAND[0] is BUSY else None
             if flight is not None:  # in a signal handler or callback of a step
-                return _trace.fresh(_in_hand(flight, cell))
+                return _copied(_in_hand(flight, cell))
             exclusively(lambda: None)
             continue
-        value = _stored(cell)
+        value = stored(cell)
         if HAND[0] is None and key in SHARED and STORE.get(key) is value:
             return value
 
@@ -175,7 +184,8 @@ def is_held_elsewhere(cell: Cell) -> bool:
     return cell.key in STORE and sys.getrefcount(STORE[cell.key]) > _ALONE
 
 
-def _stored(cell: Cell) -> Value:
+def stored(cell: Cell) -> Value:
+    """Return the value of a cell from `STORE`; raise UninitializedError if it has none."""
     try:
         return STORE[cell.key]
     except KeyError:
@@ -187,9 +197,16 @@ def _stored(cell: Cell) -> Value:
 
 
 def _in_hand(flight: Tray, cell: Cell) -> Value:
-    if cell.key in flight.keys:
+    if cell.key in flight.keys and flight.values:
         return flight.values[flight.keys.index(cell.key)]
-    return _stored(cell)
+    return stored(cell)
+
+
+def _copied(value: Value) -> Value:
+    try:
+        return _trace.fresh(value)
+    except RecursionError:  # a signal came while JAX was compiling this very copy
+        return jax.device_put(np.array(value), value.sharding)
 
 
 def _flight_above() -> Tray | None:
@@ -201,8 +218,9 @@ def _flight_above() -> Tray | None:
     frame = sys._getframe(1)
     while (frame := frame.f_back) is not None:
         if frame.f_code is _in_flight.__code__:
-            return BUSY
-        if frame.f_code.co_filename == HOT_PATH_FILE and "old" in frame.f_locals:
+            return frame.f_locals["held"] or BUSY
+        in_hot_path = frame.f_code.co_filename == HOT_PATH_FILE
+        if in_hot_path and frame.f_locals.get("old") is not None:
             return frame.f_globals["tray"] or BUSY
     alien = type(threading.current_thread()).__name__ == "_DummyThread"  # not Python's: XLA's
     return BUSY if CALLBACKS and alien else None

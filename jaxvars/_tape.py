@@ -52,13 +52,14 @@ class UnconnectedGradients(enum.Enum):
 class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
 
-    def __init__(self, *, watch_accessed_variables: bool) -> None:
+    def __init__(self, *, watch_accessed_variables: bool, reverse: bool) -> None:
         self._watch_accessed = watch_accessed_variables
+        self._reverse = reverse
         self._open: list[tuple[recording, Frame]] = []
         self._clear()
 
     def _clear(self) -> None:
-        self._record = Record()
+        self._record = Record(reverse=self._reverse)
         self._reads: dict[int, list[Value]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
@@ -207,7 +208,7 @@ class GradientTape(_Recording):
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        super().__init__(watch_accessed_variables=watch_accessed_variables)
+        super().__init__(watch_accessed_variables=watch_accessed_variables, reverse=True)
         self._persistent = persistent
         self._used = False
 
@@ -579,7 +580,7 @@ class ForwardAccumulator(_Recording):
     """
 
     def __init__(self, primals: Any, tangents: Any) -> None:
-        super().__init__(watch_accessed_variables=False)
+        super().__init__(watch_accessed_variables=False, reverse=False)
         self._primals = jax.tree.leaves(primals, is_leaf=_is_face)
         self._tangents = jax.tree.leaves(tangents)
         if len(self._primals) != len(self._tangents):

@@ -110,16 +110,18 @@ class Variable(Face, Owner):
         trainable: bool = True,
         name: str | None = None,
         dtype: Any = None,
-        shape: tuple[int, ...] | None = None,
+        shape: int | tuple[int, ...] | None = None,
         sharding: Any = None,
     ) -> None:
+        if not isinstance(name, str | None):
+            raise TypeError(f"The name of a variable is text, not {name!r}.")
         name = "/".join((*_NAMES.scopes, name or "Variable"))
         self.trainable = bool(trainable)
         value = _initial(initial_value, dtype, shape, name)
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
-            self.cell = Cell(self, _trace.aval_of(value), name, _home(sharding))
+            self.cell = Cell(self, _trace.aval_of(value), name, _home(sharding, value))
         LOCAL.frame.create(self.cell, value)
 
     # ------------------------------------------------------------ what it is
@@ -442,7 +444,7 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def _initial(given: Any, dtype: Any, shape: tuple[int, ...] | None, name: str) -> Value:
+def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Value:
     """Return the first value, in memory that is nobody else's."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, Face):
@@ -451,7 +453,9 @@ def _initial(given: Any, dtype: Any, shape: tuple[int, ...] | None, name: str) -
         value = to_tensor(plain(given), dtype, what=what)
         if isinstance(given, jax.Array | Face) and not isinstance(value, np.ndarray):
             value = _trace.fresh(value)
-    return value if shape is None else _broadcast(value, tuple(shape), name)
+    if shape is None:
+        return value
+    return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
 
 
 def _owned(value: Value) -> Value:
@@ -477,7 +481,10 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
-def _home(sharding: Any) -> Any:
+def _home(sharding: Any, value: Value) -> Any:
+    """Return where the variable stays: as asked, or as a value that is spread already."""
+    if sharding is None and not _trace.is_tracer(value) and len(value.sharding.device_set) > 1:
+        return value.sharding
     if sharding is None:
         return scope_home()
     if isinstance(sharding, jax.Device):

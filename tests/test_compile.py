@@ -1,0 +1,833 @@
+"""`jv.compile`: one trace for each signature, variables captured, created and kept, errors.
+
+Rules of this file:
+- Python runs once for a trace, so a list that a body appends to counts the traces;
+- whatever raises, the function is used again afterwards.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxvars as jv
+from jaxvars.errors import CompileError, CreationError, StringVariableError
+
+
+class Dense(jv.Module):
+    def __init__(self, value: float = 2.0) -> None:
+        self.w = jv.Variable(value, name="w")
+        self.runs: list[None] = []
+
+    @jv.compile
+    def __call__(self, x: Any) -> Any:
+        self.runs.append(None)
+        return self.w * x
+
+    @jv.compile
+    def grow(self, x: Any = 1.0) -> Any:
+        self.runs.append(None)
+        return self.w.assign_add(x)
+
+
+# ---------------------------------------------------------------- capture
+def test_variables_are_found_in_one_trace():
+    w, b = jv.Variable([1.0, 2.0], name="w"), jv.Variable(1.0, name="b")
+    runs: list[None] = []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        runs.append(None)
+        with jv.GradientTape() as tape:
+            loss = jnp.sum((w * x + b) ** 2)
+        gw, gb = tape.gradient(loss, [w, b])
+        w.assign_sub(0.1 * gw)
+        b.assign_sub(0.1 * gb)
+        return loss
+
+    eager = jv.State.of(w=w, b=b)
+    for _ in range(4):
+        step(jnp.array([1.0, -1.0]))
+    got = w.numpy(), b.numpy()
+    eager.commit()
+    for _ in range(4):
+        step.python_function(jnp.array([1.0, -1.0]))
+    np.testing.assert_allclose(got[0], w.numpy(), rtol=1e-5)
+    np.testing.assert_allclose(got[1], b.numpy(), rtol=1e-5)
+    assert len(runs) == 1 + 4
+    assert [v.name for v in step.trace(jnp.array([1.0, -1.0])).captured] == ["w", "b"]
+
+
+def test_reads_inside_control_flow_and_inner_transforms_are_found():
+    a, b, c, d = (jv.Variable(float(i), name=f"v{i}") for i in (2, 3, 5, 7))
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        x, _ = jax.lax.scan(lambda s, _: (s * a.value, None), x, None, length=2)
+        x = jax.lax.cond(x > 0, lambda x: x + b.value, lambda x: x, x)
+        x = x + jax.grad(lambda y: y * c.value)(x)
+        return jax.vmap(lambda y: y * d)(jnp.stack([x, x]))
+
+    for _ in range(3):
+        assert step(1.0).tolist() == [84.0, 84.0]
+    d.assign(1.0)
+    assert step(1.0).tolist() == [12.0, 12.0]
+    assert step.trace_count == 1
+
+
+def test_module_level_bodies_that_read_variables_can_be_used_again():
+    """JAX remembers traces by function; a trace must not outlive the values that it read."""
+    w = jv.Variable(2.0)
+
+    def body(carry: Any, _: Any) -> Any:
+        return carry * w.value, None
+
+    jitted, saved = jax.jit(lambda x: x * w.value), jax.checkpoint(lambda x: x * w.value)
+
+    def all_of_them(x: Any) -> Any:
+        y, _ = jax.lax.scan(body, x, None, length=1)
+        return jnp.stack([y, jitted(x), saved(x)])
+
+    @jv.compile
+    def step(x: Any, other: Any) -> Any:
+        before = all_of_them(x)
+        w.assign(w * 5.0)
+        return before, all_of_them(x) + 0 * jnp.sum(other)
+
+    for other in (1.0, jnp.ones(2), jnp.ones(3)):
+        w.assign(2.0)
+        before, after = step(1.0, other)
+        assert before.tolist() == [2.0] * 3
+        assert after.tolist() == [10.0] * 3
+    with jv.GradientTape() as tape:
+        y = step(1.0, 1.0)[1].sum()
+    assert float(tape.gradient(y, w)) == 15.0
+
+
+def test_module_level_bodies_in_a_function_that_creates_variables():
+    made: list[jv.Variable] = []
+
+    def body(carry: Any, _: Any) -> Any:
+        return carry * made[0].value, None
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        if not made:
+            made.append(jv.Variable(3.0))
+        return jax.lax.scan(body, x, None, length=2)[0]
+
+    assert [float(step(1.0)), float(step(2.0))] == [9.0, 18.0]
+
+
+def test_module_level_bodies_in_pure_functions():
+    w = jv.Variable(2.0)
+    jitted = jax.jit(lambda x: x * w.value)
+    pure = jv.functionalize(lambda x: jitted(x))
+    state = jv.State.of(w)
+    tenfold = jax.tree.map(lambda x: 10 * x, state)
+    assert [float(pure(s, 1.0)[0]) for s in (state, tenfold, state)] == [2.0, 20.0, 2.0]
+    compiled = jax.jit(pure)
+    assert [float(compiled(s, 1.0)[0]) for s in (state, tenfold)] == [2.0, 20.0]
+    assert jax.vmap(pure, (0, None))(jax.tree.map(lambda *x: jnp.stack(x), state, tenfold), 1.0)[
+        0
+    ].tolist() == [2.0, 20.0]
+
+
+def test_a_variable_returned_is_its_value():
+    v = jv.Variable([1.0, 2.0])
+    step = jv.compile(lambda: {"v": v, "new": v.assign_add([1.0, 1.0]), "part": v[0]})
+    result = step()
+    assert isinstance(result["v"], jax.Array)
+    assert result["new"].tolist() == [2.0, 3.0]
+    assert step()["new"].tolist() == [3.0, 4.0]
+
+
+def test_results_that_are_no_arrays_are_kept():
+    step = jv.compile(lambda x: (x, "text", None, [jnp.sin], {"n": 3}))
+    for _ in range(3):
+        x, text, none, functions, n = step(2.0)
+        assert (float(x), text, none, functions, int(n["n"])) == (2.0, "text", None, [jnp.sin], 3)
+
+
+def test_python_side_effects_happen_once_for_each_trace(capsys: pytest.CaptureFixture[str]):
+    @jv.compile
+    def step(x: Any) -> Any:
+        print("tracing")
+        return x + 1
+
+    for x in (1.0, 2.0, jnp.ones(2), 3.0, jnp.ones(2)):
+        step(x)
+    assert capsys.readouterr().out == "tracing\n" * 2
+
+
+def test_a_variable_that_is_replaced_is_traced_anew():
+    holder = {"w": jv.Variable(2.0)}
+    runs: list[None] = []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        runs.append(None)
+        return holder["w"] * x
+
+    assert [float(step(1.0)) for _ in range(3)] == [2.0] * 3
+    del holder["w"]
+    holder["w"] = jv.Variable(7.0)
+    assert [float(step(1.0)) for _ in range(3)] == [7.0] * 3
+    assert len(runs) == 2
+    assert "gone" in step.traces[1][1]
+
+
+def test_a_variable_that_is_deleted_is_missed():
+    holder = {"w": jv.Variable(2.0)}
+    step = jv.compile(lambda x: holder["w"] * x)
+    step(1.0)
+    step(1.0)
+    del holder["w"]
+    with pytest.raises(KeyError, match="w"):
+        step(1.0)
+
+
+def test_an_optax_update_is_captured_whole():
+    model = {"w": jv.Variable(jnp.ones(3)), "b": jv.Variable(1.0)}
+    rule = optax.adam(0.1)
+    slots, form = jax.tree.flatten(rule.init({"w": jnp.ones(3), "b": jnp.ones(())}))
+    slots = [jv.Variable(slot, trainable=False) for slot in slots]
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            loss = jnp.sum(model["w"] * x) ** 2 + model["b"] ** 2
+        grads = tape.gradient(loss, model)
+        old = jax.tree.unflatten(form, [slot.value for slot in slots])
+        updates, new = rule.update(grads, old)
+        for name, update in updates.items():
+            model[name].assign_add(update)
+        for slot, value in zip(slots, jax.tree.leaves(new), strict=True):
+            slot.assign(value)
+        return loss
+
+    losses = [float(step(jnp.ones(3))) for _ in range(5)]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] == 10.0
+    assert (step.trace_count, int(slots[0])) == (1, 5)
+
+
+# ---------------------------------------------------------------- what can be compiled
+def test_objects_with_variables_are_arguments():
+    class Plain:
+        def __init__(self) -> None:
+            self.v = jv.Variable(10.0)
+
+    @jv.compile
+    def step(model: Dense, v: jv.Variable, plain: Plain, many: list[jv.Variable], x: Any) -> Any:
+        v.assign_add(x)
+        plain.v.assign_add(v)
+        many[1].assign(many[0] + 1)
+        return model.w * x
+
+    model, v, plain, many = Dense(), jv.Variable(0.0), Plain(), [jv.Variable(5.0), jv.Variable(0.0)]
+    for _ in range(3):
+        assert float(step(model, v, plain, many, 2.0)) == 4.0
+    assert (float(v), float(plain.v), float(many[1])) == (6.0, 22.0, 6.0)
+    other = jv.Variable(100.0)
+    step(model, other, plain, many, 2.0)
+    assert (float(v), float(other)) == (6.0, 102.0)
+    assert step.trace_count == 2
+
+
+def test_methods_are_compiled_for_each_object():
+    a, b = Dense(2.0), Dense(3.0)
+    for _ in range(3):
+        assert (float(a(1.0)), float(b(1.0))) == (2.0, 3.0)
+    assert (len(a.runs), len(b.runs)) == (1, 1)
+    assert float(a.grow()) == 3.0
+    assert float(a.grow(x=1.0)) == 4.0
+    assert len(a.runs) == 2
+    assert float(b.w) == 3.0
+
+
+def test_a_bound_method_looks_like_the_function():
+    model = Dense()
+    model(1.0)
+    assert model.grow.__self__ is model
+    assert isinstance(Dense.grow, jv.Function)
+    assert Dense.grow.__name__ == "grow"
+    assert float(model.grow.python_function(1.0).value) == 3.0
+    assert "grow" in repr(model.grow)
+    assert model.grow.trace_count == Dense.grow.trace_count
+    assert len(model.grow.traces) == len(Dense.grow.traces)
+
+
+def test_compiling_a_bound_method_a_callable_object_and_a_compiled_function():
+    class Twice:
+        def __init__(self) -> None:
+            self.v = jv.Variable(2.0)
+
+        def __call__(self, x: Any) -> Any:
+            return self.v * x
+
+        def other(self, x: Any) -> Any:
+            return self.v + x
+
+    twice = Twice()
+    for compiled, result in (
+        (jv.compile(twice), 6.0),
+        (jv.compile(twice.other), 5.0),
+        (jv.compile(jv.compile(twice.other)), 5.0),
+    ):
+        assert [float(compiled(3.0)) for _ in range(3)] == [result] * 3
+
+
+def test_static_and_class_methods():
+    class C:
+        scale = 3.0
+
+        @staticmethod
+        @jv.compile
+        def double(x: Any) -> Any:
+            return 2 * x
+
+        @classmethod
+        @jv.compile
+        def scaled(cls, x: Any) -> Any:
+            return cls.scale * x
+
+    for _ in range(3):
+        assert (float(C.double(2.0)), float(C().double(2.0))) == (4.0, 4.0)
+        assert (float(C.scaled(2.0)), float(C().scaled(2.0))) == (6.0, 6.0)
+
+
+def test_partials():
+    v = jv.Variable(1.0)
+
+    def step(scale: Any, v: jv.Variable, x: Any, *, shift: Any = 0.0) -> Any:
+        v.assign_add(x)
+        return scale * v + shift
+
+    bound = jv.compile(functools.partial(step, 2.0, v, shift=5.0))
+    assert [float(bound(1.0)) for _ in range(3)] == [9.0, 11.0, 13.0]
+    assert float(bound(1.0, shift=0.0)) == 10.0
+    assert bound.trace_count == 1
+    assert repr(bound) == "<compiled step, 1 traces>"
+
+
+def test_decorator_forms():
+    assert float(jv.compile()(lambda x: x + 1)(1.0)) == 2.0
+    assert float(jv.compile(donate=False)(lambda x: x + 1)(1.0)) == 2.0
+
+    @jv.compile
+    def documented(x: Any) -> Any:
+        """Say something."""
+        return x
+
+    assert documented.__doc__ == "Say something."
+    assert documented.__name__ == "documented"
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(CompileError, match="takes a function, not int 3"):
+        jv.compile(3)
+    with pytest.raises(CompileError, match='donate is True, False or "auto", not \'yes\''):
+        jv.compile(donate="yes")
+
+
+# ---------------------------------------------------------------- nothing is kept alive
+def test_objects_are_freed_with_what_was_compiled_for_them():
+    gc.collect()
+    arrays = len(jax.live_arrays())
+    models = [Dense(float(i)) for i in range(10)]
+    for model in models:
+        for _ in range(3):
+            model.grow(1.0)
+    refs = [weakref.ref(model) for model in models]
+    variables = [weakref.ref(model.w) for model in models]
+    entries = len(Dense.grow._entries)
+    del models, model
+    gc.collect()
+    assert [ref() for ref in (*refs, *variables)] == [None] * 20
+    assert len(Dense.grow._entries) == entries - 10
+    gc.collect()
+    assert len(jax.live_arrays()) <= arrays
+
+
+def test_a_method_that_returns_self_does_not_keep_it():
+    class Builder(jv.Module):
+        def __init__(self) -> None:
+            self.v = jv.Variable(0.0)
+
+        @jv.compile
+        def add(self, x: Any) -> Builder:
+            self.v.assign_add(x)
+            return self
+
+    builder = Builder()
+    assert float(builder.add(1.0).add(2.0).add(3.0).v) == 6.0
+    ref = weakref.ref(builder)
+    del builder
+    gc.collect()
+    assert ref() is None
+
+
+def test_a_new_object_at_the_address_of_an_old_one_is_new():
+    step = jv.compile(lambda m, x: m.w * x)
+    for i in range(50):
+        model = Dense(float(i))
+        assert [float(step(model, 1.0)) for _ in range(3)] == [float(i)] * 3
+        del model
+    assert len(step._entries) <= 1
+
+
+def test_an_object_that_cannot_be_weakly_referred_to():
+    class Slotted:
+        __slots__ = ("w",)
+
+        def __init__(self, value: float) -> None:
+            self.w = jv.Variable(value)
+
+    step = jv.compile(lambda m, x: m.w * x)
+    for i in range(20):
+        model = Slotted(float(i))
+        assert [float(step(model, 1.0)) for _ in range(3)] == [float(i)] * 3
+
+
+# ---------------------------------------------------------------- nested
+def test_compiled_functions_in_compiled_functions():
+    v = jv.Variable(1.0)
+    runs: list[str] = []
+
+    @jv.compile
+    def inner(x: Any) -> Any:
+        runs.append("inner")
+        v.assign_add(x)
+        return v * 2
+
+    @jv.compile
+    def outer(x: Any) -> Any:
+        runs.append("outer")
+        first = inner(x)
+        v.assign(v * 10)
+        return first + inner(x)
+
+    assert float(outer(1.0)) == 4.0 + 42.0
+    assert float(v) == 21.0
+    assert float(inner(1.0)) == 44.0
+    assert float(outer(1.0)) == 46.0 + 462.0
+    assert runs == ["outer", "inner"]
+    assert outer.trace(1.0).captured == (v,)
+
+
+def test_endless_recursion_is_refused():
+    @jv.compile
+    def factorial(n: Any) -> Any:
+        return n * factorial(n - 1)
+
+    with pytest.raises(CompileError, match=r"factorial calls itself .*\(n: int32\[\]\).*static_arg"):
+        factorial(3)
+    with pytest.raises(CompileError, match="calls itself"):
+        factorial(3)
+
+
+def test_endless_recursion_through_another_function_is_refused():
+    @jv.compile
+    def even(n: Any) -> Any:
+        return odd(n - 1)
+
+    @jv.compile
+    def odd(n: Any) -> Any:
+        return even(n - 1)
+
+    with pytest.raises(CompileError, match="even calls itself"):
+        even(4)
+
+
+def test_recursion_on_a_static_number_ends():
+    def factorial(n: int) -> Any:
+        return 1 if n == 0 else n * compiled(n - 1)
+
+    compiled = jv.compile(factorial, static_argnames="n")
+    assert [int(compiled(4)) for _ in range(3)] == [24] * 3
+    assert compiled.trace_count == 5
+
+
+def test_recursion_on_a_structure_ends():
+    total = jv.compile(lambda t: t[0] + (total(t[1]) if len(t) > 1 else 0.0))
+    assert float(total((1.0, (2.0, (3.0,))))) == 6.0
+    assert total.trace_count == 3
+
+
+# ---------------------------------------------------------------- creating variables
+class Lazy(jv.Module):
+    """Creates its variables on the first call, as layers do."""
+
+    def __init__(self) -> None:
+        self.w: jv.Variable | None = None
+        self.runs: list[None] = []
+
+    @jv.compile
+    def __call__(self, x: Any) -> Any:
+        self.runs.append(None)
+        if self.w is None:
+            self.w = jv.Variable(jnp.ones(x.shape[-1]) * 3, name="w")
+        self.w.assign_add(jnp.ones(x.shape[-1]))
+        return x * self.w
+
+
+def test_variables_are_created_on_the_first_call():
+    layer = Lazy()
+    assert layer(jnp.ones(2)).tolist() == [4.0, 4.0]
+    assert layer(jnp.ones(2)).tolist() == [5.0, 5.0]
+    assert layer.w.numpy().tolist() == [5.0, 5.0]
+    assert len(layer.runs) == 2
+    assert layer(jnp.ones((3, 2))).shape == (3, 2)
+    assert len(layer.runs) == 3
+
+
+def test_each_object_has_a_first_call():
+    first, second = Lazy(), Lazy()
+    first(jnp.ones(2))
+    assert second(jnp.ones(3)).tolist() == [4.0] * 3
+
+
+def test_the_first_value_may_be_computed_from_arguments_and_variables():
+    made: dict[str, jv.Variable] = {}
+    base = jv.Variable(10.0)
+
+    @jv.compile
+    def step(x: Any, y: Any) -> Any:
+        if not made:
+            made["mean"] = jv.Variable(x.mean() + base, name="mean")
+            made["copy"] = jv.Variable(made["mean"], name="copy")
+            base.assign_add(1.0)
+            made["later"] = jv.Variable(base * 2, name="later")
+        made["mean"].assign_add(y)
+        return made["mean"] * 1
+
+    assert float(step(jnp.array([1.0, 3.0]), 1.0)) == 13.0
+    assert float(made["mean"]) == 13.0
+    assert float(made["copy"]) == 12.0
+    assert float(made["later"]) == 22.0
+    assert float(base) == 10.0  # the call that is kept is the second trace, which creates nothing
+    assert float(step(jnp.array([0.0, 0.0]), 1.0)) == 14.0
+
+
+def test_a_callable_initial_value_is_drawn_once():
+    made: list[jv.Variable] = []
+    draws: list[None] = []
+
+    @jv.compile
+    def step() -> Any:
+        if not made:
+            made.append(jv.Variable(lambda: draws.append(None) or jnp.ones(2)))
+        return made[0].value
+
+    assert step().tolist() == [1.0, 1.0]
+    assert len(draws) == 1
+
+
+def test_variables_are_created_in_nested_functions():
+    made: list[jv.Variable] = []
+
+    @jv.compile
+    def inner(x: Any) -> Any:
+        if not made:
+            made.append(jv.Variable(x * 2))
+        return made[0] * x
+
+    outer = jv.compile(lambda x: inner(x) + 1)
+    assert [float(outer(3.0)) for _ in range(3)] == [19.0] * 3
+    assert float(made[0]) == 6.0
+    assert float(inner(1.0)) == 6.0
+
+
+def test_creating_later_is_refused_with_the_line():
+    made: list[jv.Variable] = []
+
+    @jv.compile
+    def step(x: Any, more: bool = False) -> Any:
+        if not made or more:
+            made.append(jv.Variable(x, name="extra"))
+        return made[0] * x
+
+    step(1.0)
+    with pytest.raises(ValueError, match="tried to create variables on non-first call") as caught:
+        step(1.0, more=True)
+    assert isinstance(caught.value, CreationError)
+    line = step.python_function.__code__.co_firstlineno + 3
+    assert f"Variable 'extra': test_compile.py:{line}, in step" in str(caught.value)
+    assert "if self.w is None" in str(caught.value)
+    assert float(step(2.0)) == 2.0
+    with pytest.raises(ValueError, match="non-first call"):
+        step(1.0, more=True)
+
+
+def test_a_variable_created_in_each_trace_is_refused():
+    kept: list[jv.Variable] = []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        kept.append(jv.Variable(0.0, name="w"))
+        return kept[-1] * x
+
+    with pytest.raises(ValueError, match="tried to create variables on non-first call"):
+        step(1.0)
+
+
+def test_a_variable_that_nobody_keeps_is_refused_with_advice():
+    @jv.compile
+    def step(x: Any) -> Any:
+        w = jv.Variable(1.0, name="w")
+        return w * x
+
+    line = step.python_function.__code__.co_firstlineno + 2
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match=rf"creates variable 'w' at test_compile.py:{line}.*nobody keeps it"
+        ) as caught:
+            step(1.0)
+        assert "self.w" in str(caught.value)
+
+
+def test_an_exception_after_creation_keeps_the_first_values():
+    layer = Lazy()
+    broken = [True]
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        y = layer.__call__(x) if layer.w is not None else None
+        if layer.w is None:
+            layer.w = jv.Variable(x * 2, name="w")
+        layer.w.assign(x)
+        if broken:
+            raise RuntimeError("broken")
+        return y
+
+    with pytest.raises(RuntimeError, match="broken"):
+        step(jnp.ones(2))
+    assert layer.w.numpy().tolist() == [2.0, 2.0]
+    broken.clear()
+    step(jnp.ones(2))
+    assert layer.w.numpy().tolist() == [1.0, 1.0]
+
+
+def test_a_first_call_that_fails_before_it_creates_may_create_the_next_time():
+    made: list[jv.Variable] = []
+    broken = [True]
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        if broken:
+            raise RuntimeError("broken")
+        if not made:
+            made.append(jv.Variable(x))
+        return made[0] * 2
+
+    with pytest.raises(RuntimeError, match="broken"):
+        step(1.0)
+    broken.clear()
+    assert float(step(1.0)) == 2.0
+
+
+def test_creating_inside_an_inner_transform_is_refused():
+    made: list[jv.Variable] = []
+
+    @jv.compile
+    def step(xs: Any) -> Any:
+        def body(carry: Any, x: Any) -> Any:
+            made.append(jv.Variable(x, name="inner"))
+            return carry, x
+
+        return jax.lax.scan(body, 0.0, xs)
+
+    with pytest.raises(CreationError, match="'inner' is created at test_compile.py") as caught:
+        step(jnp.ones(3))
+    assert "scan" in str(caught.value)
+
+
+def test_in_a_creating_function_the_other_variables_change_once():
+    count = jv.Variable(0)
+    layer = Lazy()
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        count.assign_add(1)
+        return layer(x)
+
+    for _ in range(3):
+        step(jnp.ones(2))
+    assert int(count) == 3
+    assert layer.w.numpy().tolist() == [6.0, 6.0]
+
+
+# ---------------------------------------------------------------- errors leave nothing changed
+def test_an_exception_leaves_every_variable_and_no_entry():
+    a, b = jv.Variable(1.0), jv.Variable([1.0, 2.0])
+    broken = [True]
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        a.assign_add(x)
+        b.assign(b * 2)
+        if broken:
+            raise RuntimeError("broken")
+        return a + b
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="broken"):
+            step(1.0)
+        assert float(a) == 1.0
+        assert b.numpy().tolist() == [1.0, 2.0]
+    assert step.trace_count == 0
+    broken.clear()
+    assert step(1.0).tolist() == [4.0, 6.0]
+
+
+def test_wrong_assignments_are_found_while_tracing():
+    v = jv.Variable([1.0, 2.0], name="v")
+    step = jv.compile(lambda x: v.assign(x))
+    with pytest.raises(ValueError, match=r"shape \(3,\) to variable 'v' of shape \(2,\)"):
+        step(jnp.ones(3))
+    with pytest.raises(TypeError, match="int32 to variable 'v' of dtype float32"):
+        step(jnp.ones(2, jnp.int32))
+    assert step(jnp.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_an_error_that_jax_finds_leaves_the_function_usable():
+    v = jv.Variable(jnp.ones(2))
+    step = jv.compile(lambda x: v.assign_add(v @ x))
+    with pytest.raises(TypeError, match="dot_general"):
+        step(jnp.ones(3))
+    assert step(jnp.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_string_variables_are_refused_inside():
+    text = jv.Variable("hello", name="text")
+    with pytest.raises(StringVariableError, match="'text' holds text and is used at test_compile"):
+        jv.compile(lambda: text.value)()
+    with pytest.raises(StringVariableError, match="Read it outside and pass the text"):
+        jv.compile(lambda: text.assign("x"))()
+    assert jv.compile(lambda t, x: x if t == "hello" else -x)(text.item(), 2.0) == 2.0
+
+
+def test_bool_of_a_traced_variable_is_refused_by_jax():
+    v = jv.Variable(1.0)
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        jv.compile(lambda: 1 if v > 0 else 2)()
+
+
+# ---------------------------------------------------------------- looking inside, modes
+def test_traces_is_a_table_with_reasons():
+    step = jv.compile(lambda x, flag=True: x)
+    step(1.0)
+    step(1.0)
+    step(jnp.ones(3), False)
+    table = step.traces
+    assert table.columns == ("signature", "why", "seconds")
+    assert table[0][:2] == ("x: float32[], flag: True", "first call")
+    assert table[1][1] == "x: float32[] -> float32[3]; flag: True -> False"
+    assert all(isinstance(row[2], float) and row[2] > 0 for row in table)
+    assert str(table).startswith("traces of <lambda>")
+
+
+def test_run_eagerly_runs_python_each_time():
+    v = jv.Variable(1.0)
+    runs: list[None] = []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        runs.append(None)
+        if v > 2:  # Python control flow on values works
+            return v * 100
+        return v.assign_add(x)
+
+    jv.run_eagerly(True)
+    try:
+        for _ in range(4):
+            result = step(1.0)
+        assert float(result) == 300.0
+        assert len(runs) == 4
+    finally:
+        jv.run_eagerly(False)
+    jv.run_eagerly(False)  # twice is once
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        step(1.0)
+
+
+def test_a_module_with_compiled_functions_is_copied_and_its_copy_stands_alone():
+    import copy
+
+    class Trainer(jv.Module):
+        def __init__(self) -> None:
+            self.v = jv.Variable(0.0)
+            self.step = jv.compile(self.update)
+
+        def update(self, x: Any) -> Any:
+            return self.v.assign_add(x)
+
+    trainer = Trainer()
+    trainer.step(1.0)
+    other = copy.deepcopy(trainer)
+    other.step(10.0)
+    assert (float(trainer.v), float(other.v)) == (1.0, 11.0)
+    assert len(trainer.variables) == 1
+
+
+def test_no_tracer_leaks():
+    layer = Lazy()
+    v = jv.Variable(1.0)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            y = jnp.sum(layer(x)) * v
+        v.assign_sub(tape.gradient(y, v))
+        return y, "text"
+
+    with jax.checking_leaks():
+        for _ in range(3):
+            step(jnp.ones(2))
+
+
+def test_the_trace_survives_clear_caches_and_x64():
+    v = jv.Variable([1.0, 2.0])
+    runs: list[None] = []
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        runs.append(None)
+        return v.assign_add(x)
+
+    x = jnp.ones(2)
+    for _ in range(3):
+        step(x)
+    jax.clear_caches()
+    for _ in range(3):
+        step(x)
+    assert len(runs) == 1
+    with jax.enable_x64(True):
+        for _ in range(3):
+            step(x)
+    assert step(x).dtype == jnp.float32
+    assert v.numpy().tolist() == [11.0, 12.0]
+    assert step(1.0).tolist() == [12.0, 13.0]
+    with jax.enable_x64(True):
+        assert [step(1.0).dtype for _ in range(3)] == [jnp.float32] * 3
+    assert step(1.0).tolist() == [16.0, 17.0]
+
+
+def test_a_new_function_for_each_call_is_freed():
+    gc.collect()
+    before = len(jax.live_arrays())
+    v = jv.Variable(jnp.zeros(8))
+    for i in range(10):
+        jv.compile(lambda x, i=i: v.assign_add(x * i))(1.0)
+    gc.collect()
+    assert v.numpy()[0] == 45.0
+    assert len(jax.live_arrays()) <= before + 2

@@ -1,0 +1,175 @@
+"""Every error is a builtin one too, is met in the way that its docstring says, and blames the
+user's line."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+import warnings
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxvars as jv
+from jaxvars import errors
+
+BUILTINS = {
+    "ShapeError": (ValueError,),
+    "DtypeError": (TypeError, ValueError),
+    "NotATensorError": (TypeError, ValueError),
+    "CreationError": (ValueError,),
+    "ForeignTransformError": (RuntimeError,),
+    "StateError": (KeyError, ValueError),
+    "UninitializedError": (RuntimeError,),
+    "StringVariableError": (TypeError,),
+    "CompileError": (TypeError, ValueError),
+    "TapeError": (RuntimeError, ValueError),
+    "DeviceError": (ValueError,),
+    "StaleReadWarning": (UserWarning,),
+    "RetraceWarning": (UserWarning,),
+    "GradientWarning": (UserWarning,),
+}
+PUBLIC = {
+    name: found
+    for name, found in vars(errors).items()
+    if inspect.isclass(found) and issubclass(found, Exception) and name != "JaxvarsError"
+}
+
+
+def test_the_table_is_complete():
+    assert PUBLIC.keys() == BUILTINS.keys()
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_each_is_a_builtin_one_too(name):
+    assert issubclass(PUBLIC[name], BUILTINS[name])
+    assert issubclass(PUBLIC[name], Warning) or issubclass(PUBLIC[name], errors.JaxvarsError)
+    assert PUBLIC[name].__final__
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_each_docstring_shows_a_cure(name):
+    assert "Cure: " in " ".join(PUBLIC[name].__doc__.split())
+
+
+def forever(x):
+    return compiled_forever(x)
+
+
+compiled_forever = jv.compile(forever)
+
+
+def tape_twice():
+    v = jv.Variable(1.0)
+    with jv.GradientTape() as tape:
+        y = v * v
+    tape.gradient(y, v)
+    tape.gradient(y, v)
+
+
+def state_of_half():
+    v, w = jv.Variable(1.0, name="v"), jv.Variable(1.0, name="w")
+    jv.functionalize(lambda: w.assign(v * 2))(jv.State.of(v))
+
+
+def no_such_device():
+    jv.set_soft_device_placement(False)
+    try:
+        with jv.device("TPU:7"):
+            pass
+    finally:
+        jv.set_soft_device_placement(True)
+
+
+def never_computed():
+    kept = SimpleNamespace()
+
+    def fail():
+        raise OSError("no file")
+
+    @jv.compile
+    def f(x):
+        kept.v = jv.Variable(jax.pure_callback(fail, x), name="v")
+
+    with contextlib.suppress(Exception):
+        f(jnp.ones(2))
+    kept.v.numpy()
+
+
+WRONG = [
+    (errors.ShapeError, lambda: jv.Variable([1.0, 2.0]).assign([1.0, 2.0, 3.0])),
+    (errors.DtypeError, lambda: jv.Variable(0).assign(2.5)),
+    (errors.NotATensorError, lambda: jv.Variable({"a": 1})),
+    (errors.CreationError, lambda: jv.compile(lambda x: jv.Variable(1.0) * x)(2.0)),
+    (errors.ForeignTransformError, lambda: jax.jit(jv.Variable(1.0).assign_add)(1.0)),
+    (errors.StateError, state_of_half),
+    (errors.UninitializedError, never_computed),
+    (errors.StringVariableError, lambda: jv.compile(jv.Variable("a").item)()),
+    (errors.CompileError, lambda: compiled_forever(1.0)),
+    (errors.TapeError, tape_twice),
+    (errors.DeviceError, no_such_device),
+]
+
+
+@pytest.mark.parametrize(("error", "program"), WRONG, ids=lambda x: getattr(x, "__name__", ""))
+def test_the_wrong_program_meets_the_error(error, program):
+    with pytest.raises(error) as caught:
+        program()
+    assert type(caught.value) is error
+    assert len(str(caught.value)) > 40  # it teaches
+
+
+def test_a_state_error_is_shown_as_written():
+    assert str(errors.StateError("line 1\nline 2")) == "line 1\nline 2"
+    assert str(errors.StateError()) == ""
+
+
+# ---------------------------------------------------------------- the user's line
+def test_user_line_names_file_line_and_function():
+    here = inspect.currentframe()
+    expected = f"test_errors.py:{here.f_lineno + 1}, in {here.f_code.co_name}"
+    assert errors.user_line() == expected
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        pytest.param(lambda f: f(), id="directly"),
+        pytest.param(lambda f: jax.jit(f)(), id="jax"),
+        pytest.param(lambda f: jv.compile(f)(), id="jaxvars"),
+        pytest.param(lambda f: functools.reduce(lambda _, g: g(), [f], None), id="functools"),
+    ],
+)
+def test_libraries_are_not_blamed(through):
+    found = []
+    through(lambda: found.append(errors.user_line()))
+    assert found[0].startswith("test_errors.py:")
+    assert found[0].endswith("in <lambda>")
+
+
+def test_the_standard_library_is_not_blamed():
+    v = jv.Variable(1.0)
+
+    @jv.compile
+    def copies():
+        return copy.deepcopy(v) + 1
+
+    with pytest.raises(errors.CreationError, match=r"test_errors\.py:\d+, in copies"):
+        copies()
+
+
+def test_a_warning_blames_the_users_line_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            errors.warn_user("careful", errors.RetraceWarning)
+        errors.warn_user("careful", errors.RetraceWarning)
+    lines = [(w.filename, w.lineno, w.category) for w in caught]
+    assert len(lines) == 2  # two lines, whatever the number of times
+    assert lines[0][0] == __file__
+    assert lines[0][2] is errors.RetraceWarning
+    assert lines[1][1] == lines[0][1] + 1

@@ -1,0 +1,207 @@
+"""Variables and their slices read as arrays: every operator and conversion, on either side."""
+
+from __future__ import annotations
+
+import math
+import operator as op
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars._face import plain
+
+X, Y = np.array([3.0, -4.0, 5.5], np.float32), np.array([2.0, 3.0, -1.5], np.float32)
+M, N = np.array([3, 12, 7]), np.array([1, 2, 3])
+P, Q = np.array([True, True, False]), np.array([True, False, False])
+
+ARITHMETIC = [op.add, op.sub, op.mul, op.truediv, op.floordiv, op.mod, divmod]
+COMPARISON = [op.eq, op.ne, op.lt, op.le, op.gt, op.ge]
+BITS = [op.and_, op.or_, op.xor]
+INTEGER = [*ARITHMETIC, *COMPARISON, *BITS, op.pow, op.lshift, op.rshift]
+CASES = [
+    *((f, X, Y) for f in ARITHMETIC + COMPARISON),
+    *((f, M, N) for f in INTEGER),
+    *((f, P, Q) for f in [*BITS, op.eq, op.ne]),
+    (op.pow, abs(X), Y),
+    (op.matmul, X, Y),
+    (op.matmul, np.ones((2, 3), np.float32), Y),
+]
+# What may stand on the other side of the variable.
+OTHERS = {
+    "variable": jv.Variable,
+    "slice": lambda y: jv.Variable(y)[...],
+    "jax": jnp.asarray,
+    "numpy": np.asarray,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize(
+    ("f", "x", "y"), CASES, ids=[f"{f.__name__}-{x.dtype}-{x.shape}" for f, x, _ in CASES]
+)
+def test_operators(f, x, y, other):
+    expected = f(jnp.asarray(x), jnp.asarray(y))
+    on_the_left = f(jv.Variable(x), OTHERS[other](y))
+    on_the_right = f(OTHERS[other](x), jv.Variable(y))
+    for found in (on_the_left, on_the_right):
+        assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(found))
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize("f", [*ARITHMETIC, *COMPARISON, op.pow])
+@pytest.mark.parametrize("number", [2, 2.5, np.float32(2), np.int64(2)], ids=repr)
+def test_operators_with_numbers(f, number):
+    x = abs(X)
+    for found, expected in [
+        (f(jv.Variable(x), number), f(jnp.asarray(x), number)),
+        (f(number, jv.Variable(x)), f(number, jnp.asarray(x))),
+    ]:
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
+        assert jax.tree.leaves(found)[0].dtype == jax.tree.leaves(expected)[0].dtype
+
+
+@pytest.mark.parametrize("f", [op.add, op.sub, op.mul, op.truediv, op.pow, op.lt, op.eq])
+def test_operators_with_traced_values(f):
+    v = jv.Variable(abs(X))
+    x, y = abs(X), abs(Y)
+    found = jv.compile(lambda y: (f(v, y), f(y, v)))(y)
+    np.testing.assert_allclose(found[0], f(x, y), rtol=1e-6)
+    np.testing.assert_allclose(found[1], f(y, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (op.neg, X),
+        (op.pos, X),
+        (abs, X),
+        (op.invert, M),
+        (op.invert, P),
+        (round, X),
+        (lambda v: round(v, 1), X),
+        (lambda v: v.T, X.reshape(1, 3)),
+        (lambda v: v.reshape(3, 1), X),
+        (lambda v: v.reshape((3, 1)), X),
+        (lambda v: jnp.reshape(v, (3, 1), order="F"), X),  # jnp calls the method
+        (lambda v: v.astype("int32"), X),
+    ],
+)
+def test_unary_operators_and_methods(f, x):
+    v = jv.Variable(x)
+    for found in (f(v), f(v[...])):
+        assert isinstance(found, jax.Array)
+        np.testing.assert_array_equal(found, f(jnp.asarray(x)))
+
+
+def test_in_place_operators_rebind_the_name_and_leave_the_variable():
+    v = x = jv.Variable([1.0, 2.0])
+    x += 1
+    assert isinstance(x, jax.Array)
+    assert v.numpy().tolist() == [1, 2]
+
+
+def test_the_result_is_no_view_of_the_variable():
+    v = jv.Variable([1.0, 2.0])
+    before = +v
+    v.assign([5.0, 5.0])
+    assert before.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("convert", "value", "expected"),
+    [
+        (int, 3.7, 3),
+        (float, 3, 3.0),
+        (complex, 2.0, 2 + 0j),
+        (bool, 1.0, True),
+        (bool, [0.0], False),
+        (bool, "a", True),
+        (bool, "", False),
+        (len, [1, 2, 3], 3),
+        (list, [1, 2], [1, 2]),
+        (sum, [1, 2], 3),
+        (max, [1, 2], 2),
+        (sorted, [2, 1], [1, 2]),
+        (math.sqrt, 4.0, 2.0),
+        (math.floor, 2.5, 2),
+        (lambda v: list(range(v)), 3, [0, 1, 2]),
+        (lambda v: "abcd"[v], 2, "c"),
+        (lambda v: f"{v:.2f}", 3.14159, "3.14"),
+        (lambda v: f"{v}", 1.5, "<Variable 'Variable' float32[] 1.5>"),
+        (lambda v: v.item(), 1.5, 1.5),
+        (lambda v: 2.0 in v, [1.0, 2.0], True),
+        (lambda v: 5.0 in v, [1.0, 2.0], False),
+        (lambda v: (v.shape, v.ndim, v.size), [[1, 2, 3]], ((1, 3), 2, 3)),
+    ],
+)
+def test_conversions(convert, value, expected):
+    found = convert(jv.Variable(value))
+    assert found == expected
+    assert type(found) is type(expected) or isinstance(found, jax.Array)
+
+
+@pytest.mark.parametrize(
+    ("convert", "value", "error", "message"),
+    [
+        (bool, [1.0, 2.0], ValueError, r"shape \(2,\) is ambiguous.*jnp\.any\(v\), jnp\.all"),
+        (bool, [], ValueError, r"shape \(0,\) is ambiguous"),
+        (lambda v: not v, [1, 2], ValueError, "is ambiguous"),
+        (lambda v: v and 1, [1, 2], ValueError, "is ambiguous"),
+        (len, 1.0, TypeError, r"scalar variable has no len\(\)"),
+        (list, 1.0, TypeError, "scalar variable cannot be iterated"),
+        (lambda v: [1, 2][v], 1.0, TypeError, "integer"),
+        (lambda v: v.mean(), [1.0], AttributeError, r"no attribute 'mean': write v\.value\.mean"),
+        (lambda v: v.assing(1), 1.0, AttributeError, "Did you mean 'assign'"),
+        (lambda v: setattr(v, "foo", 1), 1.0, AttributeError, "foo"),
+        (lambda v: setattr(v, "value", 1), 1.0, AttributeError, "value"),
+        (lambda v: setattr(v, "shape", (1,)), 1.0, AttributeError, "shape"),
+    ],
+)
+def test_what_has_no_single_answer_is_refused_with_advice(convert, value, error, message):
+    with pytest.raises(error, match=f"(?s){message}"):
+        convert(jv.Variable(value))
+
+
+def test_equality_is_elementwise_and_hash_is_identity():
+    v, w = jv.Variable([1, 2]), jv.Variable([1, 2])
+    assert (v == w).tolist() == [True, True]
+    assert (v != [1, 2][0]).tolist() == [False, True]
+    assert hash(v) != hash(w)
+    assert len({v, w, v}) == 2
+    assert {v: "v", w: "w"}[w] == "w"
+
+
+@pytest.mark.parametrize("other", [None, "text", object()])
+def test_equality_with_what_is_no_array(other):
+    v = jv.Variable([1, 2])
+    assert (v == other) is False
+    assert (v != other) is True
+
+
+# ---------------------------------------------------------------- NumPy
+def test_numpy_reads_it():
+    v = jv.Variable(X)
+    assert isinstance(np.add(Y, v), np.ndarray)
+    np.testing.assert_array_equal(np.add(Y, v), X + Y)
+    np.testing.assert_array_equal(np.array(v, np.float64), X)
+    assert np.mean(v) == X.mean()
+    assert np.asarray(v).dtype == np.float32
+
+
+def test_numpy_gets_memory_of_its_own():
+    v = jv.Variable([1.0, 2.0])
+    mine = v.numpy()
+    mine[:] = 9
+    assert v.numpy().tolist() == [1, 2]
+    assert np.array(v).flags.writeable
+    assert not np.asarray(v).flags.writeable  # a view, which cannot change the variable
+
+
+def test_plain():
+    v, x = jv.Variable([1.0, 2.0]), np.ones(2)
+    assert plain(v) is v.value
+    assert plain(v[0]) == 1
+    assert plain(x) is x

@@ -1,0 +1,331 @@
+"""The third call is like the first: a hot path only ever does what the slow way would do.
+
+Rules of this file:
+- `hot` makes a compiled function hot before it is tested;
+- each test ends with the numbers that the Python function would give.
+"""
+
+from __future__ import annotations
+
+import dis
+import enum
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars._hotpath import MISS, is_traced
+from jaxvars.errors import ForeignTransformError, RetraceWarning
+
+
+def hot(step: jv.Function, *args: Any, times: int = 3) -> jv.Function:
+    """Call a function until its hot path answers."""
+    for _ in range(times):
+        step(*args)
+    assert step._paths.flat(args) is not MISS, "there is no hot path for this call"
+    return step
+
+
+def counter() -> tuple[jv.Variable, jv.Function, list[None]]:
+    total = jv.Variable(0.0, name="total")
+    runs: list[None] = []
+
+    def body(x: Any = 1.0, option: Any = None) -> Any:
+        runs.append(None)
+        return total.assign_add(jnp.sum(jnp.asarray(x)) if x is not None else 0.0)
+
+    return total, jv.compile(body), runs
+
+
+# ---------------------------------------------------------------- which arguments are alike
+SAMPLES: list[Any] = [
+    1, 2, 1.0, 2.0, np.float32(1), np.float64(2), np.int32(1), np.ones(3, np.float32), np.ones(3),
+    np.ones(2), np.ones(3, np.int32), np.bool_(True), True, False, np.array([True, False]),
+]  # fmt: skip
+
+
+def test_any_sequence_of_arguments_gives_what_python_gives():
+    arrays = [jnp.ones(3), jnp.ones(2), jnp.float32(1), jnp.asarray(1.0), jnp.int32(4)]
+    random = np.random.default_rng(0)
+    samples = [*SAMPLES, *arrays]
+    kinds: list[Any] = []
+    step = jv.compile(lambda x: kinds.append(x) or jnp.asarray(x) * 2)
+    warnings.simplefilter("ignore", RetraceWarning)
+    for i in random.integers(len(samples), size=300):
+        got, want = step(samples[i]), jnp.asarray(samples[i]) * 2
+        assert got.dtype == want.dtype, samples[i]
+        np.testing.assert_array_equal(got, want)
+    assert len(kinds) <= 14
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (True, False, 1, 0),
+        ("a", "b", "a"),
+        (None, 1.0, None),
+        (Color.RED, Color.BLUE),
+        (jnp.sin, jnp.cos),
+        (np.array(["a", "b"]), np.ones(2), np.array(["c"])),
+        (np.ones(2), np.array(["a", "b"]), np.ones(2)),
+        (np.array([None]), np.ones(1)),
+        ((), (1.0,), ()),
+        ([1.0], [1.0, 2.0]),
+        ({}, {"a": 1.0}),
+    ],
+    ids=str,
+)
+def test_options_of_all_kinds_are_told_apart(values: tuple[Any, ...]):
+    def body(x: Any, option: Any) -> Any:
+        leaf = option[0] if isinstance(option, (list, tuple)) and option else option
+        kind = leaf if isinstance(leaf, (bool, str, enum.Enum, type(None))) else type(leaf).__name__
+        if callable(leaf):
+            kind = leaf.__name__
+        return x, str(kind if not hasattr(leaf, "aval") else "traced")
+
+    step = jv.compile(body)
+    expected = [step(1.0, value)[1] for value in values]
+    for _ in range(3):
+        for value, want in zip(values, expected, strict=True):
+            for _ in range(3):
+                assert step(1.0, value)[1] == want
+
+
+def test_defaults_and_the_number_of_arguments():
+    total, step, runs = counter()
+    hot(step)
+    assert float(total) == 4.0
+    hot(step, 2.0)
+    step()
+    step(2.0)
+    assert float(total) == 15.0
+    assert len(runs) == 1
+
+
+def test_a_default_array_is_passed_on():
+    table = np.arange(3.0)
+    step = jv.compile(lambda i, table=table: jnp.asarray(table)[i])
+    assert [float(step(i)) for i in (0, 1, 2, 2, 1)] == [0.0, 1.0, 2.0, 2.0, 1.0]
+
+
+def test_static_positions_are_compared_with_their_types():
+    step = jv.compile(lambda x, n: x * n, static_argnames="n")
+    x = jnp.ones(2, jnp.int32)
+    for _ in range(3):
+        for n, kind in ((2, "i"), (2.0, "f"), (True, "i")):
+            for _ in range(3):
+                assert step(x, n).dtype.kind == kind
+
+
+def test_two_models_take_turns():
+    class Model(jv.Module):
+        def __init__(self, value: float) -> None:
+            self.w = jv.Variable(value)
+
+    step = jv.compile(lambda model, x: model.w.assign_add(x))
+    models = [Model(float(i)) for i in range(6)]
+    for _ in range(5):
+        for model in models:
+            step(model, 1.0)
+    assert [float(model.w) for model in models] == [5.0 + i for i in range(6)]
+
+
+def test_the_same_cell_in_two_programs():
+    v = jv.Variable(jnp.zeros(4))
+    add, double = jv.compile(lambda x: v.assign_add(x)), jv.compile(lambda: v.assign(v * 2))
+    read = jv.compile(lambda: v * 1)
+    for _ in range(5):
+        add(1.0)
+        double()
+        assert read().tolist() == v.numpy().tolist()
+    assert v.numpy().tolist() == [62.0] * 4
+
+
+def test_random_keys_are_arguments_and_variables():
+    key = jv.Variable(jax.random.key(0))
+
+    @jv.compile
+    def draw(other: Any) -> Any:
+        new, now = jax.random.split(key.value)
+        key.assign(new)
+        return jax.random.normal(now), jax.random.normal(other)
+
+    drawn = [float(draw(jax.random.key(i))[0]) for i in range(5)]
+    assert len(set(drawn)) == 5
+    want = jax.random.key(0)
+    for value in drawn:
+        want, now = jax.random.split(want)
+        assert value == float(jax.random.normal(now))
+
+
+def test_a_number_too_large_changes_nothing():
+    total = jv.Variable(0)
+    step = hot(jv.compile(lambda n: total.assign_add(n)), 1)
+    before = int(total)
+    with pytest.raises(OverflowError):
+        step(2**40)
+    assert int(total) == before
+    step(1)
+    assert int(total) == before + 1
+
+
+# ---------------------------------------------------------------- where a program may run
+def cases(step: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    """Return the ways to call a step inside a transform that knows nothing of variables."""
+    xs = jnp.ones(3)
+    return {
+        "jit": lambda: jax.jit(lambda x: (step(), x)[1])(xs),
+        "vmap": lambda: jax.vmap(lambda x: (step(), x)[1])(xs),
+        "grad": lambda: jax.grad(lambda x: (step(), x)[1])(1.0),
+        "scan": lambda: jax.lax.scan(lambda c, x: (step(), (c, x))[1], 0.0, xs),
+        "eval_shape": lambda: jax.eval_shape(lambda x: (step(), x)[1], xs),
+        "jvp": lambda: jax.jvp(lambda x: (step(), x)[1], (1.0,), (1.0,)),
+        "linearize": lambda: jax.linearize(lambda x: (step(), x)[1], 1.0),
+        "checkpoint": lambda: jax.grad(jax.checkpoint(lambda x: (step(), x)[1]))(1.0),
+    }
+
+
+@pytest.mark.parametrize("where", list(cases(lambda: None)))
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_writing_inside_a_foreign_transform_is_refused(where: str, times: int):
+    total, step, _ = counter()
+    for _ in range(times):
+        step()  # and no look at `total`, which would take the values out of the hot path
+    with pytest.raises(ForeignTransformError, match="'total' is written at test_hotpath.py"):
+        cases(step)[where]()
+    assert float(total) == times
+    step()
+    assert float(total) == times + 1
+
+
+def test_a_program_that_only_assigns_is_refused_too():
+    last = jv.Variable(0.0, name="last")
+    step = jv.compile(lambda x: last.assign(x))
+    for case in cases(lambda: step(2.0)).values():
+        hot(step, 1.0)
+        with pytest.raises(ForeignTransformError, match="'last' is written"):
+            case()
+        assert float(last) == 1.0
+
+
+def test_reading_inside_vmap_and_grad_is_fine():
+    w = jv.Variable(3.0)
+    read = hot(jv.compile(lambda x: w * x), 1.0)
+    assert jax.vmap(read)(jnp.arange(3.0)).tolist() == [0.0, 3.0, 6.0]
+    assert float(jax.grad(read)(1.0)) == 3.0
+    constant = hot(jv.compile(lambda: w * 2))
+    assert jax.vmap(lambda x: x + constant())(jnp.arange(2.0)).tolist() == [6.0, 7.0]
+
+
+def test_a_tape_sees_a_hot_function():
+    w = jv.Variable(3.0)
+    step = hot(jv.compile(lambda x: w * x), 2.0)
+    with jv.GradientTape() as tape:
+        y = step(2.0)
+    assert float(tape.gradient(y, w)) == 2.0
+    assert float(step(2.0)) == 6.0
+
+
+def test_a_bound_state_takes_the_place_of_the_variables():
+    total, step, _ = counter()
+    hot(step)
+    before = float(total)
+    pure = jv.functionalize(step)
+    _, state = pure(jax.tree.map(lambda x: x * 0 + 100.0, jv.State.of(total)))
+    assert float(state["total"]) == 101.0
+    assert float(total) == before
+
+
+def test_disable_jit_changes_nothing_but_the_speed():
+    total, step, _ = counter()
+    hot(step)
+    before = float(total)
+    with jax.disable_jit():
+        assert float(step()) == before + 1
+    assert float(step()) == before + 2
+
+
+@pytest.mark.parametrize(("check", "x"), [(jax.debug_nans, 0.0), (jax.debug_infs, 1.0)])
+def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float):
+    total, other = jv.Variable(jnp.zeros(3)), jv.Variable(jnp.ones(3))
+
+    @jv.compile
+    def step(x: Any, y: Any) -> None:
+        total.assign_add(x / y)
+        other.assign(other * x)
+
+    one = jnp.ones(3)
+    with check(True):  # switched on before the function is compiled
+        hot(step, one, one)
+        before = total.numpy(), other.numpy()
+        for _ in range(2):
+            with pytest.raises(FloatingPointError):
+                step(x * one, 0 * one)
+            np.testing.assert_array_equal((total.numpy(), other.numpy()), before)
+    step(one, one)
+    np.testing.assert_array_equal(total.numpy(), before[0] + 1)
+
+
+# ---------------------------------------------------------------- results
+class Boxed:
+    """A result whose unflattening can fail."""
+
+    fails = False
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def _open_box(_: Any, children: Any) -> Boxed:
+    if Boxed.fails:
+        raise KeyError("box")
+    return Boxed(*children)
+
+
+jax.tree_util.register_pytree_node(Boxed, lambda box: ((box.x,), None), _open_box)
+
+
+def test_a_result_that_cannot_be_built_runs_the_step_once():
+    total = jv.Variable(0.0)
+    step = hot(jv.compile(lambda: (Boxed(total.assign_add(1.0).value), "text")))
+    before = float(total)
+    Boxed.fails = True
+    try:
+        with pytest.raises(KeyError, match="box"):
+            step()
+    finally:
+        Boxed.fails = False
+    assert float(total) == before + 1
+    assert float(step()[0].x) == before + 2
+
+
+# ---------------------------------------------------------------- the written code itself
+def test_there_is_no_call_where_an_interrupt_would_tear():
+    """Between the donating call and the last store, and between test and set, no call."""
+    total, step, _ = counter()
+    hot(step)
+    path = step._paths.flat
+    names = [i.opname for i in dis.get_instructions(path) if i.opname != "CACHE"]
+    store = names.index("STORE_ATTR")
+    last_call = max(i for i, name in enumerate(names[:store]) if name.startswith("CALL"))
+    assert names[last_call + 1] == "UNPACK_SEQUENCE"  # which runs the map, and so the program
+    assert not any("JUMP_BACKWARD" in name for name in names[last_call:store])
+    test, taken = names.index("IS_OP"), names.index("STORE_SUBSCR")
+    branch = names.index("RETURN_VALUE", test)  # where the test leads elsewhere
+    assert branch < taken
+    assert not any(name.startswith("CALL") for name in names[branch:taken])
+
+
+def test_which_types_are_traced():
+    assert all(map(is_traced, (int, float, complex, np.ndarray, np.float32, type(jnp.ones(1)))))
+    assert not any(map(is_traced, (bool, str, np.bool_, np.str_, object, jv.Variable)))

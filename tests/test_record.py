@@ -1,0 +1,553 @@
+"""What a tape keeps and how it is replayed: the same numbers as jax.grad, at the same cost."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars import _tape
+from jaxvars._record import Record, is_inexact, total
+from jaxvars._trace import recording
+
+X = jax.random.normal(jax.random.key(0), (4, 6))
+M = jax.random.normal(jax.random.key(1), (6, 6)) / 3
+
+
+@jax.custom_vjp
+def clip_gradient(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+clip_gradient.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (jnp.clip(g, -0.1, 0.1) * x,))
+
+
+@jax.custom_jvp
+def own_tangent(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+own_tangent.defjvp(lambda x, dx: (jnp.sin(x[0]), 2.0 * jnp.cos(x[0]) * dx[0]))
+
+
+@jax.jit
+def jitted(x: Any) -> Any:
+    return jnp.tanh(x @ M) * jnp.sum(x)
+
+
+def layer_norm(x: Any) -> Any:
+    mean = jnp.mean(x, -1, keepdims=True)
+    return (x - mean) / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5)
+
+
+def convolve(x: Any) -> Any:
+    return jax.lax.conv_general_dilated(x[None, None], M[None, None, :3, :3], (1, 1), "SAME")
+
+
+def loop_body(carry: Any, row: Any) -> tuple[Any, Any]:
+    carry = jnp.tanh(carry @ M + row)
+    return carry, carry
+
+
+def nested_body(carry: Any, row: Any) -> tuple[Any, Any]:
+    carry, rows = jax.lax.scan(loop_body, carry, jnp.stack([row, 2 * row]))
+    return carry, jnp.sum(rows)
+
+
+def branching_body(carry: Any, row: Any) -> tuple[Any, Any]:
+    carry = jax.lax.cond(jnp.sum(row) > 0, lambda c: jnp.sin(c @ M), lambda c: c * row, carry)
+    return carry, carry
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "polynomial": lambda x: x**3 - 2 * x / (1 + x**2),
+    "matmul": lambda x: jnp.tanh(x @ M) @ M,
+    "einsum": lambda x: jnp.einsum("ij,kj->ik", x, x),
+    "relu": jax.nn.relu,
+    "gelu": jax.nn.gelu,
+    "silu": jax.nn.silu,
+    "softmax": jax.nn.softmax,
+    "log_softmax": jax.nn.log_softmax,
+    "logsumexp": lambda x: jax.nn.logsumexp(x, axis=0),
+    "layer norm": layer_norm,
+    "convolution": convolve,
+    "pooling": lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (2, 2), (2, 2), "VALID"),
+    "gather": lambda x: x[jnp.asarray([0, 2, 2]), 1:3],
+    "scatter": lambda x: jnp.zeros((8, 6)).at[jnp.asarray([1, 1, 3, 5])].add(x),
+    "sort": lambda x: jnp.sort(x, axis=1) * jnp.arange(6.0),
+    "where": lambda x: jnp.where(x > 0, jnp.log1p(jnp.abs(x)), x**2),
+    "cumsum": lambda x: jnp.cumsum(x, 1) * x,
+    "cholesky": lambda x: jnp.linalg.cholesky(x.T @ x + jnp.eye(6)),
+    "solve": lambda x: jnp.linalg.solve(x.T @ x + jnp.eye(6), M),
+    "dropout": lambda x: x * jax.random.bernoulli(jax.random.key(3), 0.5, x.shape),
+    "vmap": lambda x: jax.vmap(lambda row: jnp.outer(row, jnp.sin(row)))(x),
+    "jit": jitted,
+    "checkpoint": jax.checkpoint(lambda x: jnp.sin(jnp.sin(x @ M))),
+    "scan": lambda x: jax.lax.scan(loop_body, x[0], x)[1],
+    "nested scan": lambda x: jax.lax.scan(nested_body, x[0], x)[1],
+    "cond in scan": lambda x: jax.lax.scan(branching_body, x[0], x)[1],
+    "reverse scan": lambda x: jax.lax.scan(loop_body, x[0], x, reverse=True)[0],
+    "fori": lambda x: jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * x, x),
+    "cond": lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
+    "switch": lambda x: jax.lax.switch(2, [jnp.sin, jnp.cos, jnp.tanh], x),
+    "map": lambda x: jax.lax.map(lambda row: jnp.sin(row) @ M, x),
+    "associative scan": lambda x: jax.lax.associative_scan(jnp.multiply, x),
+    "custom_jvp": own_tangent,
+    "custom_vjp": clip_gradient,
+    "grad": lambda x: jax.grad(lambda z: jnp.sum(jnp.sin(z) ** 2))(x),
+    "hessian": lambda x: jax.hessian(lambda z: jnp.sum(jnp.tanh(z @ M)))(x[0]),
+}
+
+
+def loss_of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: jnp.sum(f(x) * 1.5)
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen() -> Iterator[None]:
+    """Let no test find the replays of another one."""
+    _tape._SEEN.clear()
+    yield
+    _tape._SEEN.clear()
+
+
+def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:
+    with jv.GradientTape() as tape:
+        loss = f(w.value)
+    return loss, tape.gradient(loss, w)
+
+
+# ---------------------------------------------------------------- the same numbers
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_equal_jax_grad(name: str) -> None:
+    f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
+    want = jax.value_and_grad(f)(X)
+    found = taped(f, w)
+    assert np.array_equal(found[0], f(X))
+    assert np.array_equal(found[1], want[1])  # to the bit
+    for _ in range(2):  # compiled as a whole, so that XLA may round otherwise
+        assert np.allclose(taped(f, w)[1], want[1], rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_gradients_equal_jitted_ones(name: str) -> None:
+    f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
+    found = jv.compile(lambda: taped(f, w))()
+    want = jax.jit(jax.value_and_grad(f))(X)
+    assert np.array_equal(found[0], want[0])
+    assert np.array_equal(found[1], want[1])
+
+
+# ---------------------------------------------------------------- the same cost
+def inner_loop_gradients(x: Any) -> Any:
+    """A scan whose body takes a gradient: here by jax.grad, below by a tape."""
+
+    def body(carry: Any, row: Any) -> tuple[Any, Any]:
+        return carry - 0.1 * jax.grad(lambda c: jnp.sum(jnp.tanh(c @ M - row) ** 2))(carry), None
+
+    return jax.lax.scan(body, x[0], x)[0]
+
+
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    name: FUNCTIONS[name]
+    for name in (
+        "matmul",
+        "softmax",
+        "layer norm",
+        "convolution",
+        "scan",
+        "nested scan",
+        "cond in scan",
+        "reverse scan",
+        "fori",
+        "cond",
+        "map",
+        "custom_vjp",
+        "custom_jvp",
+        "checkpoint",
+        "jit",
+        "sort",
+        "cholesky",
+        "gelu",
+        "log_softmax",
+    )  # fmt: skip
+} | {
+    "two scans": lambda x: FUNCTIONS["scan"](jax.lax.scan(loop_body, x[1], x)[1]),
+    "scan in jit": jax.jit(FUNCTIONS["scan"]),
+    "scan in vmap": jax.vmap(lambda row: jax.lax.scan(loop_body, row, X)[0]),
+    "scan with custom_vjp": lambda x: jax.lax.scan(
+        lambda c, row: (clip_gradient(c @ M + row), None), x[0], x
+    )[0],
+    "checkpointed scan": lambda x: jax.lax.scan(jax.checkpoint(loop_body), x[0], x)[0],
+    "gradient in scan": inner_loop_gradients,
+    "deep": lambda x: functools.reduce(
+        lambda h, _: layer_norm(jax.nn.gelu(h @ M) + h), range(4), x
+    ),
+}
+
+
+def loops_and_flops(compiled: Any) -> tuple[int, float]:
+    return compiled.as_text().count(" while("), (compiled.cost_analysis() or {}).get("flops", 0.0)
+
+
+def compiled_tape(f: Callable[[Any], Any], w: jv.Variable) -> Any:
+    @jax.jit
+    def run(state: jv.State) -> Any:
+        return jv.functionalize(lambda: taped(f, w))(state)[0]
+
+    return run.lower(jv.State.of(w)).compile()
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_tape_costs_what_value_and_grad_costs(name: str) -> None:
+    f, w = loss_of(LOOPS[name]), jv.Variable(X)
+    by_jax = loops_and_flops(jax.jit(jax.value_and_grad(f)).lower(X).compile())
+    concrete = jv.compile(lambda: taped(f, w)).trace()
+    assert concrete.cost["flops"] == by_jax[1]
+    loops, flops = loops_and_flops(compiled_tape(f, w))
+    assert loops == by_jax[0]
+    assert flops == pytest.approx(by_jax[1], rel=0.01)  # XLA has a little more to find itself
+
+
+def test_the_loops_of_a_compiled_step_are_counted() -> None:
+    w = jv.Variable(X)
+    f = loss_of(LOOPS["scan"])
+
+    def step() -> Any:
+        loss, grad = taped(f, w)
+        w.assign_sub(0.1 * grad)
+        return loss
+
+    def by_jax(x: Any) -> Any:
+        loss, grad = jax.value_and_grad(f)(x)
+        return loss, x - 0.1 * grad
+
+    text = jax.jit(jv.functionalize(step)).lower(jv.State.of(w)).compile().as_text()
+    assert text.count(" while(") == 2
+    assert loops_and_flops(jax.jit(by_jax).lower(X).compile())[0] == 2
+
+
+def test_a_loop_whose_length_is_not_known_runs_once() -> None:
+    w = jv.Variable(3.0)
+
+    @jv.compile
+    def f() -> Any:
+        with jv.GradientTape() as tape:
+            power = jax.lax.while_loop(lambda c: c < 50, lambda c: c * w.value, 1.0)
+            y = w * jax.lax.stop_gradient(power)
+        return tape.gradient(y, w)
+
+    assert f() == 81.0
+    text = jax.jit(jv.functionalize(f)).lower(jv.State.of(w)).compile().as_text()
+    assert text.count(" while(") == 1
+
+
+def test_a_tape_in_the_body_of_a_scan_costs_what_grad_costs_there() -> None:
+    def body(carry: Any, row: Any) -> tuple[Any, Any]:
+        with jv.GradientTape() as tape:
+            tape.watch(carry)
+            loss = jnp.sum(jnp.tanh(carry @ M - row) ** 2)
+        return carry - 0.1 * tape.gradient(loss, carry), None
+
+    def by_tape(x: Any) -> Any:
+        return jax.lax.scan(body, x[0], x)[0]
+
+    found = jax.jit(by_tape).lower(X).compile()
+    want = jax.jit(inner_loop_gradients).lower(X).compile()
+    assert loops_and_flops(found) == loops_and_flops(want)
+    assert np.array_equal(found(X), want(X))
+
+
+def test_a_compiled_function_under_a_tape_in_a_compiled_function_runs_its_loop_once() -> None:
+    w = jv.Variable(X)
+    inner = jv.compile(lambda: jnp.sum(jax.lax.scan(loop_body, w[0], w.value)[1]))
+
+    @jv.compile
+    def outer() -> Any:
+        with jv.GradientTape() as tape:
+            y = inner()
+        return y, tape.gradient(y, w)
+
+    def by_jax(x: Any) -> Any:
+        return jnp.sum(jax.lax.scan(loop_body, x[0], x)[1])
+
+    found = jax.jit(jv.functionalize(outer)).lower(jv.State.of(w)).compile()
+    want = jax.jit(jax.value_and_grad(by_jax)).lower(X).compile()
+    assert found.as_text().count(" while(") == want.as_text().count(" while(") == 2
+    assert outer.trace().cost["flops"] == loops_and_flops(want)[1]
+
+
+@pytest.mark.parametrize("name", ["scan", "cond in scan", "layer norm", "sort", "custom_jvp"])
+def test_derivatives_of_second_order_through_what_runs_once(name: str) -> None:
+    f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
+
+    def penalty() -> Any:
+        with jv.GradientTape() as outer:
+            _, grad = taped(f, w)
+            size = jnp.sum(grad**2)
+        return outer.gradient(size, w)
+
+    want = jax.jit(jax.grad(lambda x: jnp.sum(jax.grad(f)(x) ** 2)))(X)
+    assert np.allclose(jv.compile(penalty)(), want, rtol=1e-4, atol=1e-4)
+    assert np.allclose(penalty(), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["scan", "cond in scan", "layer norm", "sort"])
+def test_jacobians_and_tangents_through_what_runs_once(name: str) -> None:
+    f, w = FUNCTIONS[name], jv.Variable(X)
+
+    @jv.compile
+    def program() -> Any:
+        with jv.ForwardAccumulator(w, jnp.ones_like(X)) as forward, jv.GradientTape() as tape:
+            y = jnp.sum(f(w.value), -1)
+        return forward.jvp(y), tape.jacobian(y, w)
+
+    tangent, jacobian = program()
+    by_jax = lambda x: jnp.sum(f(x), -1)  # noqa: E731 - one use
+    assert np.allclose(tangent, jax.jvp(by_jax, (X,), (jnp.ones_like(X),))[1], atol=1e-5)
+    assert np.allclose(jacobian, jax.jacrev(by_jax)(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["scan", "cond in scan", "layer norm", "sort"])
+def test_other_transforms_over_a_tape_over_what_runs_once(name: str) -> None:
+    f, xs = loss_of(FUNCTIONS[name]), jnp.stack([X, -X])
+
+    def slope(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return jnp.sum(tape.gradient(y, x) ** 2)
+
+    by_jax = lambda x: jnp.sum(jax.grad(f)(x) ** 2)  # noqa: E731 - one use
+    assert np.allclose(jax.vmap(slope)(xs), jax.vmap(by_jax)(xs), rtol=1e-4)
+    assert np.allclose(jax.grad(slope)(X), jax.grad(by_jax)(X), rtol=1e-4, atol=1e-4)
+    assert np.allclose(jax.jvp(slope, (X,), (X,))[1], jax.jvp(by_jax, (X,), (X,))[1], rtol=1e-3)
+
+
+# ---------------------------------------------------------------- compiled from the second time
+def seen() -> tuple[int, int]:
+    """How many structures have been seen, and how many of them are compiled."""
+    return len(_tape._SEEN), sum(known is not None for known in _tape._SEEN.values())
+
+
+REPEATED = [
+    "polynomial", "matmul", "relu", "gelu", "silu", "softmax", "layer norm", "convolution",
+    "gather", "where", "dropout", "jit", "cond", "custom_jvp", "custom_vjp",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_replay_is_compiled_from_the_second_time(name: str) -> None:
+    f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
+    counts = []
+    for _ in range(4):
+        taped(f, w)
+        counts.append(seen())
+    assert counts == [(1, 0), (1, 1), (1, 1), (1, 1)]
+
+
+def test_a_training_loop_pays_the_compiler_once() -> None:
+    w = jv.Variable(X)
+
+    def step(scale: float) -> None:
+        with jv.GradientTape() as tape:
+            loss = jnp.mean(jax.nn.relu(w * scale) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+
+    step(1.0)
+    step(1.0)
+    (replay,) = _tape._SEEN.values()
+    for _ in range(5):
+        step(1.0)
+    assert seen() == (1, 1)
+    assert replay._cache_size() == 1
+
+
+def test_other_numbers_are_the_same_structure_and_other_operations_are_not() -> None:
+    w = jv.Variable(X)
+    for scale in (1.0, 2.0, 3.0):
+        grad = taped(lambda x, scale=scale: jnp.sum(x * jnp.asarray(scale)), w)[1]
+        assert np.all(grad == scale)
+    assert seen() == (1, 1)
+    taped(lambda x: jnp.sum(x + 1.0), w)
+    assert seen() == (2, 1)
+
+
+def test_closed_over_tables_are_no_reason_to_compile_again() -> None:
+    table = jnp.arange(6.0)
+    use_table = jax.jit(lambda x: jnp.sin(x) * table)
+    w = jv.Variable(X)
+    for _ in range(3):
+        _, grad = taped(lambda x: jnp.sum(use_table(x * 2)), w)
+    assert seen() == (1, 1)
+    assert np.allclose(grad, 2 * jnp.cos(2 * X) * table, atol=1e-6)
+
+
+def test_a_known_table_is_an_input_of_the_replay() -> None:
+    w = jv.Variable(2.0)
+    for value in (1.0, 2.0, 3.0):
+        w.assign(value)
+        with jv.GradientTape() as tape:
+            h = w * w
+            y = jax.jit(lambda x, h=h: x * h)(5.0) + jax.jit(lambda x: x * h)(5.0)  # noqa: B023
+        assert tape.gradient(y, w) == 20.0 * value
+
+
+def test_the_replay_of_a_changed_closure_is_another_one() -> None:
+    w = jv.Variable(2.0)
+    for value in (1.0, 2.0, 3.0):
+
+        @jax.custom_jvp
+        def f(x: Any, value: float = value) -> Any:
+            return x * value
+
+        f.defjvp(lambda x, dx, value=value: (x[0] * value, dx[0] * value))
+        assert taped(f, w) == (2.0 * value, value)
+
+
+def test_what_is_remembered_is_limited() -> None:
+    w = jv.Variable(2.0)
+    for i in range(_tape._SEEN_LIMIT + 5):
+        _tape._SEEN[i] = None
+    taped(lambda x: x * 2, w)
+    assert len(_tape._SEEN) == _tape._SEEN_LIMIT
+
+
+# ---------------------------------------------------------------- memory
+def closing_jit(w: Any, x: Any) -> Any:
+    return jax.jit(lambda z: z * x)(w)
+
+
+def closing_nested_jit(w: Any, x: Any) -> Any:
+    return jax.jit(lambda q: jax.jit(lambda z: z * x)(q))(w)
+
+
+def closing_custom_vjp(w: Any, x: Any) -> Any:
+    f = jax.custom_vjp(lambda z: z * x)
+    f.defvjp(lambda z: (z * x, None), lambda _, g: (g * x,))
+    return f(w)
+
+
+def closing_custom_jvp(w: Any, x: Any) -> Any:
+    f = jax.custom_jvp(lambda z: z * x)
+    f.defjvp(lambda z, dz: (z[0] * x, dz[0] * x))
+    return f(w)
+
+
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "operation": lambda w, x: w * x,
+    "jit": closing_jit,
+    "nested jit": closing_nested_jit,
+    "custom_vjp": closing_custom_vjp,
+    "custom_jvp": closing_custom_jvp,
+    "scan": lambda w, x: jax.lax.scan(lambda c, _: (c * x, None), w, None, length=2)[0],
+    "custom_gradient": lambda w, x: jv.custom_gradient(lambda z: (z * x, lambda up: up * x))(w),
+    "recompute_grad": lambda w, x: jv.recompute_grad(lambda z: jnp.sin(z * x))(w),
+    "compile": lambda w, x: jv.compile(lambda z: w * z)(x),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_no_array_is_kept_alive(name: str) -> None:
+    w = jv.Variable(jnp.ones(3))
+    for _ in range(3):
+        x = jnp.arange(3.0)
+        with jv.GradientTape(persistent=True) as tape:
+            h = jnp.sin(w * 2)
+            y = jnp.sum(USES[name](h, x))
+        grad = tape.gradient(y, w)
+        assert grad is not None
+        held = [weakref.ref(value) for value in (x, h, y, grad)]
+        del x, h, y, grad, tape
+        gc.collect()
+        assert [ref() for ref in held] == [None] * 4
+
+
+def test_a_tape_frees_its_values_without_the_garbage_collector() -> None:
+    w = jv.Variable(jnp.ones(3))
+    gc.collect()
+    gc.disable()
+    try:
+        with jv.GradientTape() as tape:
+            h = jnp.sin(w * 2)
+            y = jnp.sum(h)
+        tape.gradient(y, w)
+        held = weakref.ref(h), weakref.ref(tape)
+        del h, y, tape
+        assert [ref() for ref in held] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_reset_frees_the_values() -> None:
+    w = jv.Variable(jnp.ones(3))
+    with jv.GradientTape(persistent=True) as tape:
+        held = weakref.ref(jnp.sin(w * 2))
+        assert held() is not None  # only the tape holds it
+        tape.reset()
+        assert held() is None
+
+
+# ---------------------------------------------------------------- the record itself
+def test_only_what_depends_on_a_watched_value_is_recorded() -> None:
+    record, x, other = Record(), jnp.asarray(2.0), jnp.asarray(3.0)
+    record.watch(x)
+    with recording(record):
+        y = x * other
+        z = other * 5.0
+    assert (record.knows(x), record.knows(y), record.knows(other), record.knows(z)) == (
+        True, True, False, False,
+    )  # fmt: skip
+    assert sum(any(value is y for value in node.outputs) for node in record.nodes) == 1
+
+
+def test_a_paused_record_hears_nothing() -> None:
+    record, x = Record(), jnp.asarray(2.0)
+    record.watch(x)
+    record.paused = True
+    with recording(record):
+        y = x * 2.0
+    assert (record.knows(y), record.nodes) == (False, [])
+
+
+def test_integers_and_stopped_gradients_end_a_path() -> None:
+    record, x = Record(), jnp.asarray(2.0)
+    record.watch(x)
+    with recording(record):
+        rounded = x.astype(jnp.int32)
+        stopped = jax.lax.stop_gradient(x)
+    assert not record.knows(rounded)
+    assert not record.knows(stopped)
+
+
+def test_a_program_is_only_what_lies_between() -> None:
+    record, x = Record(), jnp.asarray(2.0)
+    record.watch(x)
+    with recording(record):
+        a = jnp.sin(x)
+        b = jnp.cos(a)
+        jnp.tanh(a)
+        jnp.exp(x)
+    program = record.program([a], [b], replay_loops=True)
+    assert program.connected == [True]
+    assert np.allclose(program.function([jnp.asarray(1.0)], program.constants)[0], np.cos(1.0))
+    assert record.program([b], [a], replay_loops=True).connected == [False]
+
+
+def test_what_has_gradients() -> None:
+    values = [1.0, jnp.asarray(1.0), jnp.asarray(1), jnp.asarray(1j), np.float32(1), "a", None]
+    assert [is_inexact(x) for x in values] == [False, True, False, True, True, False, False]
+
+
+def test_total_of_one_is_that_one() -> None:
+    x = jnp.asarray(1.0)
+    assert total([x]) is x
+    assert total([x, x, x]) == 3.0

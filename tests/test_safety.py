@@ -1,0 +1,557 @@
+"""Whatever interrupts a step, the variables are as before it or as after it; and no update is lost.
+
+Rules of this file:
+- programs that are sent signals run in a process of their own, and say what they found;
+- the interrupts of `at_every_event` come at each place where CPython would let a signal in,
+  one after the other: at the start of a Python function and at the return of a C function.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import io_callback
+
+import jaxvars as jv
+from jaxvars._frames import DETOUR, LOCAL
+from jaxvars._store import BUSY, HAND
+from jaxvars.errors import ForeignTransformError, UninitializedError
+
+
+def in_process(run_python: Callable[..., Any], program: str, **options: Any) -> str:
+    done = run_python("-c", textwrap.dedent(program), **options)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+# ---------------------------------------------------------------- Ctrl-C
+_INTERRUPTED = """
+    import _thread, random, sys, threading, time
+    import jax, jax.numpy as jnp, numpy as np
+    import jaxvars as jv
+
+    wanted, kind = int(sys.argv[1]), sys.argv[2]
+    a, b = jv.Variable(jnp.zeros(300)), jv.Variable(jnp.zeros(300))
+    c = [jv.Variable(jnp.zeros(5)) for _ in range(8)]
+
+    @jv.compile
+    def step(x):
+        for v in (a, b, *c):
+            v.assign_add(x * jnp.ones(v.shape))
+        return a.value.sum()
+
+    other = jv.compile(lambda: b * 1)
+    model = jv.Module()
+    model.parts = [a, b, *c]
+    method = jv.compile(lambda model, x: [v.assign_add(x * jnp.ones(v.shape)) for v in model.parts])
+    x = jnp.ones(())
+    for _ in range(3):
+        step(x), other(), method(model, x)
+
+    interrupts = torn = 0
+    stop = threading.Event()
+
+    def interrupt():
+        rng = random.Random(0)
+        while not stop.is_set():
+            armed.wait()
+            time.sleep(rng.random() * 3e-4)
+            if armed.is_set():
+                armed.clear()
+                _thread.interrupt_main()
+
+    armed = threading.Event()
+    threading.Thread(target=interrupt, daemon=True).start()
+    while interrupts < wanted:
+        try:
+            armed.set()
+            while True:
+                if kind == "steady":
+                    step(x)
+                elif kind == "model":
+                    method(model, x)
+                else:  # values move between the step and the store
+                    step(x)
+                    held = a.value
+                    other()
+                    c[0].assign_add(jnp.zeros(5))
+        except KeyboardInterrupt:
+            interrupts += 1
+        armed.clear()
+        values = [np.asarray(v.value) for v in (a, b, *c)]
+        torn += len({float(v[0]) for v in values}) != 1
+        torn += any(len(set(v.tolist())) != 1 for v in values)
+    before = float(a.value[0])
+    step(x)
+    print(interrupts, torn, float(a.value[0]) - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["steady", "moving", "model"])
+def test_interrupts_leave_all_or_nothing(run_python: Callable[..., Any], kind: str):
+    program = textwrap.dedent(_INTERRUPTED)
+    done = run_python("-c", program, "150", kind)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == ["150", "0", "1.0"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["steady", "moving", "model"])
+def test_1500_interrupts_leave_all_or_nothing(run_python: Callable[..., Any], kind: str):
+    done = run_python("-c", textwrap.dedent(_INTERRUPTED), "1500", kind, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.split() == ["1500", "0", "1.0"]
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at the n-th event in jaxvars and what it runs."""
+
+    def __init__(self, n: int, files: tuple[str, ...]) -> None:
+        self.left = n
+        self.files = files
+        self.fired = False
+
+    def __call__(self, frame: Any, event: str, _: Any) -> None:
+        if self.fired or event not in ("call", "c_return"):
+            return
+        if not any(part in frame.f_code.co_filename for part in self.files):
+            return
+        if _is_finalizing(frame):  # where Python itself swallows exceptions
+            return
+        if self.left == 0:
+            self.fired = True
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+        self.left -= 1
+
+
+def _is_finalizing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name in ("gone", "__del__"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def at_every_event(action: Callable[[], Any], check: Callable[[], None], step: int = 1) -> int:
+    """Interrupt `action` at each event in turn, and check what is left behind; count them."""
+    files = ("jaxvars/_", "a compiled step", "test_safety")
+    for n in range(0, 100_000, step):
+        interrupter = Interrupter(n, files)
+        sys.setprofile(interrupter)
+        try:
+            action()
+        except KeyboardInterrupt:
+            assert interrupter.fired
+        finally:
+            sys.setprofile(None)
+        assert LOCAL.frame is LOCAL.eager, n
+        assert HAND[0] is not BUSY, n
+        assert not DETOUR, n
+        check()
+        if not interrupter.fired:
+            return n
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def pair() -> tuple[jv.Variable, jv.Variable, jv.Function]:
+    a, b = jv.Variable(jnp.zeros(4), name="a"), jv.Variable(jnp.zeros(4), name="b")
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        a.assign_add(x * jnp.ones(4))
+        b.assign_add(x * jnp.ones(4))
+        return a + b
+
+    return a, b, step
+
+
+def whole(*variables: jv.Variable) -> float:
+    """Check that the variables agree, and return what they hold."""
+    values = {x for v in variables for x in v.numpy().tolist()}
+    assert len(values) == 1, values
+    return values.pop()
+
+
+def test_a_hot_step_can_be_interrupted_anywhere(pair: Any):
+    a, b, step = pair
+    for _ in range(3):
+        step(1.0)
+
+    def check() -> None:
+        whole(a, b)
+        step(1.0)
+        step(1.0)
+
+    assert at_every_event(lambda: (step(1.0), step(1.0)), check) > 3
+
+
+def test_a_step_that_takes_the_values_out_of_the_store_can_be_interrupted_anywhere(pair: Any):
+    a, b, step = pair
+    for _ in range(3):
+        step(1.0)
+    assert at_every_event(lambda: step(1.0), lambda: (whole(a, b), None)[1]) > 10
+
+
+def test_assignments_and_reads_can_be_interrupted_anywhere(pair: Any):
+    a, b, step = pair
+    state = jv.State.of(a=a, b=b)
+
+    def act() -> None:
+        step(1.0)
+        state.commit()
+        np.asarray(a.value)
+
+    step(1.0)
+    at_every_event(act, lambda: (whole(a, b), None)[1], step=3)
+
+
+def test_first_calls_can_be_interrupted_anywhere():
+    """While tracing, compiling and creating variables: afterwards all is as if never called."""
+
+    class Lazy(jv.Module):
+        def __init__(self) -> None:
+            self.w: Any = None
+            self.n = jv.Variable(0.0)
+
+        @jv.compile
+        def __call__(self, x: Any) -> Any:
+            if self.w is None:
+                self.w = jv.Variable(x * 3)
+            self.n.assign_add(1.0)
+            return self.w * x
+
+    box: list[Lazy] = []
+    cut: list[None] = []
+
+    def act() -> None:
+        box[:] = [Lazy()]
+        box[0](1.0)
+
+    def check() -> None:
+        if not box:
+            return
+        layer = box[0]
+        calls = float(layer.n)
+        assert calls in (0.0, 1.0)
+        try:
+            assert float(layer(1.0)) == 3.0
+        except UninitializedError as error:  # created, but the trace was cut short
+            assert "Create it again" in str(error)
+            layer.w = None
+            assert float(layer(1.0)) == 3.0
+            cut.append(None)
+        assert float(layer(1.0)) == 3.0
+        assert float(layer.n) == calls + 2
+
+    layer = Lazy()
+    layer(1.0)
+    events = at_every_event(act, check, step=29)
+    assert events > 100
+    assert len(cut) < events / 29 / 4
+
+
+# ---------------------------------------------------------------- threads
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Have CPython switch threads as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def in_threads(n: int, work: Callable[[int], None]) -> None:
+    errors: list[BaseException] = []
+
+    def run(i: int) -> None:
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    assert not errors, errors
+
+
+@pytest.mark.usefixtures("often")
+def test_eight_threads_lose_no_update(pair: Any):
+    a, b, step = pair
+    runs: list[None] = []
+    count = jv.Variable(0)
+
+    @jv.compile
+    def first(n: Any) -> Any:
+        runs.append(None)
+        count.assign_add(n)
+        return count * 1
+
+    def work(_: int) -> None:
+        for _ in range(100):
+            step(1.0)
+            first(1)
+
+    in_threads(8, work)
+    assert whole(a, b) == 800.0
+    assert int(count) == 800
+    assert len(runs) == 1
+
+
+@pytest.mark.usefixtures("often")
+def test_steps_assignments_and_reads_from_many_threads(pair: Any):
+    a, b, step = pair
+    count = jv.Variable(0)
+    held: list[tuple[Any, Any]] = []
+
+    def work(i: int) -> None:
+        for k in range(60):
+            if i < 3:
+                step(1.0)
+            elif i < 5:
+                count.assign_add(1)
+                jv.compile(lambda: count.assign_add(1))() if k % 20 == 0 else None
+            else:
+                value = a.value
+                held.append((value, np.array(value)))
+                b.numpy()
+
+    in_threads(8, work)
+    assert whole(a, b) == 180.0
+    assert int(count) == 2 * 60 + 2 * 3
+    for value, copy in held:
+        np.testing.assert_array_equal(value, copy)
+        assert len(set(copy.tolist())) == 1
+
+
+@pytest.mark.usefixtures("often")
+def test_threads_each_with_a_model_and_tape():
+    def work(i: int) -> None:
+        w = jv.Variable(float(i))
+
+        @jv.compile
+        def step(x: Any) -> Any:
+            with jv.GradientTape() as tape:
+                loss = (w * x) ** 2
+            w.assign_sub(0.25 * tape.gradient(loss, w))
+            return loss
+
+        for k in range(20):
+            assert float(step(1.0)) == (i * 0.5**k) ** 2
+
+    in_threads(6, work)
+
+
+# ---------------------------------------------------------------- callbacks
+_CALLBACKS: dict[str, Callable[..., Any]] = {
+    "io_callback": lambda f, x: io_callback(f, None, x),
+    "ordered": lambda f, x: io_callback(f, None, x, ordered=True),
+    "pure_callback": lambda f, x: jax.pure_callback(f, jax.ShapeDtypeStruct((), x.dtype), x),
+    "debug": lambda f, x: jax.debug.callback(f, x),
+    "in_scan": lambda f, x: jax.lax.scan(
+        lambda c, _: (io_callback(f, None, c), (c, None))[1], x, None, length=2
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", list(_CALLBACKS))
+def test_an_error_in_a_callback_changes_nothing(kind: str):
+    a, b = jv.Variable(0.0), jv.Variable(jnp.zeros(3))
+    fails = [False]
+
+    def callback(x: Any) -> Any:
+        if fails[0]:
+            raise RuntimeError("callback failed")
+        return np.asarray(x) if kind == "pure_callback" else None
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        a.assign_add(x)
+        out = _CALLBACKS[kind](callback, a.value)
+        b.assign_add(jnp.ones(3) * (out if kind == "pure_callback" else 1.0))
+        return a * 1
+
+    for _ in range(3):
+        step(1.0)
+    before = float(a), b.numpy().tolist()
+    fails[0] = True
+    for _ in range(2):
+        with pytest.raises(Exception, match="callback failed"):
+            step(1.0)
+            jax.effects_barrier()
+        assert (float(a), b.numpy().tolist()) == before
+    fails[0] = False
+    step(1.0)
+    assert float(a) == before[0] + 1
+
+
+@pytest.mark.parametrize("size", [1, 200_000])
+@pytest.mark.parametrize("what", ["read", "write", "step"])
+def test_callbacks_may_read_and_are_told_not_to_write(
+    run_python: Callable[..., Any], what: str, size: int
+):
+    """Small programs call back in the calling thread, large ones in a thread of XLA's."""
+    out = in_process(
+        run_python,
+        f"""
+        import faulthandler
+        faulthandler.dump_traceback_later(60, exit=True)
+        import jax, jax.numpy as jnp, numpy as np, jaxvars as jv
+        from jax.experimental import io_callback
+
+        v = jv.Variable(jnp.zeros({size}), name="v")
+        seen = []
+        bump = jv.compile(lambda: v.assign_add(1.0))
+        act = dict(read=lambda x: seen.append(float(v.numpy()[0])), step=lambda x: bump(),
+                   write=lambda x: v.assign_add(1.0))["{what}"]
+        bump()
+        bump()
+
+        @jv.compile
+        def step(x):
+            v.assign_add(x)
+            y = jnp.sin(v.value) @ jnp.ones({size})
+            io_callback(act, None, y)
+            return y
+
+        for _ in range(3):
+            try:
+                step(1.0)
+            except Exception as error:
+                assert "by a callback or signal handler" in str(error), error
+                assert "assign it afterwards" in str(error), error
+                print("refused")
+        bump()
+        print(float(v.numpy()[0]), seen)
+        """,
+    )
+    if what == "read":
+        assert out.split("\n")[0] == "6.0 [2.0, 3.0, 4.0]"
+    else:
+        assert out.split("\n")[:4] == ["refused"] * 3 + ["3.0 []"]
+
+
+def test_callbacks_while_other_threads_run_steps(pair: Any):
+    a, b, step = pair
+    seen: list[float] = []
+
+    @jv.compile
+    def talking(x: Any) -> Any:
+        a.assign_add(x * jnp.ones(4))
+        b.assign_add(x * jnp.ones(4))
+        jax.debug.callback(lambda y: seen.append(float(y)), a.value[0])
+
+    def work(i: int) -> None:
+        for _ in range(30):
+            (talking if i == 0 else step)(1.0)
+            b.numpy()
+
+    in_threads(4, work)
+    assert whole(a, b) == 120.0
+    assert len(seen) == 30
+    assert sorted(seen) == seen
+
+
+# ---------------------------------------------------------------- signal handlers, finalizers
+def test_a_signal_handler_may_read_and_keep_values(run_python: Callable[..., Any]):
+    out = in_process(
+        run_python,
+        """
+        import signal
+        import jax.numpy as jnp, numpy as np, jaxvars as jv
+
+        v, other = jv.Variable(jnp.zeros(200)), jv.Variable(jnp.zeros(3))
+        step = jv.compile(lambda: v.assign_add(jnp.ones(200)) * 1)
+        for _ in range(3):
+            step()
+        held = []
+        signal.signal(signal.SIGALRM, lambda *_: held.append((v.value, v.numpy(), other.value)))
+        signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
+        n = 3
+        while len(held) < 300:
+            step()
+            n += 1
+            if n % 7 == 0:
+                v.value, other.assign_add(jnp.ones(3))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for value, array, _ in held:
+            assert len(set(np.asarray(value).tolist())) == 1
+            assert (np.asarray(value) == array).all()
+        assert float(v.value[0]) == n, (float(v.value[0]), n)
+        print("fine")
+        """,
+    )
+    assert out == "fine\n"
+
+
+def test_a_finalizer_may_use_variables_and_compiled_functions(pair: Any):
+    import gc
+
+    a, b, step = pair
+    count = jv.Variable(0)
+
+    class Node:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            a.numpy()
+
+    gc.collect()
+    threshold = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        for _ in range(30):
+            for _ in range(10):
+                Node()
+            step(1.0)
+            count.assign_add(1)
+    finally:
+        gc.set_threshold(*threshold)
+    assert whole(a, b) == 30.0
+    assert int(count) == 30
+
+
+# ---------------------------------------------------------------- steps that fail as they run
+def test_a_step_that_xla_refuses_changes_nothing(pair: Any):
+    a, b, step = pair
+    for _ in range(3):
+        step(1.0)
+    devices = jax.devices()
+    if len(devices) < 2:
+        pytest.skip("needs two devices")
+    a_home = jv.Variable(0.0, sharding=devices[0])
+    bound = jv.compile(lambda x: a_home.assign_add(x))
+    here, there = (jax.device_put(jnp.float32(1.0), d) for d in devices[:2])
+    for _ in range(3):
+        bound(here)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="incompatible devices"):
+            bound(there)
+        assert float(a_home) == 3.0
+    bound(here)
+    assert float(a_home) == 4.0
+
+
+def test_writes_by_a_transform_in_the_same_thread_never_leak(pair: Any):
+    a, b, step = pair
+    for _ in range(3):
+        step(1.0)
+    for transform, x in ((jax.jit, 1.0), (jax.vmap, jnp.ones(3)), (jax.grad, 1.0)):
+        with pytest.raises(ForeignTransformError):
+            transform(lambda x: step(x).sum())(x)
+    assert whole(a, b) == 3.0

@@ -1,0 +1,383 @@
+"""What a call looks like to the cache: traced, static or itself, and the same by any spelling.
+
+Rules of this file:
+- a function under test counts its traces by appending to a list: Python runs only then.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars._signature import Itself, Signature, Static, Traced, leaf_of, name_of
+from jaxvars.errors import CompileError, RetraceWarning
+
+
+class Mode(enum.Enum):
+    TRAIN = 1
+    TEST = 2
+
+
+@dataclass(frozen=True)
+class Config:
+    scale: float
+    name: str = "c"
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def counted(fn: Callable[..., Any], **options: Any) -> tuple[jv.Function, list[None]]:
+    """Compile `fn`; the list grows by one for each trace."""
+    runs: list[None] = []
+
+    def body(*args: Any, **kwargs: Any) -> Any:
+        runs.append(None)
+        return fn(*args, **kwargs)
+
+    body.__signature__ = Signature(fn, (), None)._signature
+    return jv.compile(body, **options), runs
+
+
+# ---------------------------------------------------------------- leaves
+def test_numbers_and_arrays_are_traced():
+    for value in (1, 1.5, 2j, np.float32(1), np.ones(3), jnp.ones(3), np.bool_(True)):
+        assert isinstance(leaf_of(value), Traced), value
+
+
+def test_a_number_is_weak_and_an_array_is_not():
+    assert leaf_of(1.5) == Traced((), jnp.dtype("float32"), True)
+    assert leaf_of(jnp.float32(1.5)) == Traced((), jnp.dtype("float32"), False)
+    assert leaf_of(np.float64(1.5)) == Traced((), jnp.dtype("float32"), False)
+
+
+@pytest.mark.parametrize("value", [True, "relu", Mode.TRAIN, Config(1.0), b"x", frozenset({1})])
+def test_hashables_are_static(value: Any):
+    assert leaf_of(value) == Static(type(value), value)
+
+
+def test_static_values_of_other_types_differ_even_if_equal():
+    assert leaf_of(True) != leaf_of(1)
+    assert Static(int, 1) != Static(float, 1.0)
+
+
+def test_variables_modules_and_plain_objects_stay_themselves():
+    class Holder:
+        pass
+
+    for value in (jv.Variable(1.0), jv.Module(), Holder(), lambda: None):
+        assert leaf_of(value) == Itself(type(value), id(value))
+
+
+def test_an_unhashable_dataclass_stays_itself():
+    @dataclass
+    class Bag:
+        w: jv.Variable
+
+    bag = Bag(jv.Variable(1.0))
+    assert leaf_of(bag) == Itself(Bag, id(bag))
+
+
+@pytest.mark.parametrize("value", [{1, 2}, bytearray(b"x"), memoryview(b"x")])
+def test_unhashable_builtins_are_refused_with_the_cure(value: Any):
+    step = jv.compile(lambda x: 1)
+    with pytest.raises(CompileError, match=f"is a {type(value).__name__}.*pass a tuple"):
+        step(value)
+
+
+def test_names_of_functions():
+    class Callable_:
+        def __call__(self) -> None: ...
+
+    assert name_of(Callable_()) == "Callable_"
+    assert name_of(jnp.sum) == "sum"
+
+
+# ---------------------------------------------------------------- one trace or several
+def test_twenty_ints_are_one_trace():
+    step, runs = counted(lambda x: x * 2)
+    assert [int(step(i)) for i in range(20)] == list(range(0, 40, 2))
+    assert (len(runs), step.trace_count) == (1, 1)
+
+
+def test_an_int_a_float_and_a_complex_are_three_traces():
+    step, runs = counted(lambda x: x * 2)
+    assert [step(x).dtype.kind for x in (1, 1.0, 1j)] == ["i", "f", "c"]
+    assert len(runs) == 3
+
+
+def test_position_name_and_default_share_a_trace():
+    step, runs = counted(lambda x, y=2.0, *, z=3.0: x + 10 * y + 100 * z)
+    results = [
+        step(1.0),
+        step(1.0, 2.0),
+        step(x=1.0),
+        step(y=2.0, x=1.0),
+        step(1.0, y=2.0, z=3.0),
+        step(z=3.0, x=1.0, y=2.0),
+    ]
+    assert [float(r) for r in results] == [321.0] * 6
+    assert len(runs) == 1
+
+
+def test_keyword_order_does_not_matter():
+    step, runs = counted(lambda **kw: kw["a"] - kw["b"])
+    assert float(step(a=3.0, b=1.0)) == float(step(b=1.0, a=3.0)) == 2.0
+    assert len(runs) == 1
+
+
+def test_varargs_count_by_their_number():
+    step, runs = counted(lambda *xs: sum(xs))
+    assert [float(step(1.0)), float(step(1.0, 2.0)), float(step(3.0, 4.0))] == [1.0, 3.0, 7.0]
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [1.0, 2.0],
+        (1.0, {"a": 2.0}),
+        {"b": 1.0, "a": [2.0, 3.0]},
+        Pair(1.0, (2.0,)),
+        [1.0, None],
+    ],
+)
+def test_pytrees_of_numbers_keep_their_form(tree: Any):
+    step, runs = counted(lambda t: jax.tree.map(lambda x: x * 2, t))
+    for k in (1.0, 2.0, 3.0):
+        given = jax.tree.map(lambda x, k=k: x * k, tree)
+        result = step(given)
+        assert jax.tree.map(float, result) == jax.tree.map(lambda x: x * 2, given)
+        assert type(result) is type(tree)
+    assert len(runs) == 1
+
+
+def test_a_state_can_be_an_argument():
+    w = jv.Variable([1.0, 2.0], name="w")
+    step, runs = counted(lambda s: jax.tree.map(lambda x: x * 2, s))
+    assert step(jv.State.of(w))["w"].tolist() == step(jv.State.of(w))["w"].tolist() == [2.0, 4.0]
+    assert len(runs) == 1
+
+
+def test_shape_dtype_and_weak_type_each_make_a_trace():
+    step, runs = counted(lambda x: x + 1)
+    weak = jnp.asarray(2.0)
+    assert weak.weak_type
+    for x in (jnp.ones(2), jnp.ones(3), jnp.ones(2, jnp.int32), weak, jnp.float32(2)):
+        for _ in range(3):
+            assert step(x).dtype == (x + 1).dtype
+    assert len(runs) == 5
+
+
+def test_numpy_and_jax_arrays_share_a_trace():
+    step, runs = counted(lambda x: x + 1)
+    arrays = (np.ones(3, np.float32), jnp.ones(3), np.ones(3), np.ones((6,), "f4")[::2])
+    assert [step(x).tolist() for x in arrays for _ in range(3)] == [[2.0] * 3] * 12
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (True, False),
+        ("a", "b"),
+        (None, "a"),
+        (Mode.TRAIN, Mode.TEST),
+        (Config(1.0), Config(2.0)),
+        (jnp.sin, jnp.cos),
+        (len, sum),
+        (b"a", b"b"),
+        (jnp.float32, jnp.int32),
+        (np.dtype("f4"), np.dtype("i4")),
+        (frozenset({1}), frozenset({2})),
+        (slice(1), slice(2)),
+    ],
+)
+def test_each_static_value_has_its_own_trace(first: Any, second: Any):
+    seen: list[Any] = []
+    step, _ = counted(lambda x, option: seen.append(option) or x)
+    for option in (first, second, first, first, second, second):
+        step(1.0, option)
+    assert seen == [first, second]
+
+
+def test_an_equal_frozen_dataclass_shares_the_trace():
+    step, runs = counted(lambda x, c: x * c.scale)
+    assert [float(step(2.0, Config(3.0))) for _ in range(4)] == [6.0] * 4
+    assert len(runs) == 1
+
+
+def test_a_bool_inside_a_pytree_is_static():
+    step, runs = counted(lambda d: d["x"] if d["flag"] else -d["x"])
+    assert [float(step({"x": 1.0, "flag": f})) for f in (True, False, True)] == [1.0, -1.0, 1.0]
+    assert len(runs) == 2
+
+
+# ---------------------------------------------------------------- static_argnames
+def test_static_numbers_are_python_numbers_inside():
+    step, runs = counted(lambda x, n: x.reshape(n, -1), static_argnames="n")
+    x = jnp.ones(6)
+    assert [step(x, n).shape for n in (2, 3, 2, 3, 3)] == [(2, 3), (3, 2), (2, 3), (3, 2), (3, 2)]
+    assert step(x, n=2).shape == (2, 3)
+    assert len(runs) == 2
+
+
+def test_static_pytrees_count_leaf_by_leaf_and_type_by_type():
+    step, runs = counted(lambda x, s: x * s[0], static_argnames=["s"])
+    x = jnp.ones(2, jnp.int32)
+    for _ in range(3):
+        assert step(x, (2,)).dtype == jnp.int32
+        assert step(x, (2.0,)).dtype == jnp.float32
+    assert len(runs) == 2
+
+
+def test_a_static_list_that_was_changed_is_another_value():
+    step, runs = counted(lambda x, s: x * s[0], static_argnames="s")
+    scale = [2.0]
+    assert [float(step(1.0, scale)) for _ in range(3)] == [2.0] * 3
+    scale[0] = 3.0
+    assert float(step(1.0, scale)) == 3.0
+    assert len(runs) == 2
+
+
+def test_a_static_variable_is_itself():
+    a, b = jv.Variable([1.0, 2.0]), jv.Variable([1.0, 2.0])
+    step, runs = counted(lambda x, v: x + v, static_argnames="v")
+    for _ in range(3):
+        assert step(0.0, a).tolist() == [1.0, 2.0]
+    b.assign([5.0, 6.0])
+    assert step(0.0, b).tolist() == [5.0, 6.0]
+    assert len(runs) == 2
+
+
+def test_a_static_array_is_refused_with_the_cure():
+    step = jv.compile(lambda x, s: x, static_argnames="s")
+    with pytest.raises(CompileError, match="not hashable: pass a tuple"):
+        step(1.0, np.ones(2))
+
+
+def test_unknown_static_names_are_refused():
+    with pytest.raises(CompileError, match=r"names \['m'\], but .* has the arguments \['x', 'n'\]"):
+        jv.compile(lambda x, n: x, static_argnames=("n", "m"))
+
+
+# ---------------------------------------------------------------- input_signature
+def test_input_signature_converts_numbers_and_lists():
+    step, runs = counted(lambda x: x * 2, input_signature=[jv.TensorSpec((2,))])
+    for x in ([1, 2], np.array([1.0, 2.0]), jnp.array([1.0, 2.0]), (1.0, 2)):
+        assert step(x).tolist() == [2.0, 4.0]
+    assert len(runs) == 1
+
+
+def test_input_signature_with_open_sizes_traces_each_size_once():
+    step, runs = counted(lambda x: x.sum(), input_signature=[jv.TensorSpec((None, 3))])
+    assert [float(step(jnp.ones((n, 3)))) for n in (1, 2, 1, 2, 2)] == [3.0, 6.0, 3.0, 6.0, 6.0]
+    assert len(runs) == 2
+
+
+def test_input_signature_refuses_what_does_not_fit():
+    step = jv.compile(lambda x: x, input_signature=[jv.TensorSpec((None, 3))])
+    with pytest.raises(CompileError, match=r"Argument 0 of .* is float32\[2, 4\].*float32\[\?,3\]"):
+        step(jnp.ones((2, 4)))
+    with pytest.raises(CompileError, match="input_signature of 1 tensors, but .* 2 arguments"):
+        jv.compile(lambda *xs: xs, input_signature=[jv.TensorSpec(())])(1.0, 2.0)
+
+
+def test_input_signature_leaves_self_out():
+    class Double(jv.Module):
+        def __init__(self) -> None:
+            self.w = jv.Variable(2.0)
+
+        @jv.compile(input_signature=[jv.TensorSpec((None,))])
+        def __call__(self, x: jax.Array) -> jax.Array:
+            return self.w * x
+
+    assert Double()([1, 2]).tolist() == [2.0, 4.0]
+
+
+def test_input_signature_takes_arrays_as_specs_and_refuses_the_rest():
+    step = jv.compile(lambda x: x, input_signature=[jnp.ones(2)])
+    assert step([1, 2]).dtype == jnp.float32
+    with pytest.raises(CompileError, match="a TensorSpec for each argument"):
+        jv.compile(lambda x: x, input_signature=[[jv.TensorSpec(())]])
+
+
+# ---------------------------------------------------------------- words
+def test_binding_errors_are_pythons_own():
+    step = jv.compile(lambda x, y: x + y)
+    with pytest.raises(TypeError, match="missing a required argument: 'y'"):
+        step(1.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        step(1.0, 1.0, z=2.0)
+
+
+def test_a_signature_in_words():
+    step = jv.compile(lambda x, flag, *rest, **more: x)
+    step(jnp.ones((2, 3)), True, 1.0, k={"a": 1})
+    assert step.traces[0][0] == (
+        "x: float32[2,3], flag: True, rest[0]: float32[], k['a']: int32[]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ((1.0, jnp.ones(2)), (1.0, jnp.ones(3)), "y: float32[2] -> float32[3]"),
+        ((1.0, 1), (1.0, 1.0), "y: int32[] -> float32[]"),
+        ((1.0, "a"), (1.0, "b"), "y: 'a' -> 'b'"),
+        ((1.0, True), (2.0, False), "y: True -> False"),
+        ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
+        ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
+        ((1.0, None), (1.0, 2.0), "y: the structure changed"),
+        ((1.0, [1.0]), (1.0, [1.0, 2.0]), "y: the structure changed"),
+    ],
+)
+def test_why_it_was_traced_names_the_argument(first: Any, second: Any, why: str):
+    step = jv.compile(lambda x, y: x)
+    step(*first)
+    step(*second)
+    assert [row[1] for row in step.traces] == ["first call", why]
+
+
+# ---------------------------------------------------------------- the retrace warning
+def test_retracing_again_and_again_warns_and_names_the_argument():
+    step, _ = counted(lambda x, batch: batch.sum() + x)
+    for n in range(1, 6):
+        step(1.0, jnp.ones(n))
+    with pytest.warns(RetraceWarning) as caught:
+        step(1.0, jnp.ones(6))
+    message = str(caught[0].message)
+    assert "body has been traced 6 times" in message
+    assert "batch: float32[5] -> float32[6]" in message
+    assert "pad arrays to one shape" in message
+    assert caught[0].filename == __file__
+
+
+def test_new_functions_as_arguments_warn_too():
+    step, runs = counted(lambda f, x: f(x))
+    with pytest.warns(RetraceWarning, match=r"because of (f: <function|.*: f or a variable)"):
+        for i in range(8):
+            assert float(step(lambda x, i=i: x + i, 1.0)) == 1.0 + i
+    assert len(runs) == 8
+
+
+def test_a_trace_for_each_of_many_objects_is_no_reason_to_warn():
+    step, runs = counted(lambda m, x: m.w * x)
+
+    class M(jv.Module):
+        def __init__(self) -> None:
+            self.w = jv.Variable(2.0)
+
+    models = [M() for _ in range(12)]
+    assert [float(step(m, 3.0)) for m in models] == [6.0] * 12
+    assert len(runs) == 12

@@ -1,0 +1,340 @@
+"""stop_gradient, custom_gradient, recompute_grad and ForwardAccumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars.errors import TapeError
+
+
+def vector() -> jax.Array:
+    return jnp.asarray([1.0, -2.0, 3.0])
+
+
+def run_eagerly(fn: Callable[[], Any]) -> Any:
+    return fn()
+
+
+def run_compiled(fn: Callable[[], Any]) -> Any:
+    return jv.compile(fn)()
+
+
+both_ways = pytest.mark.parametrize("way", [run_eagerly, run_compiled], ids=["eager", "compiled"])
+
+
+def derivatives(x: Any, f: Callable[[Any], Any], order: int) -> list[Any]:
+    """Return f(x) and its derivatives, by tapes within tapes."""
+    if order == 0:
+        return [f(x)]
+    with jv.GradientTape() as tape:
+        if not isinstance(x, jv.Variable):
+            tape.watch(x)
+        lower = derivatives(x, f, order - 1)
+    return [*lower, tape.gradient(lower[-1], x)]
+
+
+# ---------------------------------------------------------------- functions with rules of their own
+@both_ways
+def test_stop_gradient(way: Callable[..., Any]) -> None:
+    w = jv.Variable(3.0)
+
+    def program() -> Any:
+        with jv.GradientTape(persistent=True) as tape:
+            mixed = w * jv.stop_gradient(w)
+            stopped = jv.stop_gradient({"a": w * 1.0})["a"] * 2
+        return tape.gradient(mixed, w), tape.gradient(stopped, w)
+
+    assert way(program) == (3.0, None)
+
+
+@both_ways
+def test_custom_gradient(way: Callable[..., Any]) -> None:
+    @jv.custom_gradient
+    def clipped(x: Any) -> Any:
+        return x * 1.0, lambda upstream: jnp.clip(upstream, -1.0, 1.0)
+
+    w = jv.Variable(3.0)
+
+    def program() -> Any:
+        with jv.GradientTape() as tape:
+            y = clipped(w) * 100.0
+        return y, tape.gradient(y, w)
+
+    assert way(program) == (300.0, 1.0)
+
+
+def test_custom_gradient_of_several_arguments_and_results() -> None:
+    @jv.custom_gradient
+    def f(x: Any, *, scale: float, y: Any = None) -> Any:
+        return (x * scale, x + 1), lambda up1, up2: 10.0 * up1 + up2
+
+    x = jnp.asarray(2.0)
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        a, b = f(x, scale=3.0)
+        z = a * 2.0 + b
+    assert (a, b) == (6.0, 3.0)
+    assert tape.gradient(z, x) == 21.0
+
+
+def test_custom_gradient_with_none_and_pytrees() -> None:
+    @jv.custom_gradient
+    def f(pair: Any, flag: Any) -> Any:
+        def grad(upstream: Any) -> Any:
+            return {"a": upstream * 7.0, "b": upstream * 9.0}, None
+
+        return pair["a"] * pair["b"] if flag else pair["a"], grad
+
+    x = {"a": jnp.asarray(2.0), "b": jnp.asarray(3.0)}
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x, True)
+    assert tape.gradient(y, x) == {"a": 7.0, "b": 9.0}
+
+
+@both_ways
+def test_custom_gradient_with_variables(way: Callable[..., Any]) -> None:
+    w = jv.Variable(2.0, name="w")
+
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        def grad(upstream: Any, variables: Any = None) -> Any:
+            assert [v.name for v in variables] == ["w"]
+            return upstream * 10.0, [upstream * 100.0]
+
+        return x * w, grad
+
+    x = jnp.asarray(3.0)
+
+    def program() -> Any:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x) * 2.0
+        return y, tape.gradient(y, [x, w])
+
+    y, (dx, dw) = way(program)
+    assert (y, dx, dw) == (12.0, 20.0, 200.0)
+
+
+def test_custom_gradient_must_account_for_the_variables_it_reads() -> None:
+    w = jv.Variable(2.0, name="w")
+
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        return x * w, lambda upstream: upstream
+
+    with jv.GradientTape() as tape:
+        y = f(jnp.asarray(1.0))
+    message = r"(?s)reads the trainable variables \['w'\].*variables=None"
+    with pytest.raises(TapeError, match=message):
+        tape.gradient(y, w)
+
+
+def test_custom_gradient_may_read_variables_that_are_not_trainable() -> None:
+    frozen = jv.Variable(2.0, trainable=False)
+
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        return x * frozen, lambda upstream: upstream * frozen * 10.0
+
+    w = jv.Variable(1.0)
+    with jv.GradientTape() as tape:
+        y = f(w)
+    assert tape.gradient(y, w) == 20.0
+
+
+def test_custom_gradient_reads_variables_in_its_gradient_anew_each_time() -> None:
+    w, scale = jv.Variable(1.0), jv.Variable(2.0, trainable=False)
+
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        return x * 1.0, lambda upstream: upstream * scale
+
+    for value in (2.0, 3.0, 4.0, 5.0):  # the replay is compiled from the second time
+        scale.assign(value)
+        with jv.GradientTape() as tape:
+            y = f(w)
+        assert tape.gradient(y, w) == value
+
+
+def test_custom_gradient_may_have_a_gradient_that_raises() -> None:
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        def grad(upstream: Any) -> Any:
+            raise NotImplementedError("no gradient of f")
+
+        return x * 2.0, grad
+
+    w = jv.Variable(1.0)
+    with jv.GradientTape() as tape:
+        y = f(w)
+    assert y == 2.0
+    with pytest.raises(NotImplementedError, match="no gradient of f"):
+        tape.gradient(y, w)
+
+
+def test_custom_gradient_refuses_assignments() -> None:
+    w = jv.Variable(2.0, name="w")
+
+    @jv.custom_gradient
+    def f(x: Any) -> Any:
+        w.assign(x)
+        return x, lambda upstream: upstream
+
+    with pytest.raises(TapeError, match=r"custom_gradient function f assigns \['w'\]"):
+        f(jnp.asarray(1.0))
+    assert w == 2.0
+
+
+def test_custom_gradient_counts_the_gradients() -> None:
+    @jv.custom_gradient
+    def f(x: Any, y: Any) -> Any:
+        return x * y, lambda upstream: upstream
+
+    w = jv.Variable(1.0)
+    with jv.GradientTape() as tape:
+        y = f(w, jnp.asarray(2.0))
+    with pytest.raises(TapeError, match="of f returned 1 gradients for 2 arguments"):
+        tape.gradient(y, w)
+
+
+def test_custom_gradient_works_in_all_of_jax() -> None:
+    @jv.custom_gradient
+    def log1pexp(x: Any) -> Any:
+        e = jnp.exp(x)
+        return jnp.log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+
+    assert jax.grad(log1pexp)(100.0) == 1.0
+    assert jax.jit(jax.vmap(jax.grad(log1pexp)))(jnp.full(2, 100.0)).tolist() == [1.0, 1.0]
+    assert log1pexp(0.0) == jnp.log(2.0)
+
+
+def test_custom_gradient_of_second_order() -> None:
+    @jv.custom_gradient
+    def cube(x: Any) -> Any:
+        return x**3, lambda upstream: upstream * 3 * x**2
+
+    assert derivatives(jnp.asarray(2.0), cube, 2) == [8.0, 12.0, 12.0]
+
+
+@both_ways
+def test_recompute_grad(way: Callable[..., Any]) -> None:
+    w, calls = jv.Variable(2.0), jv.Variable(0.0, trainable=False)
+
+    @jv.recompute_grad
+    def block(x: Any, *, scale: float) -> Any:
+        calls.assign_add(1.0)
+        return jnp.sin(w * x) * scale * calls
+
+    def program() -> Any:
+        with jv.GradientTape() as tape:
+            y = block(3.0, scale=2.0)
+        return y, tape.gradient(y, w)
+
+    y, grad = way(program)
+    assert np.allclose([y, grad], [2 * np.sin(6.0), 6 * np.cos(6.0)])
+    assert calls == 1.0
+    assert np.isclose(way(program)[1], 12 * np.cos(6.0))
+    assert calls == 2.0
+
+
+def test_recompute_grad_keeps_no_intermediate_value() -> None:
+    w = jv.Variable(jnp.ones(8))
+
+    def chain(x: Any) -> Any:
+        for _ in range(5):
+            x = jnp.sin(x * w)
+        return jnp.sum(x)
+
+    def text(f: Callable[..., Any]) -> str:
+        def step(x: Any) -> Any:
+            with jv.GradientTape() as tape:
+                y = f(x)
+            return tape.gradient(y, w)
+
+        return str(jv.compile(step).trace(jv.TensorSpec((8,))).jaxpr)
+
+    assert "prevent_cse=True" in text(jv.recompute_grad(chain))
+    assert "prevent_cse" not in text(chain)
+
+
+def test_recompute_grad_refuses_to_create_variables() -> None:
+    kept = []
+
+    @jv.recompute_grad
+    def f(x: Any) -> Any:
+        kept.append(jv.Variable(1.0, name="late"))
+        return x
+
+    with pytest.raises(ValueError, match=r"recomputed function tried to create.*'late'"):
+        f(1.0)
+
+
+# ---------------------------------------------------------------- forward mode
+def test_forward_accumulator() -> None:
+    w, b = jv.Variable(vector()), jv.Variable(1.0)
+    direction = jnp.asarray([1.0, 0.0, 2.0])
+    with jv.ForwardAccumulator(w, direction) as acc:
+        y = w**2 * b
+        z = b * 2
+    assert acc.jvp(y).tolist() == [2.0, 0.0, 12.0]
+    assert acc.jvp(y).tolist() == [2.0, 0.0, 12.0]  # as often as you like
+    assert acc.jvp(z) is None
+    assert acc.jvp(z, unconnected_gradients="zero") == 0.0
+    assert acc.jvp({"y": y, "z": [z]})["z"] == [None]
+
+
+def test_forward_accumulator_of_several_primals() -> None:
+    a, x = jv.Variable(2.0), jnp.asarray(3.0)
+    with jv.ForwardAccumulator([a, x], [jnp.asarray(1.0), jnp.asarray(10.0)]) as acc:
+        y = a * x
+    assert acc.jvp(y) == 3.0 + 20.0
+
+
+def test_forward_accumulator_moves_a_variable_that_is_not_trainable() -> None:
+    frozen = jv.Variable(2.0, trainable=False)
+    with jv.ForwardAccumulator(frozen, jnp.asarray(1.0)) as acc:
+        y = frozen**2
+    assert acc.jvp(y) == 4.0
+
+
+def test_forward_accumulator_checks_the_tangents() -> None:
+    w = jv.Variable(vector())
+    with pytest.raises(TapeError, match=r"tangent has shape \(2,\), its primal \(3,\)"):
+        jv.ForwardAccumulator(w, jnp.ones(2))
+    with pytest.raises(TapeError, match="There are 1 primals, but 2 tangents"):
+        jv.ForwardAccumulator(w, [jnp.ones(3), jnp.ones(3)])
+
+
+@both_ways
+def test_hessian_vector_product_forward_over_reverse(way: Callable[..., Any]) -> None:
+    w, direction = jv.Variable(vector()), jnp.asarray([1.0, 1.0, 0.0])
+
+    def loss(w: Any) -> Any:
+        return jnp.sum(w**3) + w[0] * w[1]
+
+    def program() -> Any:
+        with jv.ForwardAccumulator(w, direction) as acc:
+            with jv.GradientTape() as tape:
+                y = loss(w)
+            grad = tape.gradient(y, w)
+        return acc.jvp(grad)
+
+    assert np.allclose(way(program), jax.hessian(loss)(w.value) @ direction)
+
+
+def test_forward_in_forward() -> None:
+    w = jv.Variable(2.0)
+    one = jnp.asarray(1.0)
+    with jv.ForwardAccumulator(w, one) as outer:
+        with jv.ForwardAccumulator(w, one) as inner:
+            y = w**3
+        first = inner.jvp(y)
+    assert (first, outer.jvp(first)) == (12.0, 12.0)

@@ -1,0 +1,367 @@
+"""What becomes a tensor, with which dtype, and what is refused instead of changed."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxvars._tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
+from jaxvars.errors import DtypeError, NotATensorError, ShapeError
+
+
+# ---------------------------------------------------------------- dtypes
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (float, "float32"),
+        (int, "int32"),
+        (complex, "complex64"),
+        (bool, "bool"),
+        ("bfloat16", "bfloat16"),
+        (jnp.float16, "float16"),
+        (np.uint8, "uint8"),
+        (np.dtype("int8"), "int8"),
+        (jnp.float8_e4m3fn, "float8_e4m3fn"),
+    ],
+)
+def test_as_dtype(given, name):
+    assert as_dtype(given).name == name
+
+
+@pytest.mark.parametrize("given", [str, bytes, "string", string, np.dtype("<U3"), np.dtype("S2")])
+def test_dtypes_of_text(given):
+    assert is_string(as_dtype(given))
+
+
+@pytest.mark.parametrize("wide", ["float64", "int64", "uint64", "complex128"])
+def test_64_bit_asked_for_is_refused_with_the_cure(wide):
+    with pytest.raises(DtypeError, match=f"(?s){wide} was asked for.*jax_enable_x64.*or ask for"):
+        as_dtype(wide)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("wide", ["float64", "int64", "uint64", "complex128", float, int])
+def test_64_bit_is_given_where_it_is_on(wide):
+    assert as_dtype(wide).itemsize >= 8
+    assert to_tensor(1, wide).dtype == as_dtype(wide)
+
+
+@pytest.mark.parametrize("given", ["floaty", object, np.longdouble, "datetime64[s]", 7])
+def test_what_is_no_dtype(given):
+    with pytest.raises(NotATensorError, match=r"is no dtype of tensors; examples: jnp\.float32"):
+        as_dtype(given)
+
+
+def test_the_dtype_of_random_keys():
+    key = jax.random.key(0)
+    assert as_dtype(key.dtype) == key.dtype
+    assert to_tensor(key, key.dtype) is key
+
+
+# ---------------------------------------------------------------- what becomes a tensor
+class Jaxy:
+    def __jax_array__(self):
+        return jnp.arange(3)
+
+
+class Numpyish:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "shape"),
+    [
+        (3.14, "float32", ()),
+        (1, "int32", ()),
+        (True, "bool", ()),
+        (5 + 4j, "complex64", ()),
+        (float("inf"), "float32", ()),
+        ([1, 2, 3], "int32", (3,)),
+        ([1, 2.5], "float32", (2,)),
+        ((True, False), "bool", (2,)),
+        ([[1, 2], [3, 4]], "int32", (2, 2)),
+        (range(4), "int32", (4,)),
+        ([], "float32", (0,)),
+        (np.float64(2), "float32", ()),
+        (np.arange(3), "int32", (3,)),
+        (np.ones(2, np.uint64), "uint32", (2,)),
+        (np.ones(2, np.float16), "float16", (2,)),
+        (np.int8(3), "int8", ()),
+        (jnp.ones(2, jnp.bfloat16), "bfloat16", (2,)),
+        ([jnp.ones(2), jnp.zeros(2)], "float32", (2, 2)),
+        ([1.0, jnp.float32(2)], "float32", (2,)),
+        (Jaxy(), "int32", (3,)),
+        (Numpyish(), "int32", (3,)),
+        (jnp.asarray(1.0), "float32", ()),  # weakly typed before
+    ],
+)
+def test_to_tensor(value, dtype, shape):
+    found = to_tensor(value)
+    assert isinstance(found, jax.Array)
+    assert (found.dtype.name, found.shape, found.weak_type) == (dtype, shape, False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("abc", "abc"),
+        (b"abc", "abc"),
+        ("", ""),
+        ("hé 世界\n", "hé 世界\n"),
+        (["a", "long text"], ["a", "long text"]),
+        ([["a"], [b"b"]], [["a"], ["b"]]),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (np.array(["a", "b"], object), ["a", "b"]),
+        (np.array(["a"], string), ["a"]),
+    ],
+)
+def test_text_becomes_numpy_text_that_cannot_be_changed(value, text):
+    found = to_tensor(value)
+    assert found.tolist() == text
+    assert is_string(found.dtype)
+    assert not found.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"a": 1},
+        {1},
+        frozenset(),
+        object(),
+        len,
+        [None],
+        [1, None],
+        [object()],
+        iter([1]),
+        np.array([None]),
+        np.array(["a", 1], object),
+    ],
+    ids=repr,
+)
+def test_what_is_no_tensor(value):
+    with pytest.raises(NotATensorError, match=r"^the thing is \w+, which is no tensor"):
+        to_tensor(value, what="the thing")
+
+
+def test_a_dict_is_refused_with_the_cure():
+    with pytest.raises(NotATensorError, match=r"jax\.tree\.map\(jv\.Variable, tree\)"):
+        to_tensor({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([[1], [1, 2]], NotATensorError, "cannot become a tensor.*inhomogeneous"),
+        ([jnp.ones(2), jnp.ones(3)], NotATensorError, "cannot become a tensor"),
+        ([1, "a"], NotATensorError, r"mixes text and numbers.*str\(\)"),
+        ([["a"], [2.5]], NotATensorError, "mixes text and numbers"),
+        (b"\xff", NotATensorError, "no text in UTF-8.*frombuffer"),
+        (np.datetime64("2020-01-01"), NotATensorError, r"datetime64\[D\].*astype"),
+        (np.array([5], "m8[s]"), NotATensorError, r"timedelta64\[s\]"),
+        (2**31, DtypeError, "2147483648.*outside of int32.*jax_enable_x64"),
+        (2**70, DtypeError, "more than 64 bits"),
+        (np.array([2**40]), DtypeError, "outside of int32.*jax_enable_x64"),
+        (1e300, DtypeError, "1e[+]300.*outside of float32.*jax_enable_x64"),
+    ],
+    ids=repr,
+)
+def test_what_else_is_refused(value, error, message):
+    with pytest.raises(error, match=f"(?s)^the thing .*{message}"):
+        to_tensor(value, what="the thing")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (1, "float32"),
+        (True, "float32"),
+        (True, "int8"),
+        (2, "complex64"),
+        (3, "int4"),
+        (255, "uint8"),
+        (1.5, "bfloat16"),
+        (3.4028235e38, "float32"),
+        (float("nan"), "float16"),
+        (np.arange(3), "int8"),
+        (np.arange(3.0), "float16"),
+        (jnp.arange(3), "float32"),
+        (jnp.arange(3), "uint8"),
+        (jnp.ones(2), "float16"),
+    ],
+)
+def test_a_dtype_asked_for_is_given(value, dtype):
+    found = to_tensor(value, dtype)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(np.asarray(found, complex), np.asarray(value, complex))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "message"),
+    [
+        (1.5, "int32", "float64, and dtype int32 cannot hold it without loss"),
+        (1.5, "int4", "cannot hold it without loss"),
+        (float("nan"), "int32", "cannot hold it without loss"),
+        (1j, "float32", "complex128, and dtype float32"),
+        (2, "bool", "int64, and dtype bool"),
+        (jnp.ones(2), "int32", "float32, and dtype int32"),
+        ("a", "float32", "text, but dtype float32 was asked for"),
+        (1, "string", r"dtype string was asked for: use str\(\)"),
+        (300, "uint8", r"from 300 to 300, outside of uint8 \(0 to 255\)"),
+        (-1, "uint32", "outside of uint32"),
+        (9, "int4", "outside of int4"),
+        (jnp.arange(3) * 1000, "int8", "from 0 to 2000, outside of int8"),
+        (jnp.asarray(-1), "uint8", "outside of uint8"),
+        (1e10, "float16", "outside of float16"),
+        (1e6, "float8_e4m3fn", "outside of float8_e4m3fn"),
+        (jnp.float32(1e10), "float16", "outside of float16"),
+        (jax.random.key(0), "float32", "key<fry>, and dtype float32"),
+    ],
+    ids=repr,
+)
+def test_nothing_is_lost_to_a_dtype_asked_for(value, dtype, message):
+    with pytest.raises(DtypeError, match=f"^it .*{message}") as error:
+        to_tensor(value, dtype, what="it")
+    assert "x64" not in str(error.value)  # that would be no cure here
+
+
+# ---------------------------------------------------------------- memory
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("size", [3, 1_000_000])
+def test_numpy_memory_is_copied_at_once(size, dtype):
+    source = np.zeros(size, dtype)
+    one, two = to_tensor(source), fit(source, (size,), to_tensor(source).dtype, name="v")
+    source[:] = 9
+    assert not one.any()
+    assert not two.any()
+
+
+def test_numpy_text_is_copied():
+    source = np.array(["a", "b"], string)
+    found = to_tensor(source)
+    source[0] = "changed"
+    assert found.tolist() == ["a", "b"]
+
+
+# ---------------------------------------------------------------- what fits a variable
+F32, I32, U8 = np.dtype("float32"), np.dtype("int32"), np.dtype("uint8")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (3, F32),
+        (2.5, F32),
+        (np.float64(2.5), F32),
+        (np.float32(2.5), F32),
+        (jnp.asarray(3), F32),  # weakly typed: a number that nobody gave a dtype
+        (3, I32),
+        (np.int64(3), I32),
+        (255, U8),
+        (2.5, np.dtype("complex64")),
+        (1.5, np.dtype(jnp.bfloat16)),
+        (True, np.dtype("bool")),
+    ],
+)
+def test_what_fits(value, dtype):
+    found = fit(value, (), dtype, name="v")
+    assert (found.dtype, found.weak_type) == (dtype, False)
+    assert found == value
+
+
+def test_an_array_that_fits_is_not_copied():
+    array = jnp.ones(3)
+    assert fit(array, (3,), F32, name="v") is array
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "have"),
+    [
+        (2.5, I32, "float64"),
+        (2.0, I32, "float64"),
+        (1j, F32, "complex128"),
+        (True, I32, "bool"),
+        (1, np.dtype("bool"), "int64"),
+        (np.arange(3), F32, "int64"),
+        (np.float16(1), F32, "float16"),
+        (jnp.float16(1), F32, "float16"),
+        (jnp.arange(3), F32, "int32"),
+        (jnp.ones(2), np.dtype("float16"), "float32"),
+        ("a", F32, "string"),
+        (1, string, "int64"),
+        (jax.random.key(0), F32, "key<fry>"),
+        (1.0, jax.random.key(0).dtype, "float64"),
+    ],
+    ids=repr,
+)
+def test_another_dtype_is_refused(value, dtype, have):
+    want = "string" if is_string(dtype) else str(dtype)
+    words = f"value of dtype {have} to variable 'v' of dtype {want}: .*Convert the value"
+    with pytest.raises(DtypeError, match=words):
+        fit(value, (), dtype, name="v")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (256, U8),
+        (-1, U8),
+        (2**40, I32),
+        (np.int64(2**40), I32),
+        (1e300, F32),
+        (jnp.asarray(-1), U8),
+    ],
+)
+def test_a_number_out_of_range_is_refused(value, dtype):
+    with pytest.raises(
+        DtypeError, match=f"the value for variable 'v' reaches .*outside of {dtype}"
+    ):
+        fit(value, (), dtype, name="v")
+
+
+@pytest.mark.parametrize("value", [1.0, [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], jnp.ones((2, 1))])
+def test_another_shape_is_refused(value):
+    shape = np.shape(value)
+    with pytest.raises(ShapeError) as error:
+        fit(value, (2,), F32, name="v")
+    assert str(error.value).startswith(
+        f"Cannot assign a value of shape {shape} to variable 'v' of shape (2,)"
+    )
+    assert "jnp.broadcast_to(value, (2,))" in str(error.value)
+
+
+# ---------------------------------------------------------------- TensorSpec
+def test_spec():
+    spec = TensorSpec([None, 3], "float32", "x")
+    assert (spec.shape, spec.dtype, spec.name) == ((None, 3), F32, "x")
+    assert str(spec) == "float32[?,3]"
+    assert not spec.is_static
+    assert spec == TensorSpec((None, 3), jnp.float32, "x")
+    assert hash(spec) == hash(TensorSpec((None, 3), jnp.float32, "x"))
+    assert TensorSpec(4).shape == (4,)
+    assert TensorSpec.of(jnp.ones((2, 3))) == TensorSpec((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("value", "matches"),
+    [
+        (jnp.ones((5, 3)), True),
+        (jnp.ones((0, 3)), True),
+        (jnp.ones((5, 4)), False),
+        (jnp.ones(3), False),
+        (jnp.ones((1, 5, 3)), False),
+        (jnp.ones((5, 3), jnp.int32), False),
+    ],
+)
+def test_spec_matches(value, matches):
+    assert TensorSpec((None, 3)).matches(value) is matches
+
+
+def test_a_spec_of_64_bit_is_refused():
+    with pytest.raises(DtypeError, match="float64 was asked for"):
+        TensorSpec((2,), "float64")

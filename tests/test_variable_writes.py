@@ -1,0 +1,336 @@
+"""A Variable is changed as a whole, by parts and by rows; what does not fit is refused."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars.errors import (
+    DtypeError,
+    NotATensorError,
+    ShapeError,
+)
+
+V = jv.Variable
+
+
+def vector():
+    return V([1.0, 2.0, 3.0], name="v")
+
+
+def matrix():
+    return V(jnp.arange(12.0).reshape(3, 4), name="m")
+
+
+# ---------------------------------------------------------------- assigning
+@pytest.mark.parametrize(
+    ("method", "value", "expected"),
+    [
+        ("assign", [4, 5, 6], [4, 5, 6]),
+        ("assign", np.array([4.0, 5.0, 6.0]), [4, 5, 6]),
+        ("assign", jnp.array([4.0, 5.0, 6.0]), [4, 5, 6]),
+        ("assign", V([4.0, 5.0, 6.0]), [4, 5, 6]),
+        ("assign", [V(4.0), jnp.float32(5), 6], [4, 5, 6]),
+        ("assign_add", [1.0, 1.0, 1.0], [2, 3, 4]),
+        ("assign_add", 1, [2, 3, 4]),
+        ("assign_add", V(1.0), [2, 3, 4]),
+        ("assign_sub", [1.0, 1.0, 1.0], [0, 1, 2]),
+        ("assign_sub", np.float64(1), [0, 1, 2]),
+    ],
+    ids=repr,
+)
+def test_assigning(method, value, expected):
+    v = vector()
+    assert getattr(v, method)(value) is v  # so that it reads as the updated variable
+    assert v.numpy().tolist() == expected
+    assert v.value.weak_type is False
+    w = vector()
+    assert getattr(w, method)(value, read_value=False) is None
+    assert w.numpy().tolist() == expected
+
+
+def test_assigning_its_own_value():
+    v = vector()
+    assert v.assign(v).assign(v[::-1]).assign_add(v).numpy().tolist() == [6, 4, 2]
+    assert v.read_value().tolist() == [6, 4, 2]
+
+
+REFUSED = [
+    ("assign", [1.0, 2.0], ShapeError, r"shape \(2,\) to variable 'v' of shape \(3,\)"),
+    ("assign", 1.0, ShapeError, r"shape \(\) to variable 'v' of shape \(3,\)"),
+    ("assign", jnp.ones((3, 1)), ShapeError, r"shape \(3, 1\) to variable 'v' of shape \(3,\)"),
+    ("assign", [1j, 2, 3], DtypeError, "dtype complex128 to variable 'v' of dtype float32"),
+    ("assign", np.arange(3), DtypeError, "dtype int64 to variable 'v' of dtype float32"),
+    ("assign", ["a"] * 3, DtypeError, "dtype string to variable 'v' of dtype float32"),
+    ("assign", None, NotATensorError, "the value for variable 'v' is NoneType"),
+    ("assign", {"a": 1}, NotATensorError, "the value for variable 'v' is dict"),
+    ("assign", object(), NotATensorError, "the value for variable 'v' is object"),
+    ("assign", lambda: [1.0] * 3, NotATensorError, "the value for variable 'v' is function"),
+    ("assign", [1e300] * 3, DtypeError, "variable 'v' reaches .* outside of float32"),
+    ("assign_add", [1.0, 2.0], ShapeError, r"'v' of shape \(3,\): the update has shape \(2,\)"),
+    ("assign_add", jnp.ones((2, 3)), ShapeError, r"'v' of shape \(3,\).*has shape \(2, 3\)"),
+    ("assign_sub", 1j, DtypeError, "dtype complex128 to variable 'v' of dtype float32"),
+    ("assign_sub", None, NotATensorError, "the value for variable 'v' is NoneType"),
+]
+
+
+@pytest.mark.parametrize(("method", "value", "error", "message"), REFUSED)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_wrong_value_is_refused_and_nothing_changes(method, value, error, message, compiled):
+    v = vector()
+
+    def write():
+        getattr(v, method)(value)
+
+    with pytest.raises(error, match=message):
+        jv.compile(write)() if compiled else write()
+    assert v.numpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        (lambda: V(1, name="v"), 1.5, "float64 to variable 'v' of dtype int32"),
+        (lambda: V(1, name="v"), True, "bool to variable 'v' of dtype int32"),
+        (lambda: V(True, name="v"), 1, "int64 to variable 'v' of dtype bool"),
+        (lambda: V(np.uint8(1), name="v"), 256, "'v' reaches from 256 to 256, outside of uint8"),
+        (lambda: V(np.uint8(1), name="v"), -1, "outside of uint8"),
+        (lambda: V(1, name="v"), 2**40, "outside of int32.*jax_enable_x64"),
+    ],
+)
+def test_no_assignment_drops_information(variable, value, message):
+    v = variable()
+    before = v.item()
+    for method in (v.assign, v.assign_add, v[...].assign):
+        with pytest.raises(DtypeError, match=f"(?s){message}"):
+            method(value)
+    assert v.item() == before
+
+
+def test_no_change_is_lost_between_threads():
+    v = V(0)
+    threads = [
+        threading.Thread(target=lambda: [v.assign_add(1) for _ in range(100)]) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert v.item() == 800
+
+
+def test_random_keys_are_values():
+    v = V(jax.random.key(0), name="key")
+    old, new = jax.random.split(v.value)
+    v.assign(new)
+    assert jax.random.normal(old) != jax.random.normal(v.value)
+    with pytest.raises(DtypeError, match="dtype float64 to variable 'key' of dtype key<fry>"):
+        v.assign(1.0)
+
+
+# ---------------------------------------------------------------- parts
+PARTS = [
+    0,
+    -1,
+    slice(1, 3),
+    slice(None, None, -2),
+    (1, 2),
+    (slice(None), 1),
+    (..., 0),
+    None,
+    True,
+    np.array([0, 2]),
+    jnp.array([0, -1]),
+    np.array([True, False, True]),
+    (np.array([0, 1]), np.array([3, 0])),
+]
+
+
+def in_variables(part):
+    """The same index, with variables in it."""
+    if isinstance(part, tuple):
+        return tuple(map(in_variables, part))
+    if isinstance(part, slice):
+        return slice(*(x if x is None else V(x) for x in (part.start, part.stop, part.step)))
+    return V(part) if isinstance(part, int | np.ndarray | jax.Array) else part
+
+
+@pytest.mark.parametrize("part", PARTS, ids=repr)
+@pytest.mark.parametrize("of", [lambda part: part, in_variables], ids=["plain", "variables"])
+def test_parts_read_and_change_as_in_numpy(part, of):
+    m, expected = matrix(), np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(m[of(part)].value, expected[part])
+    assert m[of(part)].shape == expected[part].shape
+    assert m[of(part)].assign_add(1.0) is m
+    expected[part] += 1
+    np.testing.assert_array_equal(m.value, expected)
+    m[of(part)].assign_sub(2.0)
+    expected[part] -= 2
+    np.testing.assert_array_equal(m.value, expected)
+    m[of(part)] = 7
+    expected[part] = 7
+    np.testing.assert_array_equal(m.value, expected)
+
+
+def test_parts_take_what_broadcasts():
+    m = matrix()
+    assert m[1:3].assign([[1.0], [2.0]]).numpy()[:, 0].tolist() == [0, 1, 2]
+    assert m[0].assign(5, read_value=False) is None
+    m[0, 1] += 1
+    assert m.numpy()[0].tolist() == [5, 6, 5, 5]
+
+
+def test_a_part_keeps_the_value_it_was_taken_with():
+    v = vector()
+    part = v[0]
+    v.assign([9.0, 9.0, 9.0])
+    assert part.item() == 1
+    assert repr(part) == repr(part.value)
+    assert part.numpy() == 1
+    assert v[1:][0] == 9
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (3, "index 3 is out of bounds for axis 0 with size 3"),
+        (-4, "index -4 is out of bounds"),
+        ((0, 4), "index 4 is out of bounds for axis 1 with size 4"),
+        (np.array([0, 7]), "index 7 is out of bounds"),
+        (jnp.array([0, 7]), "index 7 is out of bounds"),
+        (V(7), "index 7 is out of bounds"),
+        ((0, 0, 0), "too many indices"),
+        (np.array([True, False]), "boolean index did not match"),
+        (1.0, "valid indices"),
+        ("a", "valid indices"),
+    ],
+    ids=str,
+)
+def test_parts_out_of_bounds_are_refused(part, message):
+    m = matrix()
+    with pytest.raises(IndexError, match=rf"Variable 'm' of shape \(3, 4\): .*{message}"):
+        m[part]
+    with pytest.raises(IndexError, match="Variable 'm'"):
+        m[part] = 0.0
+    assert m.numpy().sum() == 66
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (
+            [1.0, 2.0, 3.0],
+            ShapeError,
+            r"'v' of shape \(3,\): the update has shape \(3,\), and \(2,",
+        ),
+        (1j, DtypeError, "dtype complex128 to variable 'v' of dtype float32"),
+        (None, NotATensorError, "variable 'v' is NoneType"),
+    ],
+)
+def test_a_part_refuses_what_does_not_fit(value, error, message):
+    v = vector()
+    with pytest.raises(error, match=message):
+        v[:2].assign(value)
+    assert v.numpy().tolist() == [1, 2, 3]
+
+
+# ---------------------------------------------------------------- scattering
+@pytest.mark.parametrize(
+    ("method", "indices", "updates", "expected"),
+    [
+        ("scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
+        ("scatter_update", [-1], [7.0], [1, 2, 7]),
+        ("scatter_update", 1, 7.0, [1, 7, 3]),
+        ("scatter_update", [0, 1], 7, [7, 7, 3]),
+        ("scatter_update", np.zeros(0, int), np.zeros(0), [1, 2, 3]),
+        ("scatter_update", V([0]), V([7.0]), [7, 2, 3]),
+        ("scatter_add", [0, 0, 2], [1.0, 2.0, 3.0], [4, 2, 6]),
+        ("scatter_sub", [0, 0, 2], [1.0, 2.0, 3.0], [-2, 2, 0]),
+        ("scatter_mul", [0, 0, 2], [2.0, 3.0, 4.0], [6, 2, 12]),
+        ("scatter_div", [0, 0, 2], [2.0, 4.0, 3.0], [0.125, 2, 1]),
+        ("scatter_max", [0, 0, 2], [4.0, 5.0, 0.0], [5, 2, 3]),
+        ("scatter_min", [0, 2, 2], [4.0, 1.0, 0.0], [1, 2, 0]),
+        ("scatter_nd_update", [[0], [2]], [7.0, 8.0], [7, 2, 8]),
+        ("scatter_nd_add", [[0], [0]], [1.0, 2.0], [4, 2, 3]),
+        ("scatter_nd_sub", [[0], [0]], [1.0, 2.0], [-2, 2, 3]),
+        ("scatter_nd_max", [[0], [1]], [5.0, 0.0], [5, 2, 3]),
+        ("scatter_nd_min", [[0], [1]], [5.0, 0.0], [1, 0, 3]),
+        ("batch_scatter_update", [0, 2], [7.0, 8.0], [7, 2, 8]),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_scattering(method, indices, updates, expected, compiled):
+    v = vector()
+    if compiled:
+        jv.compile(lambda i, u: getattr(v, method)(i, u).value)(
+            np.asarray(indices), np.asarray(updates, np.float32)
+        )
+    else:
+        assert getattr(v, method)(indices, updates) is v
+    assert v.numpy().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "indices", "updates", "index"),
+    [
+        ("scatter_update", [2, 0], [[1, 2, 3, 4], [5, 6, 7, 8]], ([2, 0],)),
+        ("scatter_update", [[2], [0]], [[[1, 2, 3, 4]], [[5, 6, 7, 8]]], ([[2], [0]],)),
+        ("scatter_nd_update", [[0, 1], [2, 3]], [50, 60], ([0, 2], [1, 3])),
+        ("scatter_nd_update", [[1]], [[1, 2, 3, 4]], ([1],)),
+        ("batch_scatter_update", [[0, 1], [1, 2], [3, 0]], [[9, 8], [7, 6], [5, 4]],
+         ([[0], [1], [2]], [[0, 1], [1, 2], [3, 0]])),
+    ],
+)  # fmt: skip
+def test_scattering_in_a_matrix(method, indices, updates, index):
+    m, expected = matrix(), matrix().numpy()
+    expected[index] = updates
+    getattr(m, method)(indices, updates)
+    np.testing.assert_array_equal(m.value, expected)
+
+
+def test_batch_scattering_with_two_batch_dimensions():
+    v = V(jnp.zeros((2, 2, 3)))
+    v.batch_scatter_update([[[0], [1]], [[2], [0]]], [[[1.0], [2.0]], [[3.0], [4.0]]])
+    assert v.numpy().tolist() == [[[1, 0, 0], [0, 2, 0]], [[0, 0, 3], [4, 0, 0]]]
+
+
+OUTSIDE = "outside of variable 'm', which has"
+
+
+@pytest.mark.parametrize(
+    ("method", "indices", "updates", "error", "message"),
+    [
+        ("scatter_update", [3], 1.0, IndexError, f"Index 3 is {OUTSIDE} 3 rows"),
+        ("scatter_add", [0, -4], 1.0, IndexError, f"Index -4 is {OUTSIDE} 3 rows"),
+        ("scatter_add", jnp.array([9]), 1.0, IndexError, f"Index 9 is {OUTSIDE} 3 rows"),
+        ("scatter_nd_update", [[0, 4]], [1.0], IndexError, f"Index 4 is {OUTSIDE} 4 rows"),
+        ("batch_scatter_update", [[4], [0], [0]], 1.0, IndexError, f"4 is {OUTSIDE} 4 rows"),
+        ("scatter_update", [0.0], 1.0, NotATensorError, "'m' are integers, not float32"),
+        ("scatter_update", [True], 1.0, NotATensorError, "'m' are integers, not bool"),
+        ("scatter_update", None, 1.0, NotATensorError, "indices into variable 'm' is NoneType"),
+        ("scatter_update", [0], [[1.0, 2.0]], ShapeError, r"has shape \(1, 2\), and \(1, 4\)"),
+        ("scatter_update", [0], 1j, DtypeError, "complex128 to variable 'm' of dtype float32"),
+        ("scatter_nd_update", [[0, 0, 0]], 1.0, ShapeError, r"\(1, 3\), must have at most 2"),
+        ("scatter_nd_update", 0, 1.0, ShapeError, r"'m' of shape \(3, 4\)"),
+        ("batch_scatter_update", [[0], [0]], 1.0, ShapeError, r"indices have shape \(2, 1\)"),
+        ("batch_scatter_update", [[0]] * 4, 1.0, ShapeError, r"indices have shape \(4, 1\)"),
+        ("batch_scatter_update", np.zeros((3, 4, 1), int), 1.0, ShapeError, r"\(3, 4, 1\)"),
+        ("batch_scatter_update", 0, 1.0, ShapeError, r"indices have shape \(\)"),
+    ],
+)
+def test_scattering_refuses_what_does_not_fit(method, indices, updates, error, message):
+    m = matrix()
+    with pytest.raises(error, match=message):
+        getattr(m, method)(indices, updates)
+    assert m.numpy().sum() == 66
+
+
+@pytest.mark.parametrize("method", ["scatter_add", "scatter_nd_add", "batch_scatter_update"])
+def test_a_scalar_has_nothing_to_scatter_to(method):
+    with pytest.raises(ShapeError, match="'s'"):
+        getattr(V(1.0, name="s"), method)([[0]], [1.0])

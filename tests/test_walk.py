@@ -1,0 +1,136 @@
+"""Objects are found once, by path, in a stable order, wherever they lie."""
+
+from __future__ import annotations
+
+import sys
+from collections import ChainMap, OrderedDict, defaultdict, namedtuple
+from dataclasses import dataclass
+from types import SimpleNamespace as Bag
+
+import numpy as np
+import pytest
+
+from jaxvars._walk import Holder, walk
+
+
+class Leaf:
+    __slots__ = ("inner",)
+
+    def __init__(self, inner=None):
+        self.inner = inner
+
+
+class Box(Holder):
+    def __init__(self, **contents):
+        vars(self).update(contents)
+
+
+@dataclass
+class Pair:
+    second: object
+    first: object
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    second: object
+    first: object
+
+
+class OneSlot:
+    __slots__ = "only"
+
+    def __init__(self, only):
+        self.only = only
+
+
+class Derived(Slotted):
+    pass
+
+
+Named = namedtuple("Named", "second first")
+
+
+def paths(root):
+    return ["/".join(path) for path, _ in walk(root, Leaf)]
+
+
+@pytest.mark.parametrize(
+    ("root", "expected"),
+    [
+        (Leaf(), [""]),
+        ([Leaf(), 3, Leaf()], ["0", "2"]),
+        ((Leaf(), [Leaf()]), ["0", "1/0"]),
+        ([Leaf() for _ in range(11)], [str(i) for i in range(11)]),
+        ({"b": Leaf(), "a": Leaf()}, ["a", "b"]),
+        (OrderedDict(b=Leaf(), a=Leaf()), ["a", "b"]),
+        (defaultdict(list, b=[Leaf()]), ["b/0"]),
+        (ChainMap({"a": Leaf()}), ["a"]),
+        ({2: Leaf(), 1: Leaf()}, ["1", "2"]),
+        ({3: Leaf(), "x": Leaf(), None: Leaf()}, ["3", "None", "x"]),
+        (Bag(b=Leaf(), a=Leaf()), ["a", "b"]),
+        (Pair(Leaf(), Leaf()), ["first", "second"]),
+        (Slotted(Leaf(), Leaf()), ["first", "second"]),
+        (Derived(Leaf(), Leaf()), ["first", "second"]),
+        (OneSlot(Leaf()), ["only"]),
+        (Named(Leaf(), Leaf()), ["second", "first"]),
+        ({Leaf()}, ["0"]),
+        (Leaf(Leaf()), ["", "inner"]),
+        (Box(a=Box(x=Leaf()), b=Leaf()), ["b", "a/x"]),
+        (Box(a=[Box(x=Leaf()), Leaf()], b=Leaf()), ["a/1", "b", "a/0/x"]),
+        (Box(a=Box(b=Box(c=Leaf()), z=Leaf()), d=Box(e=Leaf())), ["a/z", "a/b/c", "d/e"]),
+    ],
+)
+def test_paths_and_order(root, expected):
+    assert paths(root) == expected
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        None,
+        "text",
+        b"bytes",
+        3,
+        2.5,
+        np.ones(3),
+        np.array([Leaf()]),
+        Leaf,
+        sys,
+        lambda: Leaf(),
+        [].append,
+        [],
+        {},
+        Bag(),
+        object(),
+    ],
+    ids=repr,
+)
+def test_where_nothing_is_found(root):
+    assert paths(root) == []
+
+
+def test_each_object_is_found_once_under_the_first_path():
+    leaf = Leaf()
+    assert paths({"b": leaf, "a": [leaf, leaf]}) == ["a/0"]
+    shared = Box(x=leaf)
+    assert paths(Box(p=shared, q=shared)) == ["p/x"]
+
+
+def test_equal_objects_are_different_ones():
+    assert paths([Pair(Leaf(), 1), Pair(Leaf(), 1)]) == ["0/second", "1/second"]
+
+
+def test_cycles_end():
+    ring = [Leaf()]
+    ring.append(ring)
+    box = Box(v=Leaf())
+    box.me = box
+    box.child = Box(parent=box, v=Leaf())
+    assert paths(ring) == ["0"]
+    assert paths(box) == ["v", "child/v"]
+
+
+def test_it_is_lazy():
+    found = walk(Box(a=Leaf(), b=Leaf()), Leaf)
+    assert next(found)[0] == ("a",)
