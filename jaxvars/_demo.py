@@ -253,7 +253,7 @@ def run(*, epochs: int, seed: int, save: Path | None) -> None:
         seed: of the first values and the order of the images.
         save: where to draw a picture, if matplotlib is there.
     """
-    save = _drawable(save)
+    picture = _drawable(save)
     run = Run(seed)
     known, held = len(run.digits.train_labels), len(run.digits.test_labels)
     print(f"{known} handwritten digits to learn from, {held} held out; ", end="")
@@ -264,10 +264,10 @@ def run(*, epochs: int, seed: int, save: Path | None) -> None:
     accuracy = run.accuracy()
     print(f"\nTest accuracy: {accuracy:.1%} ({round(accuracy * held)} of {held} images)")
     _print_speed(compare(run))
-    if save is not None:
+    if picture is not None:
         probabilities = np.asarray(run.predict(run.digits.test_images))
-        draw(save, history, run.digits.test_images, run.digits.test_labels, probabilities)
-        print(f"Picture:       {save}")
+        draw(picture, history, run.digits.test_images, run.digits.test_labels, probabilities)
+        print(f"Picture:       {picture}")
     _print_next(save)
 
 

@@ -57,7 +57,8 @@ class Entry:
         self.is_stale = False
         self.run: Callable[[Leaves], Any] = self._first_run
         self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
-        checked = jax.config.jax_debug_nans or jax.config.jax_debug_infs  # may fail after all is run
+        # A check of numbers fails after the program has run, when donated values are gone.
+        checked = jax.config.jax_debug_nans or jax.config.jax_debug_infs
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._flat = staged.function()
@@ -66,6 +67,7 @@ class Entry:
         self._inner = jax.jit(self._named(self._run_flat))
         self._finish = None if staged.rebuild.is_plain else staged.rebuild
         self._owners: list[Callable[[], object]] = []
+        self._array: type | None = None  # what values are when they are no tracers
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
         settle()  # so that its tray lets go of the values
@@ -148,11 +150,13 @@ class Entry:
     @property
     def parts(self) -> Parts | None:
         """What a hot path needs of the program; None where there can be none."""
-        if self.has_callbacks or self.is_stale:
+        if self.has_callbacks or self.is_stale or (self._tray.keys and self._array is None):
             return None
         return Parts(
             jitted=self._jitted,
             tray=self._tray if self._tray.keys else None,
+            array=self._array,
+            elsewhere=Elsewhere,
             given=len(self._given),
             kept=tuple(cell.key for cell in self._kept),
             finish=self._finish,
@@ -196,6 +200,7 @@ class Entry:
         if not self._tray.keys:
             return outputs
         new, result = outputs
+        self._array = type(new[0])
         STORE.update(zip(self._tray.keys, new, strict=True))
         return result
 

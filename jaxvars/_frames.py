@@ -34,7 +34,16 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._store import SHARED, STORE, Cell, exclusively, is_held_elsewhere, stored, take
+from jaxvars._store import (
+    SHARED,
+    STORE,
+    Cell,
+    exclusively,
+    is_held_elsewhere,
+    is_interrupting,
+    stored,
+    take,
+)
 from jaxvars._tensor import is_string
 from jaxvars._walk import Path, walk
 from jaxvars.errors import (
@@ -201,7 +210,8 @@ class EagerFrame(Frame):
 
     def get(self, cell: Cell) -> Value:
         """Return the value from `STORE`; warn if it is about to become a constant."""
-        if _trace.current() is not _trace.EVAL and _trace.is_staging():
+        staging = _trace.current() is not _trace.EVAL and not is_interrupting()
+        if staging and _trace.is_staging():
             _warn_stale(cell)
         return take(cell)
 

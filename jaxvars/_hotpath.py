@@ -8,11 +8,14 @@ variables to XLA and back. For a program that assigns variables they stay in its
         if len(args) != 2: return MISS
         (a0, a1, ) = args
         if not (id(a0) == 140213 and type(a1) is T1): return MISS
-        if place(None) is not EVAL or HAND[0] is not tray: return careful((a1, ))
+        if HAND[0] is not tray: return careful((a1, ))
         HAND[0] = BUSY
         try:
             old = tray.values
             ((tray.values, result),) = map(jitted, (old, ), (a1,), )
+            if tray.values[0].__class__ is not array:
+                tray.values = old
+                raise elsewhere
         finally:
             HAND[0] = tray
         return result
@@ -21,8 +24,10 @@ Rules this file keeps (`_store.py` says why):
 - between the call that donates (`map` is consumed by the unpacking) and the assignment of the
   new values there is no other call;
 - `HAND` is tested and set without a call in between, and put back whatever happens;
-- a program that touches variables never runs inside a foreign transform: not when that stages
-  it (the new values would be tracers), nor when it would let it run (a vmap over other values).
+- a program that was staged by a foreign transform instead of run has donated nothing. If it
+  assigns variables that is noticed afterwards and taken back, which costs less than asking before
+  (a transform of other values, which lets it run, is not noticed: it runs once, as outside);
+  otherwise the place is checked first.
 """
 
 from __future__ import annotations
@@ -74,11 +79,14 @@ _READING = """
 """
 
 _WRITING = """
-    if place(None) is not EVAL or HAND[0] is not tray: return careful(({leaves}))
+    if HAND[0] is not tray: return careful(({leaves}))
     HAND[0] = BUSY
     try:
         old = tray.values
         ((tray.values, result),) = map(jitted, (old{part},), {kept}{each})
+        if tray.values[0].__class__ is not array:
+            tray.values = old
+            raise elsewhere
     finally:
         HAND[0] = tray
     {result}
@@ -92,6 +100,8 @@ class Parts(NamedTuple):
         jitted: takes (donated values, kept values if there are any, *arguments). Returns
             (new values, result) if it writes, else the result.
         tray: holds the cells that it writes, those it is given the values of first.
+        array: what their values are when they are no tracers.
+        elsewhere: what to raise when they are tracers.
         given: how many of them are donated to it.
         kept: keys of the cells whose values are lent to it.
         finish: makes the function's result, or None.
@@ -100,6 +110,8 @@ class Parts(NamedTuple):
 
     jitted: Callable[..., Any]
     tray: Tray | None
+    array: type | None
+    elsewhere: type[Exception]
     given: int
     kept: tuple[int, ...]
     finish: Callable[[Any], Any] | None

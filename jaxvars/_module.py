@@ -160,7 +160,8 @@ def _device_text(v: Variable) -> str:
 
 def _totals(variables: list[Variable]) -> list[tuple[Any, ...]]:
     def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
-        words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variables"
+        plural = "" if len(some) == 1 else "s"
+        words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
         return (words, None, None, None, None, sum(map(nbytes, some)))
 
     trainable = [v for v in variables if v.trainable]

@@ -28,6 +28,7 @@ Value: TypeAlias = Any
 
 _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
+    | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 

@@ -238,6 +238,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
                 "pure(jv.State.of(model), *args)."
             )
         frame = BoundFrame(state.bound(), LOCAL.frame)
+
         def run() -> Any:
             return jax.tree.map(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 

@@ -137,7 +137,7 @@ def _in_flight(action: Callable[[], T], held: Tray | None) -> T:
 
 def _refuse_to_wait() -> None:
     """Raise ForeignTransformError if a step is in flight that waits for this very code."""
-    if HAND[0] is BUSY and _flight_above() is not None:
+    if is_interrupting():
         raise ForeignTransformError(
             f"A variable is written, or a compiled function called, at {user_line()} by a callback "
             "or signal handler while a compiled step is running; the step's own results would race "
@@ -179,6 +179,11 @@ def take(cell: Cell) -> Value:
             return value
 
 
+def is_interrupting() -> bool:
+    """Tell whether this code interrupted a step or a write, or was called back by it."""
+    return HAND[0] is BUSY and _flight_above() is not None
+
+
 def is_held_elsewhere(cell: Cell) -> bool:
     """Tell whether somebody besides `STORE` holds the cell's array."""
     return cell.key in STORE and sys.getrefcount(STORE[cell.key]) > _ALONE
@@ -204,7 +209,8 @@ def _in_hand(flight: Tray, cell: Cell) -> Value:
 
 def _copied(value: Value) -> Value:
     try:
-        return _trace.fresh(value)
+        with _trace.at(_trace.EVAL):  # whatever JAX was at when the signal came
+            return _trace.fresh(value)
     except RecursionError:  # a signal came while JAX was compiling this very copy
         return jax.device_put(np.array(value), value.sharding)
 

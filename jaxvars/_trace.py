@@ -41,7 +41,8 @@ place = jex.find_top_trace  # `place(None)` is `current()`, for where a call les
 
 def current() -> Trace:
     """Return the trace that binds primitives in this thread now."""
-    return place(None)
+    trace = place(None)
+    return EVAL if trace is None else trace  # None: a signal handler, in the middle of a bind
 
 
 with jax.core.eval_context():

@@ -335,7 +335,7 @@ def test_decorator_forms():
 def test_what_is_no_function_is_refused():
     with pytest.raises(CompileError, match="takes a function, not int 3"):
         jv.compile(3)
-    with pytest.raises(CompileError, match='donate is True, False or "auto", not \'yes\''):
+    with pytest.raises(CompileError, match="donate is True, False or \"auto\", not 'yes'"):
         jv.compile(donate="yes")
 
 
@@ -429,7 +429,7 @@ def test_endless_recursion_is_refused():
     def factorial(n: Any) -> Any:
         return n * factorial(n - 1)
 
-    with pytest.raises(CompileError, match=r"factorial calls itself .*\(n: int32\[\]\).*static_arg"):
+    with pytest.raises(CompileError, match=r"factorial calls itself .*\(n: int32\[\]\).*static_"):
         factorial(3)
     with pytest.raises(CompileError, match="calls itself"):
         factorial(3)
@@ -646,7 +646,7 @@ def test_creating_inside_an_inner_transform_is_refused():
 
         return jax.lax.scan(body, 0.0, xs)
 
-    with pytest.raises(CreationError, match="'inner' is created at test_compile.py") as caught:
+    with pytest.raises(CreationError, match=r"'inner' is created at test_compile\.py") as caught:
         step(jnp.ones(3))
     assert "scan" in str(caught.value)
 

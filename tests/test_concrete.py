@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import jax
 import jax.numpy as jnp
@@ -234,7 +234,7 @@ def test_the_graph_is_svg_that_names_variables_arguments_and_operations(parts, t
     *_, step, _ = parts
     graph = step.trace(jv.TensorSpec((4, 3))).graph
     svg = graph._repr_svg_() if hasattr(graph, "_repr_svg_") else graph.svg
-    root = ElementTree.fromstring(svg)
+    root = ET.fromstring(svg)
     assert root.tag.endswith("svg")
     text = "".join(root.itertext())
     for word in ("w", "b", "x", "scale", "dot_general"):

@@ -128,11 +128,13 @@ def test_swapped_variables():
         a.assign(b)
         b.assign(old)
 
+    held = []
     for i in range(5):
-        held = a.value if i == 2 else None
+        if i == 2:
+            held.append(a.value)  # somebody holds a value for the rest of the time
         swap()
     assert (float(a[0]), float(b[0])) == (1.0, 0.0)
-    assert held is not None or True
+    assert float(held[0][0]) == 0.0
     a.assign(b)
     swap()
     assert (float(a[0]), float(b[0])) == (0.0, 0.0)

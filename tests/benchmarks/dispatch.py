@@ -151,11 +151,12 @@ def dispatch(quick: bool) -> list[dict[str, Any]]:
     """Return a row for each number of variables and way to write the step."""
     rows: list[dict[str, Any]] = []
     for n in COUNTS:
+        calls = max(5, min(100, 2000 // (n + 10)))
+        rounds = 61 if quick else 301
         others = {"step(x)": closure(n), "step(model, x)": model_argument(n)}
-        if find_spec("flax") and n <= 200:
-            others["nnx.jit"] = nnx_jit(n)
-        calls = max(5, min(300, 6000 // (n + 10)))
-        found = ratios(by_hand(n), others, 15 if quick else 101, calls)
+        found = ratios(by_hand(n), others, rounds, calls)
+        if find_spec("flax") and n <= 200:  # apart: it takes long enough to empty the caches
+            found |= {"nnx.jit": ratios(by_hand(n), {"nnx.jit": nnx_jit(n)}, 9, 5)["nnx.jit"]}
         rows += [{"variables": n, "step": name, **row} for name, row in found.items()]
     return rows
 

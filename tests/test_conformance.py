@@ -1,0 +1,209 @@
+"""Every public object in every situation, and a check that the list is complete."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+
+
+class Model(jv.Module):
+    """Two variables, one of them not trainable."""
+
+    def __init__(self) -> None:
+        self.w = jv.Variable(jnp.array([1.0, 2.0]), name="w")
+        self.count = jv.Variable(0.0, trainable=False, name="count")
+
+
+def variable(m: Model, x: Any) -> Any:
+    m.count.assign_add(1.0)
+    m.w[0].assign(x * 2.0)
+    return m.w * m.count
+
+
+def module(m: Model, x: Any) -> Any:
+    for v in m.variables:
+        v.assign(v * x)
+    return sum(jnp.sum(v.value) for v in m.trainable_variables)
+
+
+def gradient_tape(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        loss = jnp.sum(jnp.sin(m.w * x))
+    grad = tape.gradient(loss, m.w)
+    m.w.assign_sub(0.1 * grad)
+    return grad
+
+
+def forward_accumulator(m: Model, x: Any) -> Any:
+    with jv.ForwardAccumulator(m.w, jnp.array([1.0, 0.5])) as accumulator:
+        y = jnp.cos(m.w * x)
+    return accumulator.jvp(y)
+
+
+def unconnected_gradients(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = x * 2.0
+    return tape.gradient(y, m.w, unconnected_gradients=jv.UnconnectedGradients.ZERO)
+
+
+def compiled(m: Model, x: Any) -> Any:
+    return INNER(m, x) * 2.0
+
+
+def function(m: Model, x: Any) -> Any:
+    assert isinstance(INNER, jv.Function)
+    return INNER(m, x=x)
+
+
+INNER = jv.compile(variable)
+
+
+def functionalize(m: Model, x: Any) -> Any:
+    result, state = jv.functionalize(variable)(jv.State.of(m), m, x)
+    state.commit()
+    return result
+
+
+def state(m: Model, x: Any) -> Any:
+    taken = jv.State.of(m)
+    taken.replace({"w": taken["w"] * x}).commit()
+    return taken["w"]
+
+
+def stop_gradient(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = jnp.sum(m.w * jv.stop_gradient(m.w) * x)
+    return tape.gradient(y, m.w)
+
+
+@jv.custom_gradient
+def tripled(x: Any) -> Any:
+    return x, lambda upstream: 3.0 * upstream
+
+
+def custom_gradient(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = jnp.sum(tripled(m.w * x))
+    return tape.gradient(y, m.w)
+
+
+def recompute_grad(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = jnp.sum(jv.recompute_grad(lambda z: jnp.sin(m.w * z))(x))
+    return tape.gradient(y, m.w)
+
+
+def device(m: Model, x: Any) -> Any:
+    with jv.device("CPU:0"):
+        return m.w * x
+
+
+def name_scope(m: Model, x: Any) -> Any:
+    with jv.name_scope("outer"):
+        m.w.assign(m.w + x)
+    return m.w.value
+
+
+PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
+    "Variable": variable, "Module": module, "GradientTape": gradient_tape,
+    "ForwardAccumulator": forward_accumulator, "UnconnectedGradients": unconnected_gradients,
+    "compile": compiled, "Function": function, "functionalize": functionalize, "State": state,
+    "stop_gradient": stop_gradient, "custom_gradient": custom_gradient,
+    "recompute_grad": recompute_grad, "device": device, "name_scope": name_scope,
+}  # fmt: skip
+NOT_A_PROGRAM = {
+    "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices",
+    "get_soft_device_placement", "set_soft_device_placement",
+}  # fmt: skip
+
+
+def test_the_list_is_complete():
+    public = {name for name in vars(jv) if not name.startswith("_")} - {"annotations", "Any"}
+    assert public == set(PROGRAMS) | NOT_A_PROGRAM
+
+
+def eagerly(program: Any, m: Model, x: Any) -> Any:
+    return program(m, x)
+
+
+def in_compile(program: Any, m: Model, x: Any) -> Any:
+    return jv.compile(program)(m, x)
+
+
+def in_nested_compile(program: Any, m: Model, x: Any) -> Any:
+    inner = jv.compile(program)
+    return jv.compile(lambda m, x: inner(m, x))(m, x)
+
+
+def as_pure(program: Any, m: Model, x: Any) -> Any:
+    pure = jv.functionalize(program)
+    result, after = jax.jit(lambda s, x: pure(s, m, x))(jv.State.of(m), x)
+    after.commit()
+    return result
+
+
+def as_pure_of_many(program: Any, m: Model, x: Any) -> Any:
+    pure = jv.functionalize(program)
+    many = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), jv.State.of(m))
+    result, after = jax.vmap(lambda s: pure(s, m, x))(many)
+    jax.tree.map(lambda leaf: leaf[1], after).commit()
+    return jax.tree.map(lambda leaf: leaf[0], result)
+
+
+def under_a_tape(program: Any, m: Model, x: Any) -> Any:
+    with jv.GradientTape():
+        return program(m, x)
+
+
+def in_a_thread(program: Any, m: Model, x: Any) -> Any:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(program(m, x)))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def run_eagerly(program: Any, m: Model, x: Any) -> Any:
+    jv.run_eagerly(True)
+    try:
+        return jv.compile(program)(m, x)
+    finally:
+        jv.run_eagerly(False)
+
+
+SITUATIONS = [
+    in_compile, in_nested_compile, as_pure, as_pure_of_many, under_a_tape, in_a_thread, run_eagerly,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.__name__)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_it_does_the_same_as_eagerly(name, situation):
+    program, x = PROGRAMS[name], jnp.float32(0.5)
+    plain, there = Model(), Model()
+    expected = eagerly(program, plain, x)
+    found = situation(program, there, x)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, expected)
+    for one, other in zip(there.variables, plain.variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_copy_does_the_same_and_leaves_the_original_alone(name, copied):
+    original = Model()
+    other = copied(original)
+    found = PROGRAMS[name](other, jnp.float32(0.5))
+    np.testing.assert_array_equal(original.w, [1.0, 2.0])
+    expected = PROGRAMS[name](original, jnp.float32(0.5))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)

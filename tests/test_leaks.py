@@ -1,0 +1,143 @@
+"""Nothing stays behind: no tracer, no variable, no memory that grows."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import jaxvars as jv
+from jaxvars import _store
+
+
+@pytest.fixture(autouse=True)
+def checked():
+    with jax.checking_leaks():
+        yield
+
+
+def test_no_tracer_leaks_from_compile_and_tape():
+    w = jv.Variable(jnp.ones(3))
+
+    @jv.compile
+    def step(x):
+        with jv.GradientTape() as tape:
+            loss = jnp.sum(jax.nn.gelu(w * x))
+        w.assign_sub(tape.gradient(loss, w))
+        return loss
+
+    for size in (1, 3):
+        step(jnp.ones(size))
+        step(jnp.ones(size))
+
+
+def test_no_tracer_leaks_from_an_exception_in_a_trace():
+    w = jv.Variable(1.0)
+
+    @jv.compile
+    def step(x):
+        w.assign(x)
+        raise KeyError("in the trace")
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="in the trace"):
+            step(2.0)
+    assert float(w) == 1.0
+
+
+def test_no_tracer_leaks_from_creation_inside():
+    class Lazy(jv.Module):
+        def __init__(self):
+            self.w = None
+
+        @jv.compile
+        def __call__(self, x):
+            if self.w is None:
+                self.w = jv.Variable(x * 2)
+            return self.w * x
+
+    lazy = Lazy()
+    assert float(lazy(3.0)) == 18.0
+    assert _store.STORE[lazy.w.cell.key].is_fully_addressable  # an array, not a tracer
+
+
+def test_no_tracer_leaks_from_functionalize():
+    w = jv.Variable(jnp.ones(3), name="w")
+
+    def half():
+        w.assign(w / 2)
+        return jnp.sum(w)
+
+    pure = jv.functionalize(half)
+    state = jv.State.of(w)
+    jax.jit(pure)(state)
+    jax.grad(lambda s: pure(s)[0])(state)
+    jax.lax.scan(lambda s, _: pure(s)[::-1], state, None, length=2)
+
+
+@pytest.mark.parametrize("use", ["nothing", "tape", "compile", "state"])
+def test_a_variable_and_its_value_are_freed(use):
+    v = jv.Variable(jnp.ones(1000))
+    if use == "tape":
+        with jv.GradientTape() as tape:
+            y = jnp.sum(v * v)
+        tape.gradient(y, v)
+        del tape, y
+    if use == "compile":
+        step = jv.compile(lambda v: v.assign_add(1).value.sum())
+        step(v)
+        step(v)
+        step(v)
+    if use == "state":
+        jv.State.of(v).commit()
+    key, ref = v.cell.key, weakref.ref(v)
+    assert key in _store.STORE
+    del v
+    gc.collect()
+    assert ref() is None
+    assert key not in _store.STORE
+    assert key not in _store.SHARED
+
+
+def test_a_module_with_a_compiled_method_is_freed():
+    class Counter(jv.Module):
+        def __init__(self):
+            self.n = jv.Variable(0)
+
+        @jv.compile
+        def step(self):
+            self.n.assign_add(1)
+
+    for _ in range(3):
+        counter = Counter()
+        for _ in range(4):
+            counter.step()
+        assert int(counter.n) == 4
+        ref = weakref.ref(counter)
+        del counter
+        gc.collect()
+        assert ref() is None
+
+
+def test_a_long_loop_does_not_grow():
+    w = jv.Variable(jnp.ones(100))
+
+    @jv.compile
+    def step(x):
+        w.assign(w * 0.99 + x)
+        return jnp.sum(w)
+
+    def loop():
+        for _ in range(50):
+            step(0.01)
+            with jv.GradientTape() as tape:
+                y = jnp.sum(w**2)
+            tape.gradient(y, w)
+        gc.collect()
+        return len(jax.live_arrays()), len(_store.STORE), len(_store.SHARED)
+
+    loop()
+    assert loop() == loop()

@@ -1,0 +1,95 @@
+"""The public names, their docstrings, and what importing them costs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+
+import pytest
+
+import jaxvars as jv
+from jaxvars import _compile, _concrete, _module, _state, _tape, _variable
+
+NAMES = {
+    "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
+    "TensorSpec", "UnconnectedGradients", "Variable", "compile", "custom_gradient", "device",
+    "errors", "functionalize", "get_soft_device_placement", "list_devices", "name_scope",
+    "recompute_grad", "run_eagerly", "set_soft_device_placement", "stop_gradient", "string",
+}  # fmt: skip
+
+DOCUMENTED = sorted(NAMES - {"errors", "string"})
+
+CLASSES = [
+    _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
+    _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
+    _variable.Variable,
+]  # fmt: skip
+
+
+def test_the_public_names_are_exactly_these():
+    found = {n for n in vars(jv) if not n.startswith("_") and n not in {"annotations", "Any"}}
+    assert found == NAMES
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    with pytest.raises(AttributeError, match=r"jaxvars has no attribute 'Varible'.*'Variable'"):
+        jv.Varible  # noqa: B018 - the access is the test
+
+
+def test_the_version_is_that_of_the_installed_package():
+    try:
+        importlib.metadata.version("jaxvars")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("run from the source tree, without an installed package")
+    assert jv.__version__.count(".") == 2
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_docstrings_have_the_house_form(name):
+    doc = inspect.getdoc(getattr(jv, name)) or ""
+    first = doc.split("\n")[0]
+    assert first.endswith((".", ":")), "one line, a sentence"
+    assert len(first) <= 100
+    if name not in {"ConcreteFunction", "Function", "UnconnectedGradients"}:
+        assert ">>> " in doc or name in {"Module", "set_soft_device_placement"}
+
+
+@pytest.mark.parametrize("name", [n for n in DOCUMENTED if inspect.isfunction(getattr(jv, n))])
+def test_every_parameter_of_a_function_is_documented(name):
+    function = getattr(jv, name)
+    doc = inspect.getdoc(function) or ""
+    for parameter in inspect.signature(function).parameters:
+        one_line_function = "Args:" not in doc and "\n\nArgs" not in doc
+        assert one_line_function or parameter in doc, parameter
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_every_public_method_has_a_docstring(cls):
+    for name, member in vars(cls).items():
+        public = not name.startswith("_") and (
+            inspect.isfunction(member) or isinstance(member, property)
+        )
+        if public:
+            assert inspect.getdoc(member), f"{cls.__name__}.{name}"
+
+
+@pytest.mark.parametrize("error", [e for e in vars(jv.errors).values() if inspect.isclass(e)])
+def test_errors_are_subclasses_of_builtins_and_show_a_cure(error):
+    if not error.__module__.startswith("jaxvars") or error is jv.errors.JaxvarsError:
+        return
+    builtins = [base for base in error.__mro__ if base.__module__ == "builtins"]
+    assert len(builtins) > 2, "an exception that one would catch anyway"
+    assert "cure" in (error.__doc__ or "").lower()
+
+
+def test_importing_is_light_and_starts_no_backend(run_python):
+    code = """
+import sys, jax, jaxvars
+heavy = {"optax", "flax", "orbax", "rich", "matplotlib", "treescope"} & set(sys.modules)
+assert not heavy, heavy
+jax.config.update("jax_num_cpu_devices", 3)
+assert len(jax.devices()) == 3
+print("fine")
+"""
+    done = run_python("-c", code, XLA_FLAGS="")
+    assert "fine" in done.stdout, done.stderr
