@@ -58,7 +58,7 @@ class Entry:
         self.run: Callable[[Leaves], Any] = self._first_run
         self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
         # A check of numbers fails after the program has run, when donated values are gone.
-        checked = jax.config.jax_debug_nans or jax.config.jax_debug_infs
+        checked = any(getattr(jax.config, name) for name in ("jax_debug_nans", "jax_debug_infs"))
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._flat = staged.function()

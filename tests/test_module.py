@@ -302,7 +302,7 @@ layers/1/w                             (3, 3)  float32  yes        cpu:0    36 B
 -------------------------------------  ------  -------  ---------  ------  -----
 total: 35 elements in 8 variables                                          140 B
 trainable: 34 elements in 7 variables                                      136 B
-other: 1 elements in 1 variables                                             4 B
+other: 1 elements in 1 variable                                              4 B
 """
     )
 
