@@ -58,6 +58,9 @@ def run_eagerly(enabled: bool = True) -> None:
 
     For debugging: print, breakpoints and exceptions are then Python's own.
 
+    Args:
+        enabled: True for Python, in all threads, until it is called with False.
+
     >>> run_eagerly(True)
     >>> compile(lambda x: x + 1)(1)
     2

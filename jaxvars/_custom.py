@@ -31,6 +31,9 @@ Value: TypeAlias = Any
 def stop_gradient(value: Any) -> Any:
     """Return the value, or pytree of values, as a constant of differentiation.
 
+    Args:
+        value: an array, a variable, or a pytree of them.
+
     >>> from jaxvars import GradientTape
     >>> w = Variable(3.0)
     >>> with GradientTape() as tape:
@@ -189,7 +192,16 @@ def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
 def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function compute its intermediate values again in the backward pass.
 
-    Saves memory for time. `fn` may read and assign variables.
+    Saves memory for time.
+
+    Args:
+        fn: a function of arrays, or pytrees of them; it may read and assign variables.
+
+    Returns:
+        A function of the same arguments and results.
+
+    Raises:
+        CreationError: (when called) if `fn` creates variables.
 
     >>> from jaxvars import GradientTape
     >>> w = Variable(2.0)

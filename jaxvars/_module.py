@@ -40,6 +40,9 @@ class Module(Holder):
     Args:
         name: what it is called; the class name in snake case when None.
 
+    Raises:
+        ValueError: when the name has other characters than letters, digits, _ and /.
+
     >>> class Scale(Module):
     ...     def __init__(self):
     ...         self.factor = Variable(2.0, name="factor")

@@ -35,7 +35,10 @@ _told: set[str] = set()
 
 
 def list_devices(kind: str | None = None) -> list[Device]:
-    """Return the devices of this process, or those of one kind ("cpu", "gpu", "tpu").
+    """Return the devices of this process, or those of one kind.
+
+    Args:
+        kind: "cpu", "gpu" or "tpu"; all when None.
 
     >>> list_devices("cpu")[0].platform
     'cpu'
@@ -54,7 +57,13 @@ def _platforms() -> list[str]:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Choose what happens when a device does not exist: fall back (True) or raise (False)."""
+    """Choose what happens when a device does not exist.
+
+    Args:
+        enabled: fall back to JAX's default device (True), or raise DeviceError (False).
+
+    >>> set_soft_device_placement(True)
+    """
     global _soft
     _soft = enabled
 

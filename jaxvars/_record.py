@@ -30,6 +30,7 @@ _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
+_RULES = frozenset({"custom_jvp_call", "custom_vjp_call"})
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
@@ -79,7 +80,7 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        if staged and _runs_once(equation):
+        if staged and _runs_twice(equation):
             outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
@@ -142,13 +143,18 @@ class Linear(NamedTuple):
     is_pullback: bool
 
 
-def _runs_once(equation: Equation) -> bool:
-    """Tell whether the operation, replayed, would be run a second time."""
-    if equation.name in _NOT_MERGED:
-        return True
+def _runs_twice(equation: Equation) -> bool:
+    """Tell whether the operation would be run a second time when it is replayed.
+
+    Linearized, a function with a rule of its own becomes what its rule computes. Whoever
+    differentiates that again would miss the rule, so there it may run twice.
+    """
     inside = [_trace.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
+    names = {equation.name}.union(*inside)
+    if not _RULES.isdisjoint(names) and _trace.is_differentiated():
+        return False
     large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
-    return large or any(not _NOT_MERGED.isdisjoint(names) for names in inside)
+    return large or not _NOT_MERGED.isdisjoint(names)
 
 
 def _inner_jaxprs(equation: Equation) -> Iterable[Any]:

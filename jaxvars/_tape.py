@@ -215,6 +215,9 @@ class GradientTape(_Recording):
     def watch(self, tensor: Any) -> None:
         """Follow what is computed from an array, a variable, or each of a pytree of them.
 
+        Args:
+            tensor: to be watched before it is computed with.
+
         Raises:
             TapeError: for a Python number or NumPy array, which cannot be followed.
 
@@ -379,6 +382,10 @@ class GradientTape(_Recording):
         """Say whether a target depends on a source on this tape, and if not, why not.
 
         Does not count as a use of the tape.
+
+        Args:
+            target: a computed array, or a variable.
+            source: a variable, or an array.
 
         >>> w = Variable(1.0, name="w", trainable=False)
         >>> with GradientTape() as tape:
@@ -599,7 +606,19 @@ class ForwardAccumulator(_Recording):
         primals: Any,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """Return how computed arrays move with the primals, as a pytree like `primals`."""
+        """Return how computed arrays move with the primals.
+
+        Args:
+            primals: what was computed from the accumulator's primals: an array, or a pytree.
+            unconnected_gradients: "none" or "zero": what there is for an array that does not
+                move.
+
+        Returns:
+            A pytree like `primals`.
+
+        Raises:
+            TapeError: for what is no array.
+        """
         leaves, treedef = jax.tree.flatten(primals, is_leaf=_is_face)
         targets = [self._target_value(leaf) for leaf in leaves]
         found = [self._tangent(target) for target in targets]

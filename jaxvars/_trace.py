@@ -66,6 +66,11 @@ def is_staging() -> bool:
     return isinstance(copy_p.bind(_PROBE), Tracer)
 
 
+def is_differentiated() -> bool:
+    """Tell whether what runs now is itself recorded, or differentiated or batched as it runs."""
+    return isinstance(current(), Recorder) or (current() is not EVAL and not is_staging())
+
+
 def is_tracer(value: object) -> bool:
     """Tell whether `value` stands for a value that is not known yet."""
     return isinstance(value, Tracer)
@@ -366,18 +371,14 @@ class Recorder(Trace):
     ) -> list[Value]:
         """Run a `jax.custom_jvp` function, keeping its rule."""
         params["subfuns"] = (fun, jvp)
-        return self._pass(
-            primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
-        )
+        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
 
     def process_custom_vjp_call(
         self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
     ) -> list[Value]:
         """Run a `jax.custom_vjp` function, keeping its rule."""
         params["subfuns"] = (fun, fwd, bwd)
-        return self._pass(
-            primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
-        )
+        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
 
     def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Value]:
         """Run a call primitive, whose body is a function."""
@@ -468,6 +469,36 @@ def _free_recorder(parent: Trace) -> Recorder:
     else:
         return Recorder(parent)
     return found if found.listener is None else Recorder(parent)
+
+
+def _is_taken(note: Any) -> bool:
+    return hasattr(note, "__bool__") and bool(note)  # the other kind can be written again
+
+
+@final
+class _Repeatable:
+    """A custom-derivative call that can be made more than once.
+
+    JAX makes its functions for one call, and notes in each what form its outputs had.
+    """
+
+    __slots__ = ("_params", "_primitive")
+
+    def __init__(self, primitive: Any, params: dict[str, Any]) -> None:
+        self._primitive = primitive
+        self._params = params
+
+    def __call__(self, *inputs: Value) -> list[Value]:
+        notes = [note for f in self._params["subfuns"] for note in f.stores if _is_taken(note)]
+        noted = [note.val for note in notes]
+        for note in notes:
+            note.reset()
+        try:
+            return self._primitive.bind(*inputs, **self._params)
+        finally:
+            for note, value in zip(notes, noted, strict=True):
+                if not note:
+                    note.store(value)
 
 
 _OPENED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()

@@ -51,6 +51,9 @@ _NAMES = _Names()
 def name_scope(name: str) -> Generator[str]:
     """Put `name/` before the names of the variables created inside.
 
+    Args:
+        name: any text.
+
     Yields:
         The whole scope, outer ones included.
 
@@ -88,6 +91,7 @@ class Variable(Face, Owner):
         NotATensorError: when the initial value is None, a dict or another object.
         DtypeError: when it cannot have the dtype, or 64-bit is asked for and is off.
         CreationError: inside a compiled function, on any call but the first.
+        TypeError: when the name is no text.
 
     Example:
         >>> v = Variable([1.0, 2.0], name="v")

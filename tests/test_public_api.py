@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import doctest
 import importlib.metadata
 import inspect
+import re
+from typing import Any
 
 import pytest
 
@@ -44,23 +48,53 @@ def test_the_version_is_that_of_the_installed_package():
     assert jv.__version__.count(".") == 2
 
 
+MADE_BY_OTHERS = {"ConcreteFunction", "Function", "State", "UnconnectedGradients"}
+CALLED = sorted(set(DOCUMENTED) - MADE_BY_OTHERS)
+
+
+def made_by(name: str) -> Any:
+    """The function that runs when a public name is called."""
+    thing = getattr(jv, name)
+    return thing.__init__ if inspect.isclass(thing) else thing
+
+
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_docstrings_have_the_house_form(name):
-    doc = inspect.getdoc(getattr(jv, name)) or ""
-    first = doc.split("\n")[0]
-    assert first.endswith((".", ":")), "one line, a sentence"
+def test_docstrings_begin_with_one_line_that_is_a_sentence(name):
+    first, *rest = (inspect.getdoc(getattr(jv, name)) or "").split("\n")
+    assert first[0].isupper()
+    assert first.endswith((".", ":"))
     assert len(first) <= 100
-    if name not in {"ConcreteFunction", "Function", "UnconnectedGradients"}:
-        assert ">>> " in doc or name in {"Module", "set_soft_device_placement"}
+    assert not rest or not rest[0]
 
 
-@pytest.mark.parametrize("name", [n for n in DOCUMENTED if inspect.isfunction(getattr(jv, n))])
-def test_every_parameter_of_a_function_is_documented(name):
-    function = getattr(jv, name)
-    doc = inspect.getdoc(function) or ""
-    for parameter in inspect.signature(function).parameters:
-        one_line_function = "Args:" not in doc and "\n\nArgs" not in doc
-        assert one_line_function or parameter in doc, parameter
+@pytest.mark.parametrize("name", [n for n in CALLED if not inspect.isclass(getattr(jv, n))])
+def test_a_function_says_what_to_do(name):
+    verb = (inspect.getdoc(getattr(jv, name)) or "").split()[0]
+    assert not verb.endswith(("ing", "ed", "es")), "imperative"
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_there_is_an_example_that_runs(name):
+    doc = inspect.getdoc(getattr(jv, name)) or ""
+    assert doctest.DocTestParser().get_examples(doc)
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_parameter_is_documented(name):
+    doc = inspect.getdoc(getattr(jv, name)) or ""
+    for parameter in inspect.signature(made_by(name)).parameters:
+        if parameter != "self":
+            assert re.search(rf"(?m)^    \**{parameter}: \S", doc), parameter
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_it_raises_is_documented(name):
+    made = made_by(name)
+    if dataclasses.is_dataclass(getattr(jv, name)):
+        made = getattr(jv, name).__post_init__
+    doc, source = inspect.getdoc(getattr(jv, name)) or "", inspect.getsource(made)
+    for error in set(re.findall(r"raise (\w+Error)\(", source)):
+        assert re.search(rf"(?m)^Raises:(\n .*)*\n    {error}: ", doc), error
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)

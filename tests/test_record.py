@@ -308,6 +308,34 @@ def test_other_transforms_over_a_tape_over_what_runs_once(name: str) -> None:
     assert np.allclose(jax.jvp(slope, (X,), (X,))[1], jax.jvp(by_jax, (X,), (X,))[1], rtol=1e-3)
 
 
+OWN_RULES: dict[str, Callable[[Any], Any]] = {
+    "custom_vjp": clip_gradient,
+    "custom_jvp": own_tangent,
+    "in jit": jax.jit(lambda x: jnp.tanh(own_tangent(jnp.exp(-x)) * x / 2)),
+    "in scan": lambda x: jax.lax.scan(lambda c, _: (clip_gradient(c), None), x, None, length=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", OWN_RULES)
+def test_the_value_under_a_tape_keeps_its_rule_for_whoever_differentiates_it(name: str) -> None:
+    f, w = OWN_RULES[name], jv.Variable(2.0, name="w")
+
+    def value_and_slope() -> Any:
+        with jv.GradientTape() as tape:
+            y = f(w * 1.0)
+        return y + tape.gradient(y, w)
+
+    def program() -> Any:
+        with jv.GradientTape() as outer:
+            z = value_and_slope()
+        return outer.gradient(z, w)
+
+    want = jax.grad(lambda x: f(x) + jax.grad(f)(x))(2.0)
+    assert np.allclose([program(), program(), jv.compile(program)()], want)
+    pure = jv.functionalize(value_and_slope)
+    assert np.allclose(jax.grad(lambda state: pure(state)[0])(jv.State.of(w))["w"], want)
+
+
 # ---------------------------------------------------------------- compiled from the second time
 def seen() -> tuple[int, int]:
     """How many structures have been seen, and how many of them are compiled."""

@@ -523,6 +523,7 @@ def test_a_finalizer_may_use_variables_and_compiled_functions(pair: Any):
             count.assign_add(1)
     finally:
         gc.set_threshold(*threshold)
+        gc.collect()  # the last of them
     assert whole(a, b) == 30.0
     assert int(count) == 30
 

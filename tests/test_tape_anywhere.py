@@ -336,6 +336,28 @@ def test_custom_rules_of_jax_are_kept(way: Callable[..., Any]) -> None:
     assert np.isclose(slope(lambda x: jax.vmap(tripled_slope)(x[None])[0]), 3 * np.cos(0.5))
 
 
+@both_ways
+@pytest.mark.parametrize("f", [jax.nn.relu, tripled_slope, doubled_slope])
+def test_a_function_with_a_rule_on_what_turns_out_to_be_a_constant(way: Any, f: Any) -> None:
+    w, frozen = jv.Variable(3.0), jax.jit(jax.lax.stop_gradient)
+
+    def program() -> Any:
+        with jv.GradientTape(persistent=True) as tape:
+            y = f(frozen(w * 2.0)) + w  # the tape cannot know that it does not move
+        return [tape.gradient(y, w), tape.gradient(y, w)]
+
+    assert way(program) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("f", [jax.nn.relu, tripled_slope, doubled_slope])
+def test_a_function_with_a_rule_for_batches_of_many_sizes(f: Any) -> None:
+    w = jv.Variable(0.5)
+    for n in (3, 3, 4, 4, 5, 3):
+        with jv.GradientTape() as tape:
+            y = jnp.sum(f(w * jnp.ones(n)))
+        assert np.isclose(tape.gradient(y, w), n * jax.grad(f)(0.5))
+
+
 def test_an_array_of_the_tape_closed_over_by_any_transform() -> None:
     w = jv.Variable(3.0)
     uses: dict[str, Callable[[Any], Any]] = {

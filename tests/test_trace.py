@@ -61,8 +61,24 @@ def test_transforms_are_told_apart(transform: str) -> None:
         "eval_shape": lambda: jax.eval_shape(look, 1.0),
     }
     run[transform]()
-    assert seen[0] == (transform != "vmap" or True, transform in ("jit", "scan", "eval_shape"))
+    assert seen[0] == (True, transform in ("jit", "scan", "eval_shape"))
     assert _trace.current() is EVAL
+
+
+def test_what_is_recorded_differentiated_or_batched_is_told() -> None:
+    seen: list[bool] = []
+
+    def look(x: Any) -> Any:
+        seen.append(_trace.is_differentiated())
+        return x * 1.0
+
+    look(1.0)
+    jax.jit(look)(1.0)
+    jax.grad(look)(1.0)
+    jax.vmap(look)(jnp.ones(2))
+    with recording(Log()):
+        look(1.0)
+    assert seen == [False, False, True, True, True]
 
 
 def test_recorders_are_stripped() -> None:
@@ -236,6 +252,7 @@ def test_an_equation_is_a_pure_function_of_its_inputs() -> None:
         jax.lax.scan(lambda c, _: (c * 2.0, None), jnp.asarray(1.0), None, length=3)
     relu, scan = log.equations
     assert relu.function(jnp.asarray(-1.0)) == [0.0]
+    assert relu.function(jnp.asarray(2.0)) == [2.0]  # as often as you like
     assert jax.grad(lambda x: relu.function(x)[0])(0.0) == jax.grad(jax.nn.relu)(0.0)
     assert scan.function(jnp.asarray(2.0)) == [16.0]
 
@@ -289,13 +306,12 @@ def test_each_thread_has_its_own() -> None:
 
 
 def test_an_eager_shard_map_is_refused_with_the_cure() -> None:
-    mesh = jax.make_mesh((2,), ("i",), devices=jax.devices()[:2])
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((2,), ("i",), axis_types=auto, devices=jax.devices()[:2])
     spec = jax.sharding.PartitionSpec("i")
     f = jax.shard_map(lambda x: x * 2.0, mesh=mesh, in_specs=spec, out_specs=spec)
     with recording(Log()):
-        with pytest.raises(
-            NotImplementedError, match=r"(?s)shard_map was called eagerly.*jax\.jit"
-        ):
+        with pytest.raises(NotImplementedError, match=r"(?s)called eagerly.*jax\.jit"):
             f(jnp.ones(2))
         assert jax.jit(f)(jnp.ones(2)).tolist() == [2.0, 2.0]
 
