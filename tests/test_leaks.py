@@ -78,49 +78,6 @@ def test_no_tracer_leaks_from_functionalize():
     jax.lax.scan(lambda s, _: pure(s)[::-1], state, None, length=2)
 
 
-def test_no_tracer_leaks_from_the_relatives_of_the_tape():
-    w = jv.Variable(jnp.ones(3))
-
-    @jv.custom_gradient
-    def doubled(x):
-        return x * w, lambda upstream, variables: (2 * upstream, [upstream])
-
-    @jv.recompute_grad
-    def block(x):
-        return jnp.sin(x * w)
-
-    @jv.compile
-    def program(x):
-        with jv.ForwardAccumulator(w, jnp.ones(3)) as forward, jv.GradientTape() as outer:
-            with jv.GradientTape(persistent=True) as inner:
-                scanned, _ = jax.lax.scan(lambda c, _: (jnp.tanh(c * w), None), x, None, length=2)
-                y = jnp.sum(doubled(x) + block(x) + scanned)
-            grad = inner.gradient(y, w)
-        return grad, outer.gradient(grad, w), forward.jvp(y)
-
-    for _ in range(2):
-        program(jnp.ones(3))
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_no_tracer_leaks_from_an_exception_under_a_tape(compiled):
-    w = jv.Variable(jnp.ones(3))
-
-    def fail(x):
-        with jv.GradientTape(persistent=True) as tape:
-            y = jax.nn.relu(w * x)
-            tape.gradient(y, w)
-            raise KeyError("under the tape")
-
-    run = jv.compile(fail) if compiled else fail
-    for _ in range(2):
-        with pytest.raises(KeyError, match="under the tape"):
-            run(2.0)
-    with jv.GradientTape() as tape:
-        y = w * 2.0
-    assert tape.gradient(y, w).tolist() == [2.0, 2.0, 2.0]
-
-
 @pytest.mark.parametrize("use", ["nothing", "tape", "compile", "state"])
 def test_a_variable_and_its_value_are_freed(use):
     v = jv.Variable(jnp.ones(1000))
