@@ -165,13 +165,14 @@ class Entry:
 
     def _run_pure(self, leaves: Leaves) -> Any:
         """Run a program that touches no variable."""
-        result = self._jitted((), *leaves)
-        return result if self._finish is None else self._finish(result)
+        return self._finished(self._jitted((), *leaves))
 
     def _run_carefully(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what somebody else may hold."""
         _check_place()
-        result = exclusively(lambda: self._fly(leaves))
+        return self._finished(exclusively(lambda: self._fly(leaves)))
+
+    def _finished(self, result: Any) -> Any:
         return result if self._finish is None else self._finish(result)
 
     def _fly(self, leaves: Leaves) -> Any:
@@ -190,8 +191,7 @@ class Entry:
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
         _check_place()
-        result = exclusively(lambda: self._fly_on_copies(leaves))
-        return result if self._finish is None else self._finish(result)
+        return self._finished(exclusively(lambda: self._fly_on_copies(leaves)))
 
     def _fly_on_copies(self, leaves: Leaves) -> Any:
         given = tuple(map(_trace.fresh, self._gather(self._given)))

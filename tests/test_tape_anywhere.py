@@ -11,31 +11,10 @@ import numpy as np
 import optax
 import pytest
 from flax import linen, nnx
+from tape_programs import both_ways, derivatives
 
 import jaxvars as jv
 from jaxvars.errors import ForeignTransformError
-
-
-def run_eagerly(fn: Callable[[], Any]) -> Any:
-    return fn()
-
-
-def run_compiled(fn: Callable[[], Any]) -> Any:
-    return jv.compile(fn)()
-
-
-both_ways = pytest.mark.parametrize("way", [run_eagerly, run_compiled], ids=["eager", "compiled"])
-
-
-def derivatives(x: Any, f: Callable[[Any], Any], order: int) -> list[Any]:
-    """Return f(x) and its derivatives, by tapes within tapes."""
-    if order == 0:
-        return [f(x)]
-    with jv.GradientTape() as tape:
-        if not isinstance(x, jv.Variable):
-            tape.watch(x)
-        lower = derivatives(x, f, order - 1)
-    return [*lower, tape.gradient(lower[-1], x)]
 
 
 # ---------------------------------------------------------------- nesting

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tape_programs import both_ways, derivatives
 
 import jaxvars as jv
 from jaxvars.errors import TapeError
@@ -16,28 +17,6 @@ from jaxvars.errors import TapeError
 
 def vector() -> jax.Array:
     return jnp.asarray([1.0, -2.0, 3.0])
-
-
-def run_eagerly(fn: Callable[[], Any]) -> Any:
-    return fn()
-
-
-def run_compiled(fn: Callable[[], Any]) -> Any:
-    return jv.compile(fn)()
-
-
-both_ways = pytest.mark.parametrize("way", [run_eagerly, run_compiled], ids=["eager", "compiled"])
-
-
-def derivatives(x: Any, f: Callable[[Any], Any], order: int) -> list[Any]:
-    """Return f(x) and its derivatives, by tapes within tapes."""
-    if order == 0:
-        return [f(x)]
-    with jv.GradientTape() as tape:
-        if not isinstance(x, jv.Variable):
-            tape.watch(x)
-        lower = derivatives(x, f, order - 1)
-    return [*lower, tape.gradient(lower[-1], x)]
 
 
 # ---------------------------------------------------------------- functions with rules of their own

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tape_programs import both_ways
 
 import jaxvars as jv
 from jaxvars.errors import GradientWarning
@@ -17,17 +18,6 @@ from jaxvars.errors import GradientWarning
 
 def vector() -> jax.Array:
     return jnp.asarray([1.0, -2.0, 3.0])
-
-
-def run_eagerly(fn: Callable[[], Any]) -> Any:
-    return fn()
-
-
-def run_compiled(fn: Callable[[], Any]) -> Any:
-    return jv.compile(fn)()
-
-
-both_ways = pytest.mark.parametrize("way", [run_eagerly, run_compiled], ids=["eager", "compiled"])
 
 
 # ---------------------------------------------------------------- not connected
