@@ -17,9 +17,15 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _walk, _tensor, _face         finding variables; what is a tensor; operators
     _placement                    devices
     _store, _frames, _state       the heart: where values are, frames, State, functionalize
+    _reread, _checks              reads after an assign; checks while a program runs
     _variable                     Variable
     _module                       Module
     _record, _tape, _custom       what ran; GradientTape; functions with their own derivative
+    _control                      cond, while_loop, scan, ...; _carry says what they may carry
+    _print, _tensor_array         print in compiled code; arrays written element by element
+    autograph                     Python's if, while and for: _autograph_rewrite turns them into
+                                  calls of _autograph_branches, _autograph_loops, ...
+    debugging                     checks of values while a program runs
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
@@ -30,12 +36,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxvars import autograph as autograph
+from jaxvars import debugging as debugging
 from jaxvars import errors as errors
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
 from jaxvars._concrete import ConcreteFunction as ConcreteFunction
+from jaxvars._control import cond as cond
+from jaxvars._control import fori_loop as fori_loop
+from jaxvars._control import map_fn as map_fn
+from jaxvars._control import scan as scan
+from jaxvars._control import switch as switch
+from jaxvars._control import vectorized_map as vectorized_map
+from jaxvars._control import while_loop as while_loop
 from jaxvars._custom import custom_gradient as custom_gradient
+from jaxvars._custom import recompute as recompute
 from jaxvars._custom import recompute_grad as recompute_grad
 from jaxvars._custom import stop_gradient as stop_gradient
 from jaxvars._module import Module as Module
@@ -43,6 +59,7 @@ from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
 from jaxvars._placement import list_devices as list_devices
 from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
+from jaxvars._print import print as print
 from jaxvars._state import State as State
 from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
@@ -50,6 +67,7 @@ from jaxvars._tape import GradientTape as GradientTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._tensor import TensorSpec as TensorSpec
 from jaxvars._tensor import string as string
+from jaxvars._tensor_array import TensorArray as TensorArray
 from jaxvars._variable import Variable as Variable
 from jaxvars._variable import name_scope as name_scope
 

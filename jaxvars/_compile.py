@@ -32,13 +32,16 @@ from typing import Any, ClassVar, TypeAlias, final, overload
 import jax
 
 from jaxvars import _trace
+from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
+from jaxvars._control import named_conditions
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner, Staged, stage
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._tensor import TensorSpec
+from jaxvars.autograph import convert
 from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
 
 Value: TypeAlias = Any
@@ -86,11 +89,16 @@ class Function:
         static_argnames: Sequence[str],
         donate: bool | str,
         input_signature: Sequence[TensorSpec] | None,
+        guard: str | None,
+        autograph: bool,
     ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
         self._signature = Signature(fn, static_argnames, input_signature)
         self._donate = donate
+        self._guard = guard
+        self._autograph = autograph
+        self._body = convert(fn) if autograph else fn
         self._entries: dict[Any, Entry] = {}
         self._paths = HotPaths()
         self._initialized: set[tuple[int, ...]] = set()
@@ -107,6 +115,8 @@ class Function:
             static_argnames=tuple(signature.static),
             donate=self._donate,
             input_signature=signature.specs,
+            guard=self._guard,
+            autograph=self._autograph,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -213,7 +223,11 @@ class Function:
     def _stage(self, call: Call) -> Staged:
         def run(*values: Value) -> Any:
             args, kwargs = call.rebuild(values)
-            return self.python_function(*args, **kwargs)
+            with named_conditions():
+                result = self._body(*args, **kwargs)
+            if self._guard == "finite":
+                require_finite_writes(self._signature.name)
+            return result
 
         objects = _objects(call.key)
         refusal = (
@@ -365,6 +379,8 @@ def compile(
     static_argnames: str | Sequence[str] = (),
     donate: bool | str = "auto",
     input_signature: Sequence[TensorSpec] | None = None,
+    guard: str | None = None,
+    autograph: bool = False,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -375,6 +391,8 @@ def compile(
     static_argnames: str | Sequence[str] = (),
     donate: bool | str = "auto",
     input_signature: Sequence[TensorSpec] | None = None,
+    guard: str | None = None,
+    autograph: bool = False,
 ) -> Any:
     """Compile a function that may read and assign variables.
 
@@ -392,6 +410,10 @@ def compile(
             never does. Values that you took before a step stay readable in any case.
         input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
             refused. An open size (None) is traced for each size.
+        guard: "finite" has a call that would write NaN or an infinity to a variable raise and
+            change nothing. The call then waits for the program to finish.
+        autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
+            values, here and in the functions that it calls: see `jv.autograph`.
 
     Returns:
         A `Function`; without `fn`, a decorator.
@@ -400,6 +422,8 @@ def compile(
         CompileError: when an option is wrong.
         CreationError: (from a call) when it creates variables on any call but the first, or
             one that nobody keeps.
+        ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
+        CheckError: (from a call) when a check or the guard fails; no variable is changed then.
 
     Example:
         >>> import jaxvars as jv
@@ -414,16 +438,25 @@ def compile(
         1
 
     Differs from TensorFlow: Python numbers are traced, so 20 different ints are one trace;
-    Python `if` and `while` on tensors are not converted.
+    Python `if` and `while` on tensors are converted with `autograph=True` only.
     """
     if donate not in (True, False, "auto"):
         raise CompileError(f'donate is True, False or "auto", not {donate!r}.')
+    if guard not in (None, "finite"):
+        raise CompileError(f'guard is None or "finite", not {guard!r}.')
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
 
     def decorate(fn: Callable[..., Any]) -> Function:
         if not callable(fn):
             raise CompileError(f"jv.compile takes a function, not {type(fn).__name__} {fn!r}.")
         fn = fn.python_function if isinstance(fn, Function) else fn
-        return Function(fn, static_argnames=names, donate=donate, input_signature=input_signature)
+        return Function(
+            fn,
+            static_argnames=names,
+            donate=donate,
+            input_signature=input_signature,
+            guard=guard,
+            autograph=autograph,
+        )
 
     return decorate if fn is None else decorate(fn)

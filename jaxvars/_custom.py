@@ -237,3 +237,6 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
         return staged.rebuild(outputs[:n])
 
     return call
+
+
+recompute = recompute_grad  # JAX's manner of naming; TensorFlow's is the other

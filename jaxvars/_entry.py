@@ -12,6 +12,7 @@ Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common ca
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
@@ -19,6 +20,7 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars import _trace
+from jaxvars._checks import FAILURE, NO_FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars._frames import DETOUR, LOCAL, Staged
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
@@ -52,7 +54,8 @@ class Entry:
 
     def __init__(self, key: Any, staged: Staged, name: str, *, donate: bool) -> None:
         self.key = key
-        self.staged = staged
+        self.staged = staged.to_run()
+        self._whole = staged
         self.name = name
         self.is_stale = False
         self.run: Callable[[Leaves], Any] = self._first_run
@@ -61,11 +64,12 @@ class Entry:
         checked = any(getattr(jax.config, name) for name in ("jax_debug_nans", "jax_debug_infs"))
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
-        self._flat = staged.function()
+        self._flat = self.staged.function()
         self._group_cells()
         self._jitted = self._jit()
-        self._inner = jax.jit(self._named(self._run_flat))
-        self._finish = None if staged.rebuild.is_plain else staged.rebuild
+        inner = staged.function()
+        self._inner = jax.jit(self._named(lambda reads, leaves: inner(*reads, *leaves)))
+        self._finish = self._finisher()
         self._owners: list[Callable[[], object]] = []
         self._array: type | None = None  # what values are when they are no tracers
 
@@ -91,15 +95,18 @@ class Entry:
     # ------------------------------------------------------------ building
     def _group_cells(self) -> None:
         """Group the cells: given ones come back changed, kept ones are only lent to XLA."""
-        reads, writes = self.staged.reads, self.staged.writes
+        self._is_checked = FAILURE in self.staged.writes
+        reads, writes = map(without_signals, (self.staged.reads, self.staged.writes))
         written = {cell.key for cell in writes}
         self._given = [cell for cell in reads if cell.key in written]
         self._kept = [cell for cell in reads if cell.key not in written]
         given = {cell.key for cell in self._given}
         self._tray = Tray([*self._given, *(cell for cell in writes if cell.key not in given)])
-        inputs = [cell.key for cell in [*self._given, *self._kept]]
-        outputs = [cell.key for cell in writes]
-        self._input_order = [inputs.index(cell.key) for cell in reads]
+        if self._is_checked:  # a failed check gives back what was there
+            self._given = list(self._tray.cells)
+        inputs = [cell.key for cell in [*self._given, *self._kept, FAILURE]]
+        outputs = [cell.key for cell in self.staged.writes]
+        self._input_order = [inputs.index(cell.key) for cell in self.staged.reads]
         self._output_order = [outputs.index(key) for key in self._tray.keys]
 
     def _jit(self) -> Any:
@@ -121,22 +128,37 @@ class Entry:
         kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise Miss
-        values = [*given, *kept]
+        values = [*given, *kept, NO_FAILURE]
         outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
         n = len(outputs) - len(self.staged.writes)
-        rebuild = self.staged.rebuild
-        result = rebuild(outputs[:n]) if rebuild.is_plain else tuple(outputs[:n])
         new = tuple(outputs[n + i] for i in self._output_order)
+        result: Any = tuple(outputs[:n])
+        if self._is_checked:
+            failure = outputs[n + self.staged.writes.index(FAILURE)]
+            new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), given, new))
+            result = (*result, failure)
+        elif self.staged.rebuild.is_plain:
+            result = self.staged.rebuild(result)
         return (new, result) if new else result  # new first: XLA gives them the old ones' memory
 
-    def _run_flat(self, reads: Any, leaves: Any) -> list[Value]:
-        return self._flat(*reads, *leaves)
+    def _finisher(self) -> Callable[[Any], Any] | None:
+        """Return what makes the function's result of the program's, unless that is the same."""
+        rebuild = self.staged.rebuild
+        if not self._is_checked:
+            return None if rebuild.is_plain else rebuild
+
+        def finish(result: Any) -> Any:
+            raise_if_failed(result[-1])
+            return rebuild(result[:-1])
+
+        return finish
 
     # ------------------------------------------------------------ running
     def _first_run(self, leaves: Leaves) -> Any:
         """Run once on copies, so that jit has compiled before anything is donated."""
+        _check_place()
         try:
-            result = self._run_on_copies(leaves)
+            result = exclusively(lambda: self._fly_on_copies(leaves))
         except (Miss, Elsewhere):
             raise
         except BaseException:
@@ -145,7 +167,7 @@ class Entry:
         touches = self._tray.keys or self._kept
         steady = self._run_carefully if touches else self._run_pure
         self.run = self._run_on_copies if self.has_callbacks else steady
-        return result
+        return self._finished(result)
 
     @property
     def parts(self) -> Parts | None:
@@ -218,16 +240,19 @@ class Entry:
         """Run a program that calls back into Python, and wait until it has finished."""
         CALLBACKS.append(None)
         try:
-            outputs = self._jitted(*inputs)
-            jax.block_until_ready(outputs)
-            jax.effects_barrier()
+            return calling_back(lambda: self._run_and_wait(*inputs))
         finally:
             CALLBACKS.pop()
+
+    def _run_and_wait(self, *inputs: Any) -> Any:
+        outputs = self._jitted(*inputs)
+        jax.block_until_ready(outputs)
+        jax.effects_barrier()
         return outputs
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
-        frame, staged = LOCAL.frame, self.staged
+        frame, staged = LOCAL.frame, self._whole
         for cell in staged.writes:
             frame.check_writable(cell)
         outputs = self._inner([frame.read(cell) for cell in staged.reads], list(leaves))
@@ -254,6 +279,6 @@ def _check_place() -> None:
 
 def cells_of(entry: Entry) -> list[Cell]:
     """Return the cells that a program reads, then those that it only assigns."""
-    reads = entry.staged.reads
+    reads, writes = map(without_signals, (entry.staged.reads, entry.staged.writes))
     known = {cell.key for cell in reads}
-    return [*reads, *(cell for cell in entry.staged.writes if cell.key not in known)]
+    return [*reads, *(cell for cell in writes if cell.key not in known)]

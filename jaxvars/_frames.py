@@ -27,13 +27,16 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._around import around
+from jaxvars._reread import reread, reread_p
 from jaxvars._store import (
     SHARED,
     STORE,
@@ -115,15 +118,21 @@ class Frame(ABC):
 
     def write(self, cell: Cell, value: Value) -> None:
         """Make `value` the cell's value; raise where it would leak out of a transform."""
-        self.check_writable(cell)
-        self.put(cell, value)
+        self.write_all([cell], [value])
 
     def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
         """Write several cells."""
         for cell in cells:
             self.check_writable(cell)
         for cell, value in zip(cells, values, strict=True):
-            self.put(cell, value)
+            if cell.deliver is None or self.keeps_signals():
+                self.put(cell, value)
+            else:
+                cell.deliver(value)
+
+    def keeps_signals(self) -> bool:
+        """Tell whether a signal may be written here, to go out with the program's results."""
+        return False
 
     def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
@@ -133,7 +142,7 @@ class Frame(ABC):
 
     def check_writable(self, cell: Cell) -> None:
         """Raise ForeignTransformError unless we are in this frame's own trace."""
-        if _trace.strip(_trace.current()) is not self.trace:
+        if cell.deliver is None and _trace.strip(_trace.current()) is not self.trace:
             raise _foreign_write(cell)
 
     def observe(self, tape: Any) -> None:
@@ -221,11 +230,16 @@ class EagerFrame(Frame):
 
     def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
         """Put several values into `STORE`, all or none."""
+        pairs: list[tuple[Cell, Value]] = []
         for cell, value in zip(cells, values, strict=True):
+            if cell.deliver is not None:
+                cell.deliver(value)  # may raise: before anything is changed
+                continue
             self.check_writable(cell)
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
-        new = {cell.key: at_home(cell, v) for cell, v in zip(cells, values, strict=True)}
+            pairs.append((cell, value))
+        new = {cell.key: at_home(cell, value) for cell, value in pairs}
 
         def commit() -> None:
             SHARED.update(new)
@@ -285,7 +299,7 @@ class BoundFrame(Frame):
     def check_writable(self, cell: Cell) -> None:
         """Raise StateError, too, if the State does not hold the cell."""
         super().check_writable(cell)
-        if cell.key not in self.values:
+        if cell.key not in self.values and cell.deliver is None:
             raise StateError(
                 f"Variable {cell.name!r} is written at {user_line()}, but the State that was "
                 "passed does not hold it. Make the State of everything that the function "
@@ -315,15 +329,19 @@ class CaptureFrame(Frame):
         self.values: dict[int, Value] = {}
         self.written: dict[int, Cell] = {}
         self.created: list[tuple[Created, Value]] = []
+        self._inputs: dict[int, Value] = {}
+        self._news: set[int] = set()
 
     def get(self, cell: Cell) -> Value:
         """Return the cell's value; the first time, make it an input of the program."""
         self.note_inner_read()
         if cell.key not in self.values:
-            if is_string(cell.aval.dtype):
-                raise _string_in_program(cell)
-            self.values[cell.key] = _trace.read_variable(self.trace, len(self.cells), cell.aval)
-            self.cells.append(cell)
+            self.values[cell.key] = self._input(cell)
+        elif cell.key in self._news:
+            self._news.discard(cell.key)
+            source = self._input(cell)
+            with _trace.at(self.trace):
+                self.values[cell.key] = reread(self.values[cell.key], source)
         return self.values[cell.key]
 
     def put(self, cell: Cell, value: Value) -> None:
@@ -333,6 +351,21 @@ class CaptureFrame(Frame):
             raise _string_in_program(cell)
         self.values[cell.key] = value
         self.written[cell.key] = cell
+        if cell.deliver is None and moves(cell):
+            self._news.add(cell.key)
+
+    def keeps_signals(self) -> bool:
+        """Tell whether we are in this frame's own trace."""
+        return _trace.strip(_trace.current()) is self.trace
+
+    def _input(self, cell: Cell) -> Value:
+        if cell.key not in self._inputs:
+            if is_string(cell.aval.dtype):
+                raise _string_in_program(cell)
+            value = _trace.read_variable(self.trace, len(self.cells), cell.aval)
+            self._inputs[cell.key] = value
+            self.cells.append(cell)
+        return self._inputs[cell.key]
 
     def create(self, cell: Cell, value: Value) -> None:
         """Take note of a new cell and of how its first value is computed."""
@@ -340,7 +373,7 @@ class CaptureFrame(Frame):
             raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
         made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
         self.created.append((made, value))
-        self.values[cell.key] = value
+        self.values[cell.key] = self._inputs[cell.key] = value
 
 
 @final
@@ -411,6 +444,11 @@ def within(frame: Frame, fn: Callable[[], T]) -> T:
         scope.leave()
 
 
+def moves(cell: Cell) -> bool:
+    """Tell whether a cell holds something that has a derivative."""
+    return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
+
+
 def at_home(cell: Cell, value: Value) -> Value:
     """Return the value where the cell was placed, if it was placed anywhere."""
     if cell.home is None or _trace.is_tracer(value) or value.sharding == cell.home:
@@ -423,6 +461,10 @@ def at_home(cell: Cell, value: Value) -> Value:
 class Rebuild:
     """Takes a result apart into arrays and the rest, and puts it together again.
 
+    Args:
+        result: to be taken apart.
+        whole: objects of this type are left as they are.
+
     >>> rebuild = Rebuild({"loss": 1.0, "note": "text"})
     >>> rebuild.arrays, rebuild([2.0])
     ([1.0], {'loss': 2.0, 'note': 'text'})
@@ -430,8 +472,9 @@ class Rebuild:
 
     __slots__ = ("_rest", "arrays", "treedef")
 
-    def __init__(self, result: object) -> None:
-        leaves, self.treedef = jax.tree.flatten(result)
+    def __init__(self, result: object, *, whole: type | None = None) -> None:
+        is_leaf = None if whole is None else lambda x: isinstance(x, whole)
+        leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
         self._rest: list[Callable[[], object] | None]
         self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
         self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
@@ -441,6 +484,10 @@ class Rebuild:
         values = iter(arrays)
         leaves = [next(values) if rest is None else rest() for rest in self._rest]
         return jax.tree.unflatten(self.treedef, leaves)
+
+    def constants(self) -> Sequence[Callable[[], object] | None]:
+        """Return for each part of the result None, or what gives the part that is no array."""
+        return self._rest
 
     def let_go(self, objects: Sequence[object]) -> None:
         """Refer only weakly to what is one of some objects: the arguments of the function."""
@@ -517,6 +564,11 @@ class Staged:
         """Return the program as a function of flat inputs."""
         return _trace.jaxpr_function(self.program)
 
+    def to_run(self) -> Staged:
+        """Return the same without what only matters to whoever differentiates it."""
+        program, kept = _trace.without(self.program, reread_p, len(self.reads))
+        return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
+
 
 def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | None) -> Staged:
     """Trace `fn` once, in a capture frame of its own.
@@ -546,7 +598,8 @@ def _run_captured(
 ) -> list[list[Value]]:
     result, error = None, None
     try:
-        result = fn(*leaves)
+        with around():
+            result = fn(*leaves)
     except BaseException as raised:
         if not frame.created:
             raise

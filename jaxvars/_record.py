@@ -15,6 +15,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
+from jaxvars._reread import for_tape
 from jaxvars._trace import Equation
 
 Value: TypeAlias = Any
@@ -80,7 +82,7 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        if staged and _runs_twice(equation):
+        if (staged and _runs_twice(equation)) or _has_effects(equation):
             outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
@@ -157,8 +159,17 @@ def _runs_twice(equation: Equation) -> bool:
     return large or not _NOT_MERGED.isdisjoint(names)
 
 
+def _has_effects(equation: Equation) -> bool:
+    """Tell whether the operation would do something again, like print, if it ran again."""
+    return any(_trace.open_jaxpr(jaxpr).effects for jaxpr in _inner_jaxprs(equation))
+
+
 def _inner_jaxprs(equation: Equation) -> Iterable[Any]:
-    return _trace.inner_jaxprs({k: v for k, v in equation.params.items() if k != "subfuns"})
+    return _trace.inner_jaxprs(_shown_params(equation))
+
+
+def _shown_params(equation: Equation) -> dict[str, Any]:
+    return {k: v for k, v in equation.params.items() if k != "subfuns"}
 
 
 def _branches_in_loop(equation: Equation) -> bool:
@@ -184,9 +195,10 @@ def _linearize(
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     try:
-        floats, linear, others = (jax.vjp if pull else jax.linearize)(
-            run, *[equation.inputs[i] for i in positions], has_aux=True
-        )
+        with for_tape():
+            floats, linear, others = (jax.vjp if pull else jax.linearize)(
+                run, *[equation.inputs[i] for i in positions], has_aux=True
+            )
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is asked for at all
     values = iter(floats)
@@ -266,6 +278,12 @@ class Program:
             {self._slots[key]: i for key, i in tapped.items()},
             tuple(map(self._slot, targets)),
         )
+
+    def while_loops(self) -> list[str]:
+        """Return where the while loops are that it depends on."""
+        equations = [node.equation for node in self._nodes]
+        found = [_trace.while_loops(e.name, _shown_params(e)) for e in equations]
+        return list(dict.fromkeys(itertools.chain(*found)))
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
         inputs = tuple(map(self._slot, node.equation.inputs))

@@ -67,16 +67,26 @@ class Cell:
         home: the sharding that it was placed with, or None.
         name: what people call it.
         owner: a weak reference to the Variable whose cell this is.
+        deliver: for a cell that is a signal and no memory: takes what is written outside of
+            a program. Else None.
     """
 
-    __slots__ = ("__weakref__", "aval", "home", "key", "name", "owner")
+    __slots__ = ("__weakref__", "aval", "deliver", "home", "key", "name", "owner")
 
-    def __init__(self, owner: object, aval: Any, name: str, home: Any) -> None:
+    def __init__(
+        self,
+        owner: object,
+        aval: Any,
+        name: str,
+        home: Any,
+        deliver: Callable[[Any], None] | None = None,
+    ) -> None:
         self.key = next(_KEYS)
         self.aval = aval
         self.home = home
         self.name = name
         self.owner = weakref.ref(owner)
+        self.deliver = deliver
 
     def __del__(
         self,

@@ -33,6 +33,7 @@ from jaxvars import _trace
 from jaxvars._face import Face
 from jaxvars._frames import LOCAL, Frame
 from jaxvars._record import Program, Record, is_inexact, total
+from jaxvars._reread import for_tape
 from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
@@ -530,8 +531,33 @@ def _vjp(
     """Return the gradient of each source, None where it is not connected."""
     if not any(program.connected):
         return [None] * len(sources)
-    found = _backward(program)(list(sources), program.constants, list(cotangents))
+    with _in_reverse(program):
+        found = _backward(program)(list(sources), program.constants, list(cotangents))
     return [g if on else None for g, on in zip(found, program.connected, strict=True)]
+
+
+@contextmanager
+def _in_reverse(program: Program) -> Generator[None]:
+    """Differentiate a program in reverse, and say what to do about a loop that forbids it."""
+    try:
+        with for_tape():
+            yield
+    except ValueError as error:
+        if not str(error).startswith("Reverse-mode differentiation does not work"):
+            raise
+        loops = "\n".join(f"    {line}" for line in program.while_loops())
+        raise TapeError(_NOT_REVERSIBLE.format(loops=loops)) from None
+
+
+_NOT_REVERSIBLE = (
+    "The target depends on the source through a loop whose number of iterations is only known when "
+    "the program runs. Its gradient needs the values of each iteration, and a compiled program "
+    "must know beforehand how many to keep. The loop goes on as long as\n{loops}\n"
+    "Give it a bound:\n"
+    "    jv.while_loop(cond, body, init, max_iterations=100)\n"
+    "    jv.autograph.set_loop_options(max_iterations=100)    # first line of a converted loop\n"
+    "or loop over an array or a range of known length: jv.scan, jv.fori_loop(0, 100, ...)."
+)
 
 
 def _backward(program: Program) -> Callable[..., list[Value]]:
@@ -559,8 +585,9 @@ def _rows(program: Program, sources: Sequence[Value], rows: Value) -> list[Value
     if not any(program.connected):
         return [None] * len(sources)
     function = program.function
-    _, pull = jax.vjp(lambda *moving: function(moving, program.constants), *sources)
-    found = jax.vmap(lambda row: pull([row]))(rows)
+    with _in_reverse(program):
+        _, pull = jax.vjp(lambda *moving: function(moving, program.constants), *sources)
+        found = jax.vmap(lambda row: pull([row]))(rows)
     return [g if on else None for g, on in zip(found, program.connected, strict=True)]
 
 
@@ -640,4 +667,5 @@ class ForwardAccumulator(_Recording):
             if not any(program.connected):
                 return None
             run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
-            return jax.jvp(run, values, [tangent for _, tangent in pairs.values()])[1]
+            with for_tape():
+                return jax.jvp(run, values, [tangent for _, tangent in pairs.values()])[1]

@@ -20,6 +20,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -76,6 +77,11 @@ def is_tracer(value: object) -> bool:
     return isinstance(value, Tracer)
 
 
+def is_known(value: object) -> bool:
+    """Tell whether Python can decide by `value`: it is no tracer, or one with a value."""
+    return not isinstance(value, Tracer) or value.to_concrete_value() is not None
+
+
 _PROBE = 0.0
 
 
@@ -98,8 +104,11 @@ shapes. Such a trace holds the values of variables that were read in it, as cons
 """
 
 
+new_primitive = jex.Primitive
+
+
 # ---------------------------------------------------------------- capture
-read_variable_p = jex.Primitive("read_variable")
+read_variable_p = new_primitive("read_variable")
 read_variable_p.def_abstract_eval(lambda *, index, aval: aval)
 
 
@@ -143,6 +152,38 @@ def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
     info = jaxpr.debug_info._replace(result_paths=None)
     sliced = jaxpr.replace(outvars=outputs, eqns=eqns, debug_info=info)
     return _closed(closed, sliced), [var in needed for var in jaxpr.invars]
+
+
+def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
+    """Take an operation that hands its first input on out of a program.
+
+    Returns:
+        The closed jaxpr, and which of its first `count` inputs it still has: the others are
+        not needed any more.
+    """
+    jaxpr = open_jaxpr(closed)
+    if not any(eqn.primitive is primitive for eqn in jaxpr.eqns):
+        return closed, [True] * count
+    same: dict[Any, Any] = {}
+    eqns: list[Any] = []
+    for old in jaxpr.eqns:
+        eqn = old.replace(invars=[_same(var, same) for var in old.invars])
+        if eqn.primitive is primitive:
+            same[eqn.outvars[0]] = eqn.invars[0]
+        else:
+            eqns.append(eqn)
+    outputs = [_same(var, same) for var in jaxpr.outvars]
+    eqns, needed = _needed(eqns, outputs)
+    kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
+    info = jaxpr.debug_info
+    names = info.arg_names and tuple(itertools.compress(info.arg_names, kept))
+    opened = jaxpr.replace(
+        invars=list(itertools.compress(jaxpr.invars, kept)),
+        eqns=eqns,
+        outvars=outputs,
+        debug_info=info._replace(arg_names=names),
+    )
+    return _closed(closed, opened), kept[:count]
 
 
 def _closed(like: Any, jaxpr: Any) -> Any:
@@ -203,7 +244,11 @@ def closure(
     fn: Callable[..., Any], specs: Sequence[Any]
 ) -> tuple[Callable[..., list[Value]], list[Value]]:
     """Return `fn`, traced, as a function of (what it closed over, arguments), and the former."""
-    closed = jax.make_jaxpr(fn)(*specs)
+    return opened(jax.make_jaxpr(fn)(*specs))
+
+
+def opened(closed: Any) -> tuple[Callable[..., list[Value]], list[Value]]:
+    """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
     jaxpr = open_jaxpr(closed)
     return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
 
@@ -232,6 +277,35 @@ def primitives_in(jaxpr: Any) -> set[str]:
             names.add(eqn.primitive.name)
             todo.extend(map(open_jaxpr, inner_jaxprs(eqn.params)))
     return names
+
+
+_ITERATING = frozenset({"while", "scan", "cond", "custom_vjp_call", "pure_callback"})
+
+
+def is_light(program: Any, limit: int) -> bool:
+    """Tell whether a program is at most `limit` operations, without effects, loops or branches."""
+    jaxpr = open_jaxpr(program)
+    todo, count = [jaxpr], 0
+    while todo and not jaxpr.effects:
+        for eqn in todo.pop().eqns:
+            inner = [open_jaxpr(found) for found in inner_jaxprs(eqn.params)]
+            todo += inner
+            count += not inner
+            if eqn.primitive.name in _ITERATING:
+                return False
+    return count <= limit and not jaxpr.effects
+
+
+def while_loops(name: str, params: dict[str, Any]) -> list[str]:
+    """Return "function at file:line" of the condition of each while loop in an operation."""
+    found = []
+    if name == "while":
+        info = open_jaxpr(params["cond_jaxpr"]).debug_info
+        found = [info.func_src_info]
+    for jaxpr in inner_jaxprs(params):
+        for eqn in open_jaxpr(jaxpr).eqns:
+            found += while_loops(eqn.primitive.name, eqn.params)
+    return found
 
 
 # ---------------------------------------------------------------- recorder
@@ -398,23 +472,27 @@ class Recorder(Trace):
     def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
         """Run a jitted function, with the arrays it closed over as inputs if they matter."""
         closed = params["jaxpr"]
-        if (hidden := _hidden_arrays(closed)) and self.listener.wants(hidden):
+        if (hidden := _hidden_arrays(closed)) and self._follows(hidden):
             with at(self):  # one operation after the other, so that inner functions are seen
                 return jax.core.eval_jaxpr(open_jaxpr(closed), closed.consts, *args)
-        if closed.consts and self.listener.wants(closed.consts):
+        if closed.consts and self._follows(closed.consts):
             program, call = _opened(closed)
             return self._pass("jit", call, [*closed.consts, *args], {"jaxpr": program})
         return self._pass("jit", lambda *xs: primitive.bind(*xs, **params), args, params)
 
     def _refuse_hidden_arrays(self, name: str, params: dict[str, Any]) -> None:
         for jaxpr in inner_jaxprs(params):
-            if (hidden := _hidden_arrays(jaxpr)) and self.listener.wants(hidden):
+            if (hidden := _hidden_arrays(jaxpr)) and self._follows(hidden):
                 raise NotImplementedError(
                     f"A jitted function called inside a {name} closes over an array that a "
                     "GradientTape follows, where its gradient would be lost. Pass the array as "
                     "an argument:\n"
                     "    f = jax.jit(lambda x, h: x * h)    # not: jax.jit(lambda x: x * h)"
                 )
+
+    def _follows(self, values: Sequence[Value]) -> bool:
+        """Tell whether what is computed from values that were closed over is of interest."""
+        return getattr(self.listener, "follows", True) and self.listener.wants(values)
 
     def _pass(
         self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]

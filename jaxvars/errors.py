@@ -21,12 +21,16 @@ _LIBRARIES = (
 )
 
 
+def is_library(filename: str) -> bool:
+    """Tell whether code in a file is a library's, not the user's."""
+    return filename.startswith(_LIBRARIES) or "site-packages" in filename
+
+
 def _user_frame() -> FrameType | None:
     """Return the innermost frame of the stack that is the user's, not a library's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not (name.startswith(_LIBRARIES) or "site-packages" in name):
+        if not is_library(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     return None
@@ -38,6 +42,17 @@ def user_line() -> str:
     if frame is None:
         return "an unknown line"
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, in {frame.f_code.co_name}"
+
+
+def line_of(error: BaseException) -> str:
+    """Return "file.py:12, in f" of the user's line where an error was raised."""
+    line, traceback = "an unknown line", error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_library(code.co_filename):
+            line = f"{Path(code.co_filename).name}:{traceback.tb_lineno}, in {code.co_name}"
+        traceback = traceback.tb_next
+    return line
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -160,6 +175,35 @@ class CompileError(JaxvarsError, TypeError, ValueError):
 
     Wrong: `jv.compile(f)({1, 2})`: a set can be neither traced nor a cache key.
     Cure: `jv.compile(f)(frozenset({1, 2}))`.
+    """
+
+
+@final
+class ControlFlowError(JaxvarsError, TypeError, ValueError):
+    """Control flow on traced values that has no one form.
+
+    Wrong, in a compiled function: branches that return different shapes, a loop that changes
+    the dtype of what it carries, or a plain `if` on a traced value:
+
+        @jv.compile
+        def step(x):
+            if x > 0:
+                ...
+
+    Cure: `@jv.compile(autograph=True)`, or `jv.cond(x > 0, lambda: ..., lambda: ...)`; the same
+    shape and dtype in each branch and iteration.
+    """
+
+
+@final
+class CheckError(JaxvarsError, AssertionError, ValueError):
+    """A value that failed a check when the function was run; no variable was changed by it.
+
+    Raised by the checks in `jv.debugging`, by `assert` in a function that is compiled with
+    `autograph=True`, and by `jv.compile(guard="finite")`.
+
+    Wrong: `jv.debugging.assert_finite(jnp.log(0.0))`. Cure: look at the value that the message
+    names, and for the line where it became so.
     """
 
 

@@ -109,7 +109,7 @@ def test_module_level_bodies_that_read_variables_can_be_used_again():
         assert after.tolist() == [10.0] * 3
     with jv.GradientTape() as tape:
         y = step(1.0, 1.0)[1].sum()
-    assert float(tape.gradient(y, w)) == 15.0
+    assert float(tape.gradient(y, w)) == 3.0  # what was assigned is read anew, as eagerly
 
 
 def test_module_level_bodies_in_a_function_that_creates_variables():
@@ -831,3 +831,30 @@ def test_a_new_function_for_each_call_is_freed():
     gc.collect()
     assert v.numpy()[0] == 45.0
     assert len(jax.live_arrays()) <= before + 2
+
+
+# ---------------------------------------------------------------- Python's if on a traced value
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: 1 if x > 0 else 2,
+        lambda x: x > 0 and x < 1,
+        lambda x: not x,
+        lambda x: jv.cond(x > 0, lambda: 1 if x > 5 else 2, lambda: 3),
+    ],
+    ids=["if", "and", "not", "in a branch"],
+)
+def test_a_python_condition_on_a_traced_value_names_the_line_and_both_cures(fn):
+    with pytest.raises(jv.errors.ControlFlowError) as caught:
+        jv.compile(fn)(1.0)
+    message = str(caught.value)
+    assert f"test_compile.py:{fn.__code__.co_firstlineno}, in <lambda>" in message
+    assert "@jv.compile(autograph=True)" in message
+    assert "jv.cond(" in message
+    assert "jv.while_loop(" in message
+    assert isinstance(caught.value, TypeError), "as JAX's own"
+
+
+def test_a_guard_is_finite_or_none():
+    with pytest.raises(jv.errors.CompileError, match="guard is None or \"finite\", not 'nan'"):
+        jv.compile(lambda: 1, guard="nan")

@@ -16,12 +16,14 @@ from jaxvars import _compile, _concrete, _module, _state, _tape, _variable
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
-    "TensorSpec", "UnconnectedGradients", "Variable", "compile", "custom_gradient", "device",
-    "errors", "functionalize", "get_soft_device_placement", "list_devices", "name_scope",
-    "recompute_grad", "run_eagerly", "set_soft_device_placement", "stop_gradient", "string",
+    "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "compile", "cond",
+    "custom_gradient", "debugging", "device", "errors", "fori_loop", "functionalize",
+    "get_soft_device_placement", "list_devices", "map_fn", "name_scope", "print", "recompute",
+    "recompute_grad", "run_eagerly", "scan", "set_soft_device_placement", "stop_gradient", "string",
+    "switch", "vectorized_map", "while_loop",
 }  # fmt: skip
 
-DOCUMENTED = sorted(NAMES - {"errors", "string"})
+DOCUMENTED = sorted(NAMES - {"autograph", "debugging", "errors", "string"})
 
 CLASSES = [
     _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,

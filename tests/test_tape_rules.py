@@ -317,3 +317,109 @@ def test_forward_in_forward() -> None:
             y = w**3
         first = inner.jvp(y)
     assert (first, outer.jvp(first)) == (12.0, 12.0)
+
+
+# ---------------------------------------------------------------- loops and assigns
+def below_100(c: Any) -> Any:
+    return c < 100.0
+
+
+def test_a_gradient_through_an_open_loop_says_where_it_is_and_how_to_bound_it() -> None:
+    w = jv.Variable(2.0, name="w")
+
+    def gradient(x: Any, bound: int | None) -> Any:
+        with jv.GradientTape() as tape:
+            y = jv.while_loop(below_100, lambda c: c * w, x, max_iterations=bound)
+        return tape.gradient(y, w)
+
+    assert float(gradient(1.0, None)) == 448.0  # eagerly: Python's own loop
+    with pytest.raises(jv.errors.TapeError) as caught:
+        jv.compile(lambda x: gradient(x, None))(1.0)
+    message = str(caught.value)
+    assert "number of iterations is only known when" in message
+    assert "below_100 at " in message
+    assert "test_tape_rules.py:" in message
+    assert "max_iterations=100" in message
+    assert float(jv.compile(lambda x: gradient(x, 20))(1.0)) == 448.0
+
+
+def test_the_open_loop_is_found_inside_other_programs() -> None:
+    w = jv.Variable(2.0)
+    loop = jv.compile(lambda x: jv.while_loop(below_100, lambda c: c * w, x))
+    branch = jv.compile(lambda x: jv.cond(x > 0, lambda: loop(x), lambda: x))
+    for program in (loop, branch):
+        with jv.GradientTape() as tape:
+            y = program(1.0)
+        with pytest.raises(jv.errors.TapeError, match=r"below_100 at .*test_tape_rules\.py"):
+            tape.gradient(y, w)
+
+
+def test_a_range_with_a_traced_end_names_the_body() -> None:
+    @jv.compile
+    def power(x: Any, n: Any) -> Any:
+        def times(_: Any, y: Any) -> Any:
+            return y * x
+
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = jv.fori_loop(0, n, times, 1.0)
+        return tape.gradient(y, x)
+
+    with pytest.raises(jv.errors.TapeError, match=r"times at .*test_tape_rules\.py"):
+        power(2.0, 3)
+
+
+def test_another_value_error_of_a_gradient_is_left_as_it_is() -> None:
+    @jax.custom_vjp
+    def f(x: Any) -> Any:
+        return x
+
+    def backward(_: Any, upstream: Any) -> Any:
+        raise ValueError("of the rule's own")
+
+    f.defvjp(lambda x: (x, None), backward)
+    x = jnp.asarray(1.0)
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    with pytest.raises(ValueError, match="of the rule's own"):
+        tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_what_is_read_after_an_assign_starts_anew(compiled: bool) -> None:
+    """An assign is not differentiated, whoever runs it: eagerly, compiled, in a compiled call."""
+    v = jv.Variable(2.0)
+
+    def f(x: Any) -> Any:
+        v.assign(v * x)
+        return v * 3.0
+
+    def gradients(x: Any) -> Any:
+        with jv.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = f(x)
+        return tape.gradient(y, x, unconnected_gradients="zero"), tape.gradient(y, v)
+
+    x = jnp.asarray(5.0)
+    of_x, of_v = (jv.compile(gradients) if compiled else gradients)(x)
+    assert (float(of_x), float(of_v), float(v)) == (0.0, 3.0, 10.0)
+    v.assign(2.0)
+    with jv.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = jv.compile(f)(x)
+    found = tape.gradient(y, x, unconnected_gradients="zero"), tape.gradient(y, v)
+    assert tuple(map(float, found)) == (0.0, 3.0)
+
+
+def test_the_pure_function_is_differentiated_through_its_assigns() -> None:
+    v = jv.Variable(2.0, name="v")
+
+    @jv.compile
+    def f(x: Any) -> Any:
+        v.assign(v * x)
+        return v * 3.0
+
+    pure = jv.functionalize(f)
+    of_state, of_x = jax.grad(lambda s, x: pure(s, x)[0], argnums=(0, 1))(jv.State.of(v), 5.0)
+    assert (float(of_state["v"]), float(of_x)) == (15.0, 6.0)

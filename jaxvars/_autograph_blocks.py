@@ -1,0 +1,261 @@
+"""`if`, `while` and `for` become operators: their bodies functions, their names a state.
+
+    if x > 0:                     def ag__get(): return (y,)
+        y = x                     def ag__set(ag__state): nonlocal y; (y,) = ag__state
+    else:                   ->    def ag__then(): nonlocal y; y = x
+        y = -x                    def ag__else(): nonlocal y; y = -x
+                                  ag__.if_stmt(x > 0, ag__then, ag__else, ag__get, ...)
+
+Rules this file keeps:
+- the state of a block is what it writes and somebody reads, in it or after it; all else is local
+  to the functions of the block;
+- it includes `self.x` and `d["k"]` where the block assigns them;
+- a name that may be without a value when the block starts is `Undefined` then.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
+
+from jaxvars._autograph_expressions import at, thunk
+from jaxvars._autograph_liveness import (
+    BLOCKS,
+    Liveness,
+    Names,
+    loop_test,
+    outside_names,
+    parameters,
+    union,
+    uses,
+    walk_own,
+)
+
+
+def convert_blocks(node: Any) -> set[str]:
+    """Turn the blocks of a function, and of those in it, into operators.
+
+    Returns:
+        The names that may be without a value somewhere.
+    """
+    undefined: set[str] = set()
+    _convert_all(node, undefined)
+    return undefined
+
+
+def _convert_all(node: ast.AST, undefined: set[str]) -> None:
+    if getattr(node, "is_kept", False):
+        return
+    inner = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.FunctionDef) and hasattr(node, "is_inner"):  # the user's, not ours
+        _Function(node, undefined).convert()
+    for part in inner:
+        _convert_all(part, undefined)
+
+
+class _State(NamedTuple):
+    """The state of a block.
+
+    Attributes:
+        names: that are read after it, too.
+        parts: things like `self.x`.
+        inputs: names that are not read after it.
+        local: names that are not read outside of it.
+    """
+
+    names: list[str]
+    parts: list[str]
+    inputs: list[str]
+    local: Names
+
+    @property
+    def all(self) -> list[str]:
+        """What the accessors get and set, in order."""
+        return [*self.names, *self.parts, *self.inputs]
+
+    @property
+    def results(self) -> int:
+        """How many, from the first, are read after it."""
+        return len(self.names) + len(self.parts)
+
+
+@final
+class _Function:
+    """Converts the blocks of one function, without those of functions in it."""
+
+    def __init__(self, node: ast.FunctionDef, undefined: set[str]) -> None:
+        self.node = node
+        self.undefined = undefined
+        self.liveness = Liveness(node)
+        self.globals = outside_names(node.body, ast.Global)
+        written = union(map(uses, node.body)).writes
+        self.local = written - outside_names(node.body)
+
+    def convert(self) -> None:
+        """Convert the function in place."""
+        self.node.body, _ = self._statements(self.node.body, parameters(self.node))
+
+    def _statements(self, body: Sequence[ast.stmt], bound: Names) -> tuple[list[ast.stmt], Names]:
+        """Return statements converted, and the names that are bound after them.
+
+        Args:
+            body: the statements.
+            bound: the names that are bound when they start, be it to `Undefined`.
+        """
+        new: list[ast.stmt] = []
+        for node in body:
+            if isinstance(node, BLOCKS):
+                state = self._state(node)
+                carried = frozenset((*state.names, *state.inputs))
+                new += self._define(carried, bound)
+                new += self._block(node, state, (bound | carried) - state.local)
+                bound |= carried
+                continue
+            if isinstance(node, ast.Try) or _has_walrus(node):
+                new += self._define(uses(node).writes, bound)
+                bound |= uses(node).writes
+            bound = self._inside(node, bound)
+            new.append(node)
+        return new, bound
+
+    def _inside(self, node: Any, bound: Names) -> Names:
+        """Convert what is inside of a `with` or `try`; return the names that are bound after it."""
+        if isinstance(node, ast.With):
+            items = union(map(uses, node.items)).writes
+            node.body, bound = self._statements(node.body, bound | items)
+            return bound
+        if isinstance(node, ast.Try):
+            for name in ("body", "orelse", "finalbody"):
+                setattr(node, name, self._statements(getattr(node, name), bound)[0])
+            for handler in node.handlers:
+                handler.body = self._statements(handler.body, bound)[0]
+            return bound
+        if isinstance(node, ast.Delete):
+            self.undefined.update(uses(node).writes)
+            return bound - uses(node).writes
+        return bound | uses(node).writes
+
+    def _define(self, names: Names, bound: Names) -> list[ast.stmt]:
+        new = sorted((names & self.local) - bound)
+        self.undefined.update(new)
+        return ast.parse("\n".join(f"{name} = ag__.Undefined({name!r})" for name in new)).body
+
+    # ------------------------------------------------------------ the state of a block
+    def _state(self, node: Any) -> _State:
+        alive = self.liveness.alive[node]
+        inner = [*node.body, *getattr(node, "orelse", ()), *_targets(node)]
+        writes = union(map(self.liveness.use, inner)).writes
+        carried = {name for name in writes if name in alive.before | alive.after}
+        carried |= writes - self.local  # nonlocal and global names are read elsewhere
+        inputs = {name for name in carried & self.local if name not in alive.after}
+        parts = {part for part, names in _parts(inner) if names <= alive.before - writes}
+        loop = not isinstance(node, ast.If)
+        return _State(
+            names=sorted(carried if loop else carried - inputs),
+            parts=sorted(parts),
+            local=writes - carried,
+            inputs=[] if loop else sorted(inputs),
+        )
+
+    # ------------------------------------------------------------ writing the block
+    def _block(self, node: Any, state: _State, bound: Names) -> list[ast.stmt]:
+        accessors = self._accessors(state)
+        if isinstance(node, ast.If):
+            functions = [
+                self._body("ag__then()", node.body, state, bound),
+                self._body("ag__else()", node.orelse, state, bound),
+            ]
+            call = (
+                f"ag__.if_stmt(0, ag__then, ag__else, {self._state_args(state)}, {state.results})"
+            )
+            args = [node.test]
+        elif isinstance(node, ast.While):
+            functions = [self._body("ag__body()", node.body, state, bound)]
+            call = f"ag__.while_stmt(0, ag__body, {self._state_args(state)})"
+            args = [thunk(node.test)]
+        else:
+            take = ast.Assign([node.target], ast.Name("ag__item", ast.Load()))
+            functions = [self._body("ag__body(ag__item)", [take, *node.body], state, bound)]
+            call = f"ag__.for_stmt(0, 0, ag__body, {self._state_args(state)})"
+            extra = loop_test(node)
+            args = [node.iter, thunk(extra) if extra else ast.Constant(None)]
+        statement: Any = ast.parse(call).body[0]
+        statement.value.args[: len(args)] = args
+        options = getattr(node, "options", None) or {}
+        statement.value.keywords = [ast.keyword(name, value) for name, value in options.items()]
+        new = [*accessors, *functions, statement]
+        return [at(node, part) for part in new]
+
+    def _body(
+        self, head: str, body: Sequence[ast.stmt], state: _State, bound: Names
+    ) -> ast.FunctionDef:
+        (function,) = ast.parse(f"def {head}: {self._declaration(state)}").body
+        if not isinstance(function, ast.FunctionDef):
+            raise TypeError(head)
+        if body:
+            function.body += self._statements(body, bound)[0]
+        return function
+
+    def _declaration(self, state: _State) -> str:
+        names = [*state.names, *state.inputs]
+        declared = {"global": [], "nonlocal": []}
+        for name in names:
+            declared["global" if name in self.globals else "nonlocal"].append(name)
+        words = [f"{word} {', '.join(some)}" for word, some in declared.items() if some]
+        return "; ".join(words) or "pass"
+
+    def _state_args(self, state: _State) -> str:
+        names = [f"global {name}" if name in self.globals else name for name in state.all]
+        return f"ag__get, ag__set, ({''.join(f'{name!r}, ' for name in names)})"
+
+    def _accessors(self, state: _State) -> list[ast.stmt]:
+        """Return the functions that get and set the state."""
+        reads = [*state.names, *(_read(part) for part in state.parts), *state.inputs]
+        given = [f"ag__part_{i}" for i in range(len(state.parts))]
+        targets = [*state.names, *given, *state.inputs]
+        text = [
+            "def ag__get():",
+            f"    return ({''.join(f'{read}, ' for read in reads)})",
+            "def ag__set(ag__state):",
+            f"    {self._declaration(state)}",
+            f"    ({''.join(f'{target}, ' for target in targets)}) = ag__state",
+        ]
+        for part, new in zip(state.parts, given, strict=True):
+            text += [
+                f"    if ag__.is_set({new}): {part} = {new}",
+                f"    elif ag__.is_gone({new}, lambda: {part}): del {part}",
+            ]
+        return ast.parse("\n".join(text)).body
+
+
+def _read(part: str) -> str:
+    return f"ag__.ldu(lambda: {part}, {part!r})"
+
+
+def _targets(node: Any) -> list[ast.expr]:
+    return [node.target] if isinstance(node, ast.For) else []
+
+
+def _has_walrus(node: ast.stmt) -> bool:
+    return any(isinstance(part, ast.NamedExpr) for part in walk_own([node]))
+
+
+def _parts(inner: Sequence[ast.AST]) -> list[tuple[str, Names]]:
+    """Return the things like `self.x` and `d["k"]` that are assigned, and the names in them."""
+    found: dict[str, Names] = {}
+    for node in walk_own(inner):
+        if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
+            continue
+        if _is_simple(node):
+            found[ast.unparse(node)] = uses(node).reads
+    return list(found.items())
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Tell whether a target is made of names, attributes, constants and single indices."""
+    if isinstance(node, ast.Attribute):
+        return _is_simple(node.value)
+    if isinstance(node, ast.Subscript):
+        return _is_simple(node.value) and isinstance(node.slice, ast.Constant | ast.Name)
+    return isinstance(node, ast.Name)

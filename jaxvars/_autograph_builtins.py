@@ -1,0 +1,121 @@
+"""What converted code calls in place of Python's builtins, where these would look at a tracer.
+
+Rules this file keeps:
+- without a traced argument each is Python's own;
+- with one, the result is the same as for a known array, as an array.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _autograph_sequences as sequences
+from jaxvars import _trace
+from jaxvars._autograph_branches import decide, if_exp
+from jaxvars._autograph_lists import new_list
+from jaxvars._autograph_logic import not_, or_
+from jaxvars._face import plain
+from jaxvars._print import print_values
+
+Value: TypeAlias = Any
+
+
+def _is_traced(value: Any) -> bool:
+    return not _trace.is_known(plain(value))
+
+
+def _cast(kind: type, dtype: Any) -> Callable[..., Any]:
+    def cast(*args: Any, **words: Any) -> Any:
+        if len(args) != 1 or words or not _is_traced(args[0]):
+            return kind(*args, **words)
+        value = plain(args[0])
+        if value.size != 1:
+            raise TypeError(f"{kind.__name__}() takes a scalar, not an array of {value.shape}")
+        return jax.lax.stop_gradient(value.reshape(()).astype(dtype))  # a tape loses it, too
+
+    return cast
+
+
+def _bool(*args: Any) -> Any:
+    return not_(not_(args[0])) if args and _is_traced(args[0]) else bool(*args)
+
+
+def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
+    return start + jnp.sum(plain(values), axis=0) if _is_traced(values) else sum(values, start)
+
+
+def _any(values: Iterable[Any]) -> Any:
+    found: Any = False
+    for value in values:
+        found = or_(found, lambda: decide(value))  # noqa: B023 - used at once
+        if found is True:
+            return True
+    return found
+
+
+def _all(values: Iterable[Any]) -> Any:
+    return not_(_any(not_(value) for value in values))
+
+
+def _extreme(python: Callable[..., Any], reduce: Any, pick: Any) -> Callable[..., Any]:
+    def extreme(*args: Any, **words: Any) -> Any:
+        if words:
+            return python(*args, **words)
+        if len(args) == 1 and _is_traced(args[0]):
+            return reduce(plain(args[0])) if jnp.ndim(plain(args[0])) == 1 else python(*args)
+        values = list(args[0]) if len(args) == 1 else args
+        if not any(map(_is_traced, values)):
+            return python(values)
+        return functools.reduce(pick, map(plain, values))
+
+    return extreme
+
+
+def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
+    items = list(values)
+    if words.get("key") is not None or not any(map(_is_traced, items)):
+        return new_list(sorted(items, **words))
+    ordered = jnp.sort(jnp.stack([jnp.asarray(plain(x)) for x in items]))
+    return new_list(list(ordered[::-1] if words.get("reverse") else ordered))
+
+
+def _print(*values: Any, **words: Any) -> None:
+    leaves = jax.tree.leaves(values)  # reads Variables
+    show = print_values if not all(map(_trace.is_known, leaves)) else builtins.print
+    show(*values, **words)
+
+
+def _list(*args: Any) -> list[Any]:
+    return new_list(list(*args))
+
+
+def _round(number: Any, ndigits: Any = None) -> Any:
+    if not _is_traced(number) or ndigits is not None:
+        return round(number) if ndigits is None else round(number, ndigits)
+    return jnp.round(plain(number)).astype(int)
+
+
+OVERLOADS: dict[Any, Callable[..., Any]] = {
+    all: _all,
+    any: _any,
+    bool: _bool,
+    enumerate: sequences.enumerate,
+    float: _cast(float, float),
+    int: _cast(int, int),
+    list: _list,
+    max: _extreme(max, jnp.max, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")),
+    min: _extreme(min, jnp.min, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")),
+    print: _print,
+    range: sequences.range,
+    reversed: sequences.reversed,
+    round: _round,
+    sorted: _sorted,
+    sum: _sum,
+    zip: sequences.zip,
+}

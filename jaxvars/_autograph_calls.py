@@ -1,0 +1,260 @@
+"""Calls in converted code: which functions are converted in turn, and which are left alone.
+
+| called | what happens |
+|---|---|
+| a function or method written in Python by the user, an object with such a `__call__` | converted |
+| `functools.partial` | what it calls, by these rules |
+| a builtin that would look at a traced value (`range`, `min`, `print`, ...) | ours |
+| a function of JAX, `map`, `functools.reduce`, ... | called, with functions converted |
+| libraries (the standard one, installed ones), compiled functions, classes, C code | called |
+| generators, coroutines, functions with `match` or without source | called |
+
+Rules this file keeps:
+- a function is rewritten once, for all its closures;
+- code in the package of the caller is the user's, even if it is installed like a library.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType, SimpleNamespace
+from typing import Any, TypeAlias
+
+import jax
+
+from jaxvars import _autograph_branches as branches
+from jaxvars import _autograph_logic as logic
+from jaxvars import _autograph_loops as loops
+from jaxvars import _autograph_values as values
+from jaxvars._autograph_builtins import OVERLOADS
+from jaxvars._autograph_lists import call_list_method, is_list_method, new_list
+from jaxvars._autograph_source import Unsupported
+from jaxvars.errors import ControlFlowError, is_library, line_of
+
+Function: TypeAlias = Callable[..., Any]
+
+_LEFT_ALONE: weakref.WeakSet[Any] = weakref.WeakSet()
+_REWRITTEN: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | str]] = (
+    weakref.WeakKeyDictionary()
+)
+_CONVERTED: weakref.WeakKeyDictionary[FunctionType, Any] = weakref.WeakKeyDictionary()
+_LOCK = threading.RLock()
+_LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
+_NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_CALLERS = frozenset({"jax", "jaxvars._control", "functools", "_functools"})
+_BY_ID = {id(f): ours for f, ours in OVERLOADS.items()}
+
+
+def as_written(fn: Any) -> Any:
+    """Return the function that `convert` and its like were given."""
+    while fn in _LEFT_ALONE and hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    return fn
+
+
+def leave_alone(fn: Any) -> Any:
+    """Have calls of a function run it as it is."""
+    _LEFT_ALONE.add(fn)
+    return fn
+
+
+# ---------------------------------------------------------------- calls
+def converted_call(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
+    """Call what converted code calls."""
+    return call(f, args, words or {}, _package(sys._getframe(1).f_globals))
+
+
+def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> Any:
+    """Call something, converted if it is the user's.
+
+    Args:
+        f: what is called.
+        args: positional arguments.
+        words: arguments by name.
+        package: the top package of the caller.
+    """
+    if (ours := _BY_ID.get(id(f))) is not None:
+        return ours(*args, **words)
+    if isinstance(f, functools.partial):
+        return call(f.func, (*f.args, *args), {**f.keywords, **words}, package)
+    if is_list_method(f):
+        return call_list_method(f, args, words)
+    fn, given = function_in(f, args)
+    if fn is not None and not _is_left_alone(fn, package):
+        if (new := converted(fn)) is not None:
+            return new(*given, **words)
+        return _call_as_is(f, args, words, f"{fn.__qualname__}: {rewritten(fn)}")
+    elif _calls_back(f):
+        args = tuple(_converted_argument(x, package) for x in args)
+        words = {name: _converted_argument(x, package) for name, x in words.items()}
+    return f(*args, **words)
+
+
+def _call_as_is(f: Any, args: tuple[Any, ...], words: dict[str, Any], why: str) -> Any:
+    try:
+        return f(*args, **words)
+    except jax.errors.TracerBoolConversionError as error:
+        raise ControlFlowError(
+            f"Python's `if`, `while`, `and`, `or` or `not` at {line_of(error)} needs to know a "
+            "value that is only known when the compiled function runs, and autograph could not "
+            f"convert {why}. Use jnp.where, jv.cond or jv.while_loop there."
+        ).with_traceback(error.__traceback__) from None
+
+
+def call_alone(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
+    """Call what code calls that is converted without what it calls."""
+    f = _BY_ID.get(id(f), f)
+    return call_list_method(f, args, words or {}) if is_list_method(f) else f(*args, **words or {})
+
+
+def function_in(f: Any, args: tuple[Any, ...] = ()) -> tuple[FunctionType | None, tuple[Any, ...]]:
+    """Return the Python function that a call runs, if any, and its arguments."""
+    if isinstance(f, FunctionType):
+        return f, args
+    if isinstance(f, MethodType):
+        return function_in(f.__func__, (f.__self__, *args))
+    if isinstance(f, type):
+        return None, args
+    call = getattr(type(f), "__call__", None)  # noqa: B004 - what it is, not whether
+    return (call, (f, *args)) if isinstance(call, FunctionType) else (None, args)
+
+
+def _is_left_alone(fn: FunctionType, caller: str) -> bool:
+    if fn in _LEFT_ALONE or fn.__code__.co_flags & _NEVER:
+        return True
+    package = _package(fn.__globals__)
+    if package in _LIBRARIES:
+        return True
+    return package != caller and is_library(fn.__code__.co_filename)
+
+
+def _package(namespace: dict[str, Any]) -> str:
+    return str(namespace.get("__name__", "")).partition(".")[0]
+
+
+def _calls_back(f: Any) -> bool:
+    module = str(getattr(f, "__module__", ""))
+    return f is map or f is filter or bool(_CALLERS & {module, module.partition(".")[0]})
+
+
+def _converted_argument(value: Any, caller: str) -> Any:
+    """Return a function that is passed to a caller of functions, converted."""
+    if not isinstance(value, FunctionType | MethodType):
+        return value
+    fn, given = function_in(value)
+    if fn is None or _is_left_alone(fn, caller):
+        return value
+    new = _same(fn) if fn.__closure__ is None else converted(fn)
+    if new is None:
+        return value
+    return MethodType(new, *given) if given else new
+
+
+def _same(fn: FunctionType) -> FunctionType | None:
+    """Return the same converted function each time: JAX's caches know functions by identity."""
+    if fn not in _CONVERTED:
+        _CONVERTED[fn] = converted(fn)
+    return _CONVERTED[fn]
+
+
+# ---------------------------------------------------------------- conversion
+def converted(fn: FunctionType, *, recursive: bool = True) -> FunctionType | None:
+    """Return a function with its control flow as operators; None if it must stay as it is."""
+    found = rewritten(fn)
+    if isinstance(found, str):
+        return None
+    namespace = _OPERATORS if recursive else _ALONE
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    cells["ag__"] = CellType(namespace)
+    closure = tuple(cells[name] for name in found.co_freevars)
+    new = FunctionType(found, fn.__globals__, fn.__name__, fn.__defaults__, closure)
+    new.__kwdefaults__ = fn.__kwdefaults__
+    new.__qualname__, new.__module__, new.__doc__ = fn.__qualname__, fn.__module__, fn.__doc__
+    return leave_alone(new)
+
+
+def rewritten(fn: FunctionType) -> CodeType | str:
+    """Return the new code of a function, or why there is none."""
+    codes = _REWRITTEN.get(fn.__code__, {})
+    if (found := codes.get(fn.__code__.co_filename)) is None:
+        with _LOCK:
+            found = _rewrite(fn)
+            _REWRITTEN.setdefault(fn.__code__, {})[fn.__code__.co_filename] = found
+    return found
+
+
+def _rewrite(fn: FunctionType) -> CodeType | str:
+    from jaxvars._autograph_rewrite import rewrite
+
+    try:
+        return rewrite(fn, set_loop_options)
+    except Unsupported as why:
+        return str(why)
+
+
+def source(fn: FunctionType) -> str:
+    """Return the source of the new code of a function."""
+    from jaxvars._autograph_rewrite import source
+
+    return source(fn, set_loop_options)
+
+
+def set_loop_options(*, max_iterations: int | None = None) -> None:
+    """Say more about the loop that this is the first statement of.
+
+    It is no call: where a function is converted it is taken out of the loop. It speaks of a loop
+    that becomes one operation of a program, and there alone: in a function that is not converted,
+    and for a loop that Python runs, it does nothing.
+
+    Args:
+        max_iterations: end the loop after so many iterations, if it has not ended before. A
+            `while` with this bound can be differentiated; without it JAX does not know how much
+            to keep for the backward pass. The program then takes time for that many iterations.
+
+    Example:
+        >>> import jax, jaxvars as jv
+        >>> @jv.autograph.convert
+        ... def root(x):
+        ...     y = x
+        ...     while abs(y * y - x) > 1e-5:
+        ...         jv.autograph.set_loop_options(max_iterations=20)
+        ...         y = (y + x / y) / 2
+        ...     return y
+        >>> round(float(jax.jit(jax.grad(root))(4.0)), 4)
+        0.25
+    """
+
+
+# ---------------------------------------------------------------- what converted code sees
+_NAMES: dict[str, Any] = {
+    "Undefined": values.Undefined,
+    "UndefinedReturnValue": values.UndefinedReturnValue,
+    "and_": logic.and_,
+    "assert_stmt": logic.assert_stmt,
+    "compare": logic.compare,
+    "converted_call": converted_call,
+    "for_stmt": loops.for_stmt,
+    "get_item": logic.get_item,
+    "if_exp": branches.if_exp,
+    "if_stmt": branches.if_stmt,
+    "is_gone": values.is_gone,
+    "is_set": values.is_set,
+    "known": logic.known,
+    "ld": values.ld,
+    "leave_alone": leave_alone,
+    "ldu": values.ldu,
+    "new_list": new_list,
+    "not_": logic.not_,
+    "or_": logic.or_,
+    "ret": lambda value, _: values.ld(value),
+    "while_stmt": loops.while_stmt,
+}
+
+
+_OPERATORS = SimpleNamespace(**_NAMES)
+_ALONE = SimpleNamespace(**{**_NAMES, "converted_call": call_alone})

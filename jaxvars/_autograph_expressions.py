@@ -1,0 +1,176 @@
+"""Calls, indexing, ternaries, `and`, `or`, `not`, `in`, `a < b < c` and `assert` become operators.
+
+Rules this file keeps:
+- a new node has the line of the one it takes the place of, in `line`; what the user did not
+  write has none, and is left as it is;
+- operands that Python may leave out become functions, unless they bind a name with `:=`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, final
+
+_AT_ONCE = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
+"""Builtins that look at the frame that calls them."""
+
+
+def at(origin: ast.AST, node: Any) -> Any:
+    """Let a new node come from the line of another one."""
+    if (line := getattr(origin, "line", None)) is not None:
+        node.line = line
+    return node
+
+
+def thunk(node: ast.expr) -> ast.expr:
+    """Return `lambda: node`."""
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), node)
+
+
+def operator(origin: ast.AST, name: str, args: Sequence[ast.expr]) -> Any:
+    """Return a call of one of our operators."""
+    func = ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
+    return at(origin, ast.Call(func, list(args), []))
+
+
+def has_walrus(node: ast.AST) -> bool:
+    """Tell whether a node binds a name with `:=`."""
+    return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+
+
+@final
+class Expressions(ast.NodeTransformer):
+    """Converts the expressions of a function, and its asserts."""
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        text = ast.Constant(ast.unparse(node.test))
+        self.generic_visit(node)
+        message = ast.Tuple([node.msg] if node.msg else [], ast.Load())
+        call = operator(node, "assert_stmt", [thunk(node.test), thunk(message), text])
+        return at(node, ast.Expr(call))
+
+    def visit_List(self, node: ast.List) -> Any:
+        self.generic_visit(node)
+        return operator(node, "new_list", [node]) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_ListComp(self, node: ast.ListComp) -> Any:
+        self.generic_visit(node)
+        return operator(node, "new_list", [node])
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        self.generic_visit(node)
+        node.ifs = [operator(test, "known", [test]) for test in node.ifs]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if getattr(node, "is_kept", False):  # a generator, for example
+            return node
+        self.generic_visit(node)
+        if getattr(node, "is_inner", False):
+            mark = ast.Attribute(ast.Name("ag__", ast.Load()), "leave_alone", ast.Load())
+            node.decorator_list.append(mark)
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        self.generic_visit(node)
+        return operator(node, "leave_alone", [node]) if getattr(node, "is_inner", False) else node
+
+    def visit_With(self, node: ast.With) -> Any:
+        node.body = [new for part in node.body for new in _listed(self.visit(part))]
+        return node
+
+    def visit_For(self, node: Any) -> Any:
+        return self._visit_loop(node)
+
+    def visit_While(self, node: Any) -> Any:
+        return self._visit_loop(node)
+
+    def _visit_loop(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if extra := getattr(node, "extra_test", None):
+            node.extra_test = self.visit(extra)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        self.generic_visit(node)
+        kinds = ast.Constant | ast.Slice | ast.UnaryOp
+        if isinstance(node.slice, kinds) or not isinstance(node.ctx, ast.Load):
+            return node
+        if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
+            return node
+        return operator(node, "get_item", [node.value, node.slice])
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        at_once = isinstance(node.func, ast.Name) and node.func.id in _AT_ONCE
+        if at_once or not hasattr(node, "line"):
+            return node
+        given = [node.func, ast.Tuple(node.args, ast.Load())]
+        if node.keywords:
+            names: list[Any] = [word.arg and ast.Constant(word.arg) for word in node.keywords]
+            given.append(ast.Dict(names, [word.value for word in node.keywords]))
+        return operator(node, "converted_call", given)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        text = ast.Constant(ast.unparse(node))
+        self.generic_visit(node)
+        if has_walrus(node.body) or has_walrus(node.orelse):
+            return node
+        return operator(node, "if_exp", [node.test, thunk(node.body), thunk(node.orelse), text])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        first, *rest = node.values
+        if any(map(has_walrus, rest)):
+            return node
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return operator(node, name, [first, *map(thunk, rest)])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return operator(node, "not_", [node.operand]) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        is_membership = isinstance(node.ops[0], ast.In | ast.NotIn)
+        is_plain = len(node.ops) == 1 and not is_membership
+        if is_plain or any(map(has_walrus, node.comparators)):
+            return node
+        steps: list[ast.expr] = []
+        for op, right in zip(node.ops, node.comparators, strict=True):
+            steps += [ast.Constant(type(op).__name__), thunk(right)]
+        return operator(node, "compare", [node.left, *steps])
+
+
+def _listed(node: Any) -> list[Any]:
+    return node if isinstance(node, list) else [node]
+
+
+@final
+class Reads(ast.NodeTransformer):
+    """Reads of names that may have no value go through `ld`, which says so."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        is_read = isinstance(node.ctx, ast.Load) and hasattr(node, "line")
+        return operator(node, "ld", [node]) if is_read and node.id in self.names else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        target = node.target
+        if not (isinstance(target, ast.Name) and target.id in self.names):
+            return node
+        read = operator(node, "ld", [ast.Name(target.id, ast.Load())])
+        return [at(node, ast.Assign([ast.Name(target.id, ast.Store())], read)), node]
+
+    def visit_Delete(self, node: ast.Delete) -> Any:
+        return [self._deleted(node, target) for target in node.targets]
+
+    def _deleted(self, node: ast.Delete, target: ast.expr) -> Any:
+        if isinstance(target, ast.Name) and target.id in self.names:
+            nothing = operator(node, "Undefined", [ast.Constant(target.id)])
+            return at(node, ast.Assign([ast.Name(target.id, ast.Store())], nothing))
+        return at(node, ast.Delete([target]))

@@ -1,0 +1,172 @@
+"""What converted code calls in place of `and`, `or`, `not`, `in`, `a < b < c`, `x[i]`, `assert`.
+
+Rules this file keeps:
+- without a traced operand each is Python's own;
+- an operand is evaluated once, and only if Python would evaluate it (or if nobody can tell).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._autograph_branches import Run, choose, decide, is_traced
+from jaxvars._checks import require
+from jaxvars._face import Face, plain
+from jaxvars._frames import stage
+from jaxvars.errors import ControlFlowError, user_line
+
+Value: TypeAlias = Any
+
+
+def and_(value: Any, *others: Run) -> Any:
+    """Return the first operand that is false, or the last."""
+    return _logical(value, others, end=False)
+
+
+def or_(value: Any, *others: Run) -> Any:
+    """Return the first operand that is true, or the last."""
+    return _logical(value, others, end=True)
+
+
+def not_(value: Any) -> Any:
+    """Return whether a value is false."""
+    truth = decide(value)
+    return jnp.logical_not(truth) if is_traced(truth) else not truth
+
+
+def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
+    for other in others:
+        truth = decide(value)
+        if is_traced(truth):
+            value = _either(value, truth, other, end)
+        elif truth is end:
+            return value
+        else:
+            value = other()
+    return value
+
+
+def _either(value: Any, truth: Value, other: Run, end: bool) -> Any:
+    """Return `value` if it is what ends the evaluation, else `other()`."""
+    if plain(value).dtype == bool and _is_light_test(other):
+        return (jnp.logical_or if end else jnp.logical_and)(truth, decide(other()))
+    ways = (lambda: value, other) if end else (other, lambda: value)
+    return choose(truth, *ways, "or" if end else "and")
+
+
+_LIGHT = 32  # operations: fewer cost less than a branch
+
+
+def _is_light_test(test: Run) -> bool:
+    """Tell whether a test may as well always run: it computes a bool, cheaply, and no more."""
+    program = _program_of(test)
+    if program is None or not _trace.is_light(program, _LIGHT):
+        return False
+    outputs = program.out_avals
+    return len(outputs) == 1 and outputs[0].dtype == bool and outputs[0].size == 1
+
+
+def changes_nothing(test: Run) -> bool:
+    """Tell whether a test assigns no variable and has no other effect."""
+    program = _program_of(test)
+    return program is not None and not program.effects
+
+
+def _program_of(test: Run) -> Any:
+    """Return the program of a test; None if it assigns variables, or raises."""
+    try:
+        staged = stage(test, (), None)
+    except Exception:  # noqa: BLE001 - it is raised again where it belongs
+        return None
+    is_plain = staged.rebuild.is_plain and not (staged.writes or staged.created)
+    return staged.program if is_plain else None
+
+
+def compare(left: Any, *steps: Any) -> Any:
+    """Return the value of `left < a < b`: each operand is evaluated once, if it is needed.
+
+    Args:
+        left: the first operand.
+        *steps: an operator and a function that returns the next operand, in turns.
+    """
+    name, other, *rest = steps
+    right = other()
+    value = _COMPARISONS[name](left, right)
+    return and_(value, lambda: compare(right, *rest)) if rest else value
+
+
+def _contains(item: Any, container: Any) -> Any:
+    values = plain(container)
+    if not _trace.is_known(values):
+        return jnp.any(values == plain(item))
+    candidates = isinstance(values, tuple | list | range)
+    if not candidates or all(_trace.is_known(plain(x)) for x in (item, *values)):
+        return item in container
+    found: Any = False
+    for candidate in values:
+        found = or_(found, lambda: candidate is item or decide(candidate == item))  # noqa: B023
+    return found
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": _contains,
+    "NotIn": lambda item, container: not_(_contains(item, container)),
+}
+
+
+def known(condition: Any) -> bool:
+    """Return whether the condition of a comprehension holds; it must not be traced."""
+    truth = decide(condition)
+    if is_traced(truth):
+        raise ControlFlowError(
+            f"The condition of the comprehension at {user_line()} is a traced value, so the number "
+            "of its items would be traced: keep all and mark those that count, for example with "
+            "jnp.where(xs > 0, xs, 0)."
+        )
+    return truth
+
+
+def get_item(values: Any, index: Any) -> Any:
+    """Return `values[index]`; a NumPy array, or a list of numbers or arrays, may have a traced one.
+
+    >>> get_item([1, 2, 3], 1)
+    2
+    """
+    traced = not all(map(_trace.is_known, jax.tree.leaves(index)))
+    if traced and isinstance(values, np.ndarray):
+        return jnp.asarray(values)[index]
+    if traced and isinstance(values, list | tuple) and all(map(_is_number, values)):
+        return jnp.stack([jnp.asarray(plain(x)) for x in values])[index]
+    return values[index]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Face | jax.Array | np.ndarray | np.generic | int | float | complex)
+
+
+# ---------------------------------------------------------------- assert
+def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], text: str) -> None:
+    """Raise AssertionError now, or have the step fail when it runs, unless a condition holds."""
+    if not __debug__:
+        return
+    truth = decide(test())
+    if is_traced(truth):
+        said = "".join(f": {part}" for part in message())
+        require(truth, f"assert {text} failed{said}")
+    elif not truth:
+        raise AssertionError(*message())

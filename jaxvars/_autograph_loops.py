@@ -1,0 +1,186 @@
+"""What converted code calls in place of `while` and `for`.
+
+Rules this file keeps:
+- Python runs a loop itself as long as it can decide whether it goes on; from the iteration on in
+  which it cannot, the rest is one operation;
+- a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
+  number of iterations makes a while;
+- a loop's test runs once for each time that Python would run it, for its effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import jax
+
+from jaxvars._autograph_branches import Get, Run, Set, decide, extend_all, is_traced, stage_if
+from jaxvars._autograph_lists import Appended, unknown_length
+from jaxvars._autograph_logic import and_, changes_nothing
+from jaxvars._autograph_sequences import Sequential, of_range, sequential
+from jaxvars._autograph_state import Block
+from jaxvars._control import named_scan, named_while
+
+Value: TypeAlias = Any
+Options: TypeAlias = dict[str, Any]  # of `set_loop_options`
+
+
+# ---------------------------------------------------------------- while
+def while_stmt(
+    test: Run, body: Run, get_state: Get, set_state: Set, names: Sequence[str], **options: Any
+) -> None:
+    """Run `body` as long as `test` holds; from where that is traced, as one operation."""
+    while not is_traced(truth := decide(test())):
+        if not truth:
+            return
+        body()
+    block = Block(names, get_state, set_state, lenient=True)
+    _stage_while(block, truth, lambda _: test(), lambda _: body(), options)
+
+
+def _stage_while(
+    block: Block,
+    first: Any,
+    test: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    options: Options,
+) -> None:
+    """Make a loop whose number of iterations is traced one operation.
+
+    Args:
+        block: its state.
+        first: what `test(0)` has returned.
+        test: tells whether there is an iteration `i`.
+        body: runs it.
+        options: for `named_while`.
+    """
+    names = ("the loop's counter", *block.names)
+    is_plain = changes_nothing(lambda: decide(test(0)))
+
+    def goes(i: Value, *state: Any) -> Value:
+        block.enter(state)
+        return decide(test(i))
+
+    def step(i: Value, state: Sequence[Any]) -> tuple[Any, ...]:
+        block.enter(state)
+        with Appended() as appended:
+            body(i)
+            go = is_plain or decide(test(i + 1))
+            if appended.take()[0]:
+                raise unknown_length()
+            return (go, i + 1, *block.leave(block.start)[1])
+
+    def run() -> Sequence[Any]:
+        start = (0, *block.packed_start())
+        if is_plain:
+            return named_while(goes, lambda i, *s: step(i, s)[1:], start, names, **options)[1:]
+        all_names = ("the loop's condition", *names)
+        turn = lambda _, i, *state: step(i, state)  # noqa: E731 - the test is run in the body
+        return named_while(lambda go, *_: go, turn, (first, *start), all_names, **options)[2:]
+
+    block.attempt(run)
+
+
+# ---------------------------------------------------------------- for
+def for_stmt(
+    iterated: Any,
+    extra_test: Run | None,
+    body: Callable[[Any], Any],
+    get_state: Get,
+    set_state: Set,
+    names: Sequence[str],
+    **options: Any,
+) -> None:
+    """Run `body` for each item, as long as `extra_test` holds.
+
+    Traced arrays are scanned, so that the loop can be differentiated, even with a `break`: the
+    iterations after it do nothing. Only a traced length makes a `while`.
+    """
+    state = (get_state, set_state, names)
+    items = sequential(iterated)
+    if items is None:
+        _python_for(iterated, extra_test, body, state, options)
+    else:
+        _stage_for(items, extra_test, body, state, options)
+
+
+def _python_for(
+    iterated: Any, extra_test: Run | None, body: Callable[[Any], Any], state: Any, options: Options
+) -> None:
+    iterator, count = iter(iterated), 0
+    test = extra_test or (lambda: True)
+    while (truth := decide(test())) is True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
+        body(item)
+        count += 1
+    if not is_traced(truth):
+        return
+    if isinstance(iterated, range):
+        try:
+            _stage_for(of_range(iterated[count:]), extra_test, body, state, options)
+            return
+        except (jax.errors.TracerIntegerConversionError, jax.errors.ConcretizationTypeError):
+            iterator = iter(iterated[count:])  # the body needs the number itself
+    _unroll(iterator, test, body, state)
+
+
+def _unroll(iterator: Iterator[Any], test: Run, body: Callable[[Any], Any], state: Any) -> None:
+    """Go on with a Python loop that a traced condition may have left."""
+    for item in iterator:
+        truth = decide(test())
+        if is_traced(truth):
+            _guarded(truth, body, item, state)
+        elif truth:
+            body(item)
+        else:
+            return
+
+
+def _guarded(truth: Value, body: Callable[[Any], Any], item: Any, state: Any) -> None:
+    get_state, set_state, names = state
+    block = Block(names, get_state, set_state, lenient=True)
+    stage_if(block, truth, (lambda: body(item), lambda: None), len(names))
+
+
+def _stage_for(
+    items: Sequential,
+    extra_test: Run | None,
+    body: Callable[[Any], Any],
+    state: Any,
+    options: Options,
+) -> None:
+    get_state, set_state, names = state
+    block = Block(names, get_state, set_state, lenient=True)
+    if items.stacked is None:
+        test = lambda i: and_(i < items.length, *([extra_test] if extra_test else []))  # noqa: E731
+        _stage_while(block, test(0), test, lambda i: body(items.item(i)), options)
+    elif items.length:
+        each = body
+        if extra_test is not None:
+            each = lambda item: _unroll(iter([item]), extra_test, body, state)  # noqa: E731
+        _scan(block, items, each, options)
+
+
+def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: Options) -> None:
+    length = min(len(items), options.get("max_iterations") or len(items))
+    stacked = jax.tree.map(lambda x: x[:length], items.all())
+    lists: list[list[Any]] = []
+
+    def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
+        block.enter(state)
+        with Appended() as appended:
+            body(item)
+            lists[:], new = appended.take()
+            return block.leave(block.start)[1], new
+
+    def run() -> Sequence[Any]:
+        results, rows = named_scan(step, block.packed_start(), stacked, block.names, length=length)
+        for i in range(length):
+            extend_all(lists, jax.tree.map(lambda x: x[i], rows))  # noqa: B023 - used at once
+        return results
+
+    block.attempt(run)

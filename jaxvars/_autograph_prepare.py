@@ -1,0 +1,163 @@
+"""The first change to a function's tree: what malt does not take is put into words that it does.
+
+That is `:=` in a loop's test, `self.__private`, `super()`, annotations, `set_loop_options`, and
+the end of a function that returns values, which is a `return None`.
+
+Rules this file keeps:
+- the result is Python that does the same, but for decorators and default values: these were
+  evaluated when the original was made.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from types import FunctionType
+from typing import Any, final
+
+from jaxvars._autograph_expressions import at, has_walrus
+from jaxvars._autograph_source import Unsupported
+
+
+@final
+class Prepare(ast.NodeTransformer):
+    """Puts what malt does not take into words that it does.
+
+    Args:
+        fn: the function that is converted.
+        namespace: what its free names stand for.
+        directive: the function whose call, first in a loop's body, gives options to the loop.
+    """
+
+    def __init__(self, fn: FunctionType, namespace: dict[str, Any], directive: object) -> None:
+        self.namespace = namespace
+        self.directive = directive
+        self.private = _class_name(fn)
+        self.depth = 0
+        self.first_argument: list[str | None] = []
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        if not self.depth:
+            node.decorator_list = []
+            node.returns = None
+            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+            node.args.kw_defaults = [x and ast.Constant(None) for x in node.args.kw_defaults]
+            for arg in ast.walk(node.args):
+                if isinstance(arg, ast.arg):
+                    arg.annotation = None
+        setattr(node, "type_params", [])  # noqa: B010 - new in Python 3.12
+        self._visit_inside(node)
+        if _returns_value(node) and not _always_leaves(node.body):
+            node.body.append(at(node.body[-1], ast.Return(ast.Constant(None))))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        outer, self.private = self.private, None  # the compiler sees to the names of this one
+        self.generic_visit(node)
+        self.private = outer
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        if not self.depth:
+            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+            node.args.kw_defaults = [x and ast.Constant(None) for x in node.args.kw_defaults]
+        return self._visit_inside(node)
+
+    def _visit_inside(self, node: Any) -> Any:
+        names = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args)]
+        self.first_argument.append(names[0] if names else None)
+        self.depth += 1
+        self.generic_visit(node)
+        self.depth -= 1
+        self.first_argument.pop()
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        self.generic_visit(node)
+        if node.value is None:
+            return at(node, ast.Pass())
+        return at(node, ast.Assign([node.target], node.value))
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        node.attr = self._mangled(node.attr)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        node.id = self._mangled(node.id)
+        return node
+
+    def _mangled(self, name: str) -> str:
+        is_private = name.startswith("__") and not name.endswith("__")
+        return f"_{self.private}{name}" if is_private and self.private else name
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
+        if is_super and not node.args and (first := self.first_argument[-1]):
+            names = ("__class__", first)
+            node.args = [at(node, ast.Name(name, ast.Load())) for name in names]
+        return node
+
+    def visit_While(self, node: ast.While) -> Any:
+        self._take_options(node)
+        if has_walrus(node.test) and node.orelse:
+            raise Unsupported(f"it has a `while` with `:=` and `else`: {ast.unparse(node.test)}")
+        if has_walrus(node.test):
+            stop = at(node.test, ast.UnaryOp(ast.Not(), node.test))
+            leave = at(node.test, ast.If(stop, [at(node.test, ast.Break())], []))
+            node.test, node.body = at(node.test, ast.Constant(True)), [leave, *node.body]
+        return self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        self._take_options(node)
+        return self.generic_visit(node)
+
+    def _take_options(self, loop: ast.While | ast.For) -> None:
+        """Take the call of the directive out of the loop's body, and note its arguments."""
+        call = getattr(loop.body[0], "value", None)
+        if isinstance(call, ast.Call) and self._means(call.func) is self.directive:
+            options = {word.arg: word.value for word in call.keywords}
+            options |= dict(zip(("max_iterations",), call.args, strict=False))
+            setattr(loop, "options", options)  # noqa: B010 - a note of ours
+            loop.body[0] = at(loop.body[0], ast.Pass())
+
+    def _means(self, node: ast.expr) -> object:
+        """Return what a dotted name stands for when the function is converted."""
+        if isinstance(node, ast.Name):
+            return self.namespace.get(node.id)
+        if isinstance(node, ast.Attribute):
+            return getattr(self._means(node.value), node.attr, None)
+        return None
+
+
+def _class_name(fn: FunctionType) -> str | None:
+    """Return the name of the class that a method was written in, as private names have it."""
+    parts = fn.__qualname__.split(".")[:-1]
+    inner = parts[-1] if parts else "<locals>"
+    return None if inner == "<locals>" else inner.lstrip("_")
+
+
+def own_statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a function, without those of functions in it."""
+    for node in body:
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            for part in ast.iter_child_nodes(node):
+                if isinstance(part, ast.stmt):
+                    yield from own_statements([part])
+                elif isinstance(part, ast.ExceptHandler):
+                    yield from own_statements(part.body)
+
+
+def _returns_value(node: ast.FunctionDef) -> bool:
+    return any(isinstance(s, ast.Return) and s.value for s in own_statements(node.body))
+
+
+def _always_leaves(body: Sequence[ast.stmt]) -> bool:
+    """Tell whether the end of some statements is never reached."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return _always_leaves(last.body) and _always_leaves(last.orelse)
+    if isinstance(last, ast.With):
+        return _always_leaves(last.body)
+    return isinstance(last, ast.Return | ast.Raise)

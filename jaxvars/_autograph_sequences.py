@@ -1,0 +1,161 @@
+"""What a staged `for` goes through: traced arrays, ranges to a traced end, zips of them, ...
+
+Rules this file keeps:
+- whatever Python can go through by itself stays Python's: this file makes a `Sequential` only
+  if something traced is in it;
+- one of a known length is an array of items (a scan goes through it); any has items by index.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._face import plain
+from jaxvars.errors import ControlFlowError, user_line
+
+Value: TypeAlias = Any
+
+
+@final
+class Sequential:
+    """Items by index.
+
+    Attributes:
+        length: how many; traced, or known.
+        item: returns an item.
+        stacked: returns all, as a pytree of arrays, where the length is known.
+    """
+
+    def __init__(
+        self, length: Any, item: Callable[[Any], Any], stacked: Callable[[], Any] | None
+    ) -> None:
+        self.length = length
+        self.item = item
+        self.stacked = stacked
+
+    def __len__(self) -> int:
+        if not isinstance(self.length, int):
+            self._refuse()
+        return self.length
+
+    def all(self) -> Any:
+        """Return all items, as a pytree of arrays."""
+        return self.stacked() if self.stacked else self._refuse()
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.item, builtins.range(len(self)))
+
+    def _refuse(self) -> NoReturn:
+        raise ControlFlowError(
+            f"A range whose end is a traced value is used at {user_line()} where its length must "
+            "be known. Only a `for` statement in a converted function can go through it."
+        )
+
+
+def sequential(values: Any) -> Sequential | None:
+    """Return what a staged loop goes through; None for what is Python's."""
+    if isinstance(values, Sequential):
+        return values
+    array = plain(values)
+    if _trace.is_known(array) or not jnp.ndim(array):
+        return None
+    return _of_array(array)
+
+
+def _of_array(array: Value) -> Sequential:
+    return Sequential(array.shape[0], lambda i: array[i], lambda: array)
+
+
+def of_range(numbers: builtins.range) -> Sequential:
+    """Return a Python range as something that a staged loop goes through."""
+    start, stop, step = numbers.start, numbers.stop, numbers.step
+    return Sequential(
+        len(numbers), lambda i: start + i * step, lambda: jnp.arange(start, stop, step)
+    )
+
+
+def range(*bounds: Any) -> Any:
+    """Return Python's range, or one to a traced end."""
+    if all(_trace.is_known(plain(bound)) for bound in bounds):
+        return builtins.range(*bounds)
+    start, stop, step = _bounds(*map(plain, bounds))
+    if isinstance(start, int) and isinstance(step, int) and (start, step) == (0, 1):
+        return Sequential(jnp.maximum(0, stop), lambda i: i, None)
+    length = jnp.maximum(0, -((start - stop) // step))
+    return Sequential(length, lambda i: start + i * step, None)
+
+
+def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
+    for bound in bounds:
+        if jnp.ndim(bound) or not jnp.issubdtype(jnp.result_type(bound), jnp.integer):
+            raise TypeError(
+                f"range() takes integers; at {user_line()} it is given "
+                f"{jnp.result_type(bound)}{list(jnp.shape(bound))}"
+            )
+    known = [x if isinstance(x, jax.Array) and not _trace.is_known(x) else int(x) for x in bounds]
+    return (0, known[0], 1) if len(known) == 1 else (known[0], known[1], (*known[2:], 1)[0])
+
+
+def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
+    """Count the items."""
+    items = sequential(values)
+    if items is None:
+        return builtins.enumerate(values, start)
+    return Sequential(
+        items.length,
+        lambda i: (start + i, items.item(i)),
+        items.stacked and (lambda: (start + jnp.arange(len(items)), items.all())),
+    )
+
+
+def reversed(values: Any) -> Any:
+    """Go through the items from the last to the first."""
+    items = sequential(values)
+    if items is None:
+        return builtins.reversed(values)
+    return Sequential(
+        items.length,
+        lambda i: items.item(items.length - 1 - i),
+        items.stacked and (lambda: jax.tree.map(lambda x: x[::-1], items.all())),
+    )
+
+
+def zip(*values: Any, strict: bool = False) -> Any:
+    """Go through several things at once."""
+    found = [sequential(x) for x in values]
+    if all(x is None for x in found):
+        return builtins.zip(*values, strict=strict)
+    parts = [_known(x) if part is None else part for x, part in builtins.zip(values, found)]  # noqa: B905 - equal
+    items = [part for part in parts if part is not None]
+    if len(items) < len(parts):
+        return builtins.zip(*values, strict=strict)  # a list, a generator: Python unrolls it
+    lengths = [part.length for part in items]
+    if all(isinstance(n, int) for n in lengths):
+        if strict and len(set(lengths)) > 1:
+            raise ValueError(f"zip() arguments have different lengths: {lengths}")
+        n = min(lengths)
+        return Sequential(
+            n,
+            lambda i: tuple(part.item(i) for part in items),
+            lambda: jax.tree.map(lambda x: x[:n], tuple(part.all() for part in items)),
+        )
+    n = lengths[0]
+    for other in lengths[1:]:
+        n = jnp.minimum(n, other)
+    return Sequential(n, lambda i: tuple(part.item(i) for part in items), None)
+
+
+def _known(values: Any) -> Sequential | None:
+    if isinstance(values, builtins.range):
+        return of_range(values)
+    array = plain(values)
+    if isinstance(array, jax.Array | np.ndarray) and array.ndim:
+        return _of_array(jnp.asarray(array))
+    return None

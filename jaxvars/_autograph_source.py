@@ -1,0 +1,153 @@
+"""The source of a function as a tree, and a tree as code that seems to stand in the user's file.
+
+Rules this file keeps:
+- a function is found by its code, so that decorators, doctests and notebooks do not matter, and
+  of several lambdas in a line the right one is taken;
+- every node of the user's has the line that it came from, in `line`; new ones take that of what
+  stands around them. So tracebacks, warnings and debuggers show the user's lines.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import builtins
+import inspect
+import linecache
+from collections.abc import Sequence
+from types import CodeType, FunctionType
+from typing import Any, final
+
+from jaxvars._autograph_liveness import walk_own
+
+_UNSUPPORTED = (
+    ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.TryStar,
+)  # fmt: skip
+
+
+@final
+class Unsupported(Exception):  # noqa: N818 - a signal between us, not an error
+    """The function cannot be converted: it has no source, or something in it."""
+
+
+# ---------------------------------------------------------------- reading
+def _unsupported(node: ast.FunctionDef | ast.Lambda) -> Any:
+    """Return what we cannot convert in a function, without those in it."""
+    body = node.body if isinstance(node.body, list) else [node.body]
+    return next((part for part in walk_own(body) if isinstance(part, _UNSUPPORTED)), None)
+
+
+def _article(node: ast.AST) -> str:
+    name = type(node).__name__.removesuffix("Def").lower()
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def parse(fn: FunctionType) -> Any:
+    """Return a function's node; its statements and expressions have a `line`, that of the file.
+
+    Raises:
+        Unsupported: when there is no source, or something in it that we cannot convert.
+    """
+    node, first_line = _node_of(fn)
+    for part in ast.walk(node):
+        if isinstance(part, ast.expr | ast.stmt):
+            setattr(part, "line", first_line + part.lineno - 1)  # noqa: B010 - a note of ours
+        if isinstance(part, ast.FunctionDef | ast.Lambda) and (found := _unsupported(part)):
+            if part is node:
+                line = first_line + found.lineno - 1
+                raise Unsupported(f"it has {_article(found)} in line {line}")
+            setattr(part, "is_kept", True)  # noqa: B010 - the same
+    return node
+
+
+def _node_of(fn: FunctionType) -> tuple[Any, int]:
+    """Return a function's node, its lines counted from 1, and the line of the file that 1 is."""
+    code = fn.__code__
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    if len(lines) < code.co_firstlineno:
+        raise Unsupported("its source is not available")
+    try:
+        if code.co_name == "<lambda>":
+            return _find_lambda(code, lines), 1
+        return _parse_def(code, lines)
+    except (SyntaxError, StopIteration):
+        raise Unsupported("its source has changed since it was read") from None
+
+
+def _parse_def(code: CodeType, lines: Sequence[str]) -> tuple[ast.stmt, int]:
+    block = inspect.getblock(list(lines[code.co_firstlineno - 1 :]))
+    is_indented = block[0][:1].isspace()
+    module = ast.parse("".join(["if True:\n", *block] if is_indented else block))
+    node = module.body[0].body[0] if isinstance(module.body[0], ast.If) else module.body[0]
+    if getattr(node, "name", None) != code.co_name:
+        raise StopIteration
+    return node, code.co_firstlineno - is_indented
+
+
+def _find_lambda(code: CodeType, lines: Sequence[str]) -> ast.Lambda:
+    """Return the lambda whose body covers the positions of the code, among all of the file."""
+    spans = {(start, left, end, right) for start, end, left, right in code.co_positions()}
+    found = [
+        node
+        for node in ast.walk(ast.parse("".join(lines)))
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+    ]
+    exact = [node for node in found if _span(node.body) in spans]
+    return next(iter(exact or found))
+
+
+def _span(node: ast.expr) -> tuple[Any, ...]:
+    return (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+
+
+# ---------------------------------------------------------------- writing
+def code_of(node: Any, fn: FunctionType) -> CodeType:
+    """Compile a converted function as if it stood in the file of the original."""
+    cells = [*fn.__code__.co_freevars, "ag__"]
+    given = [ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in cells]
+    outer: Any = ast.parse("def ag__outer(): pass").body[0]
+    outer.body = [*given, node]
+    module = ast.Module([outer], [])
+    _place(module, fn.__code__.co_firstlineno)
+    flags = fn.__code__.co_flags & __future__.annotations.compiler_flag
+    compiled = builtins.compile(module, fn.__code__.co_filename, "exec", flags, dont_inherit=True)
+    (outside,) = _codes(compiled)
+    (code,) = _codes(outside)
+    return _renamed(code, fn.__code__.co_name, fn.__code__.co_qualname)
+
+
+def _place(node: Any, line: int) -> None:
+    """Give each node the line that it came from, or else that of what stands around it."""
+    line = getattr(node, "line", line)
+    if "lineno" in node._attributes:
+        node.lineno = node.end_lineno = line
+        node.col_offset = node.end_col_offset = -1  # unknown
+    for value in vars(node).values():
+        if isinstance(value, ast.AST):
+            _place(value, line)
+        elif isinstance(value, list):
+            _place_all(value, line)
+
+
+def _place_all(nodes: list[Any], line: int) -> None:
+    for node in reversed(nodes):  # what was put before a statement belongs to that
+        if isinstance(node, ast.AST):
+            _place(node, line)
+            if isinstance(node, ast.stmt):
+                line = getattr(node, "line", line)
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    return [const for const in code.co_consts if isinstance(const, CodeType)]
+
+
+def _renamed(code: CodeType, name: str, path: str) -> CodeType:
+    """Name the code as the original was; the functions of its blocks are parts of it."""
+    consts: list[object] = []
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            inner = name if const.co_name.startswith("ag__") else const.co_name
+            inner_path = path if inner == name else f"{path}.<locals>.{inner}"
+            const = _renamed(const, inner, inner_path)
+        consts.append(const)
+    return code.replace(co_name=name, co_qualname=path, co_consts=tuple(consts))

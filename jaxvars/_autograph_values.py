@@ -1,0 +1,140 @@
+"""What stands in for the value of a name that has none, or perhaps none, and how names are read.
+
+Rules this file keeps:
+- what has no value says so when it is read, and not before;
+- the message names the name, the line that reads it and the line that may not have set it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+from jaxvars._checks import require
+from jaxvars.errors import ControlFlowError, user_line
+
+Value: TypeAlias = Any
+
+
+class NoValue(ABC):
+    """Stands in for the value of a name that has none, or perhaps none."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    def read(self) -> Any:
+        """Return the value after all, or raise."""
+
+
+@final
+class Undefined(NoValue):
+    """Nothing has been assigned to the name."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        """Raise what Python does."""
+        raise UnboundLocalError(
+            f"cannot access local variable {self.name!r} where it is not associated with a value"
+        )
+
+
+@final
+class UndefinedReturnValue(NoValue):
+    """Nothing has been returned yet."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("the returned value")
+
+    def read(self) -> Any:
+        """Return what a function does that returns nothing."""
+        return None
+
+
+@final
+class Nothing(NoValue):
+    """The name's value does not matter: the branch ends in an error."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        """Return nothing."""
+        return None
+
+
+@final
+class OneBranch(NoValue):
+    """One branch of a staged `if` assigned the name, and the other did not."""
+
+    __slots__ = ("example", "line")
+
+    def __init__(self, name: str, line: str, example: str) -> None:
+        super().__init__(name)
+        self.line = line
+        self.example = example
+
+    def read(self) -> Any:
+        """Raise, and say where it was set."""
+        raise ControlFlowError(
+            f"{self.name!r} is used at {user_line()}, but of the two branches of the `if` at "
+            f"{self.line} only one sets it, and the condition is a traced value: there is no "
+            f"telling now which one will run. Set it in both, or before:\n"
+            f"    {self.name} = {self.example}\n"
+            f"    if ...:\n"
+            f"        {self.name} = ..."
+        )
+
+
+@final
+class Perhaps(NoValue):
+    """A name that a staged loop assigns, if it runs at all."""
+
+    __slots__ = ("given", "line", "value")
+
+    def __init__(self, name: str, line: str, value: Value, given: Value) -> None:
+        super().__init__(name)
+        self.line = line
+        self.value = value
+        self.given = given
+
+    def read(self) -> Any:
+        """Return the value, and have the step fail if there is none when it runs."""
+        require(
+            self.given,
+            f"{self.name!r} has no value: only the loop at {self.line} sets it, and did not do so. "
+            f"Give it one before the loop",
+        )
+        return self.value
+
+
+def ld(value: Any) -> Any:
+    """Read a name."""
+    return value.read() if isinstance(value, NoValue) else value
+
+
+def ldu(read: Callable[[], Any], name: str) -> Any:
+    """Read something like `self.x` or `d["k"]`, which need not exist."""
+    try:
+        return read()
+    except (AttributeError, KeyError, IndexError, NameError):
+        return Undefined(name)
+
+
+KEEP = object()
+"""Stands for a part of a Variable, `v[0]`: its frame has the value."""
+
+
+def is_set(value: Any) -> bool:
+    """Tell whether something like `self.x` is to be given this value."""
+    return value is not KEEP and not isinstance(value, NoValue)
+
+
+def is_gone(value: Any, read: Callable[[], Any]) -> bool:
+    """Tell whether something like `self.x` is there, and should not be."""
+    return isinstance(value, NoValue) and not isinstance(ldu(read, ""), NoValue)

@@ -1,0 +1,195 @@
+"""Checks of values at run time: `require`, and the signal by which a compiled step learns of it.
+
+Eagerly a check raises. In a program it cannot: there a failure is a value, kept in a cell of
+its own, `FAILURE`, that is threaded through branches and loops like any variable's. A compiled
+step (`_entry.py`) looks at it when the program has run; if it is set, the program has given
+each variable its old value back, and the step raises.
+
+Rules this file keeps:
+- the first failure wins;
+- a check that stands where nothing can be threaded out (a plain `jax.jit`, the body of a
+  `lax.scan`, a function made pure) calls back into Python and raises there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._frames import LOCAL, CaptureFrame, Owner, moves
+from jaxvars._store import STORE, Cell
+from jaxvars.errors import CheckError, user_line
+
+Value: TypeAlias = Any
+
+
+@final
+@dataclass(frozen=True)
+class _Site:
+    """A check in a program: what it says when it fails.
+
+    Attributes:
+        message: what is wrong.
+        line: the user's.
+        shape: of what is checked.
+        names: of the values that are shown.
+        whole: for each of these, whether it is an integer.
+    """
+
+    message: str
+    line: str
+    shape: tuple[int, ...]
+    names: tuple[str, ...]
+    whole: tuple[bool, ...]
+
+    def text(self, failure: np.ndarray) -> str:
+        """Return the whole message."""
+        count, first, *bits = failure[1:]
+        shown = [
+            f"{name} = {value if whole else value.view(np.float32)}"
+            for name, whole, value in zip(self.names, self.whole, bits, strict=False)
+        ]
+        where = ""
+        if self.shape:
+            index = [int(i) for i in np.unravel_index(int(first), self.shape)]
+            where = f"{count} of {int(np.prod(self.shape))} elements, the first at {index}"
+        facts = ": ".join(filter(None, [where, ", ".join(shown)]))
+        return f"{self.message}{': ' if facts else ''}{facts} ({self.line})."
+
+
+_SITES: dict[_Site, int] = {}
+_SHOWN = 2  # values shown by a message
+_SIZE = 3 + _SHOWN  # number of the site, how many elements, the first of them, its values' bits
+NO_FAILURE = np.zeros(_SIZE, np.int32)
+
+
+@final
+class Raised:
+    """The error that a callback raised last: XLA hands on no more than its text."""
+
+    error: CheckError | None = None
+
+
+def raise_if_failed(failure: Any) -> None:
+    """Raise CheckError if a failure is set."""
+    values = np.asarray(failure)
+    if values[0]:
+        raise CheckError(list(_SITES)[int(values[0]) - 1].text(values))
+
+
+def _raise_in_callback(failure: Any) -> None:
+    try:
+        raise_if_failed(failure)
+    except CheckError as error:
+        Raised.error = error
+        raise
+
+
+def _deliver(failure: Value) -> None:
+    """Raise a failure where it cannot be threaded out: now, or in a callback."""
+    if _trace.is_tracer(failure):
+        jax.debug.callback(_raise_in_callback, failure)
+    else:
+        raise_if_failed(failure)
+
+
+@final
+class _Signal(Owner):
+    """The owner of the cell that holds a failure."""
+
+    __slots__ = ("__weakref__", "cell")
+
+    def __init__(self) -> None:
+        aval = _trace.aval_of(NO_FAILURE)
+        self.cell = Cell(self, aval, "a failed check", None, deliver=_deliver)
+        STORE[self.cell.key] = NO_FAILURE
+
+
+_SIGNAL = _Signal()
+FAILURE = _SIGNAL.cell
+
+
+def require(good: Value, message: str, values: Mapping[str, Value] | None = None) -> None:
+    """Raise CheckError unless all of `good` holds; in a compiled step, when it is run.
+
+    Args:
+        good: bools, of any shape.
+        message: what is wrong otherwise.
+        values: up to two arrays, by name, to show at the first wrong element. They have the
+            shape of `good`, or can be broadcast to it.
+
+    Raises:
+        CheckError: when it does not hold; no variable is changed by the step then.
+    """
+    with _trace.at(_trace.strip(_trace.current())):  # nothing that a tape differentiates
+        if not _trace.is_tracer(good) and bool(np.all(good)):
+            return
+        shown = {name: jnp.asarray(x) for name, x in (values or {}).items()}
+        failure = _failure(jnp.asarray(good), message, shown)
+        frame = LOCAL.frame
+        if frame.keeps_signals():
+            old = frame.get(FAILURE)
+            frame.put(FAILURE, jnp.where(old[0] > 0, old, failure))
+        else:
+            _deliver(failure)
+
+
+def _failure(good: Value, message: str, values: Mapping[str, Value]) -> Value:
+    whole = tuple(not jnp.issubdtype(x.dtype, jnp.inexact) for x in values.values())
+    site = _Site(message, user_line(), good.shape, tuple(values), whole)
+    number = _SITES.setdefault(site, len(_SITES) + 1)
+    if not good.size:
+        return jnp.asarray(NO_FAILURE)
+    wrong = ~good.ravel()
+    first = jnp.argmax(wrong)
+    facts = [jnp.where(wrong.any(), number, 0), wrong.sum(), first]
+    facts += [_bits(jnp.broadcast_to(x, good.shape).ravel()[first]) for x in values.values()]
+    facts += [0] * (_SIZE - len(facts))
+    return jnp.stack([jnp.asarray(x, jnp.int32) for x in facts])
+
+
+def _bits(value: Value) -> Value:
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return value
+    return jax.lax.bitcast_convert_type(jnp.asarray(value.real, jnp.float32), jnp.int32)
+
+
+def first_failure(failures: Value) -> Value:
+    """Return the first failure that is set, of one for each example."""
+    return failures[jnp.argmax(failures[:, 0] > 0)]
+
+
+def without_signals(cells: Sequence[Cell]) -> list[Cell]:
+    """Return the cells that are variables'."""
+    return [cell for cell in cells if cell.deliver is None]
+
+
+def require_finite_writes(name: str) -> None:
+    """Have the current program fail if it would write NaN or an infinity to a variable."""
+    frame = LOCAL.frame
+    if not isinstance(frame, CaptureFrame):
+        return
+    for cell in without_signals(list(frame.written.values())):
+        if moves(cell):
+            value = frame.values[cell.key]
+            message = f"{name} would make Variable {cell.name!r} not finite"
+            require(jnp.isfinite(value), message, {"value": value})
+
+
+def calling_back(run: Callable[[], Any]) -> Any:
+    """Run a program that calls back into Python; raise what a check in a callback raised."""
+    Raised.error = None
+    try:
+        return run()
+    except Exception as error:
+        if (raised := Raised.error) is not None:
+            raise raised from None
+        raise error
+    finally:
+        Raised.error = None

@@ -1,0 +1,154 @@
+"""The check of every operation for NaN and infinities: `enable_check_numerics`.
+
+A listener stands on this thread's trace (`_trace.recording`) and looks at what each operation
+gives. Eagerly it raises at once. A function that is traced meanwhile gets the checks into its
+program, its branches and loops included, each with the user's line.
+
+Rules this file keeps:
+- NaN is wrong wherever it is; an infinity is wrong where it arises, from numbers that are finite;
+- what has been traced before is checked by what it returns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._around import AROUND
+from jaxvars._checks import FAILURE, require
+from jaxvars._frames import DETOUR, LOCAL
+
+Value: TypeAlias = Any
+
+
+@final
+class _Local(threading.local):
+    """What listens in each thread, if anything does."""
+
+    def __init__(self) -> None:
+        self.placed: _trace.recording | None = None
+
+
+_LOCAL = _Local()
+
+
+def enable_check_numerics() -> None:
+    """Check what every operation of this thread gives, until `disable_check_numerics`.
+
+    NaN raises wherever it is, an infinity where it arises from finite numbers. The message names
+    the operation, the line, and the first wrong element.
+
+    In functions that are compiled from now on the checks are part of the program, at any depth of
+    jaxvars' branches and loops (JAX's own are checked by what they return); such a program keeps
+    them. For one that was compiled before, what it returns is checked. All of it is slow: it is
+    for finding a mistake.
+
+    Raises:
+        CheckError: (from an operation, or from the call of a compiled function) when a number is
+            wrong; no variable is changed by the call then.
+        RuntimeError: inside a tape, a compiled function or a transform.
+
+    >>> enable_check_numerics()
+    >>> jnp.log(jnp.float32(0.0))
+    Traceback (most recent call last):
+    jaxvars.errors.CheckError: log gave a number that is not finite: value = -inf (...
+    >>> disable_check_numerics()
+
+    Differs from TensorFlow: an infinity that is only passed on is no mistake, so that masks of
+    -inf may be added.
+    """
+    if _LOCAL.placed is None:
+        _refuse_elsewhere("enabled")
+        _LOCAL.placed = _trace.recording(_Numerics())
+        _LOCAL.placed.__enter__()
+        DETOUR.append(None)
+
+
+def disable_check_numerics() -> None:
+    """Check operations no longer; see `enable_check_numerics`.
+
+    Raises:
+        RuntimeError: inside a tape, a compiled function or a transform.
+    """
+    if _LOCAL.placed is not None:
+        _refuse_elsewhere("disabled")
+        DETOUR.pop()
+        _LOCAL.placed.__exit__(None, None, None)
+        _LOCAL.placed = None
+
+
+def _refuse_elsewhere(what: str) -> None:
+    trace = _trace.current()
+    depth = 0
+    while isinstance(trace, _trace.Recorder):
+        trace, depth = trace.parent, depth + 1
+    is_alone = depth == (_LOCAL.placed is not None)
+    if LOCAL.frame is not LOCAL.eager or trace is not _trace.EVAL or not is_alone:
+        raise RuntimeError(
+            f"The check of numerics is {what} inside a tape, a compiled function or a transform: "
+            "do it outside, around all of it."
+        )
+
+
+@final
+class _Numerics:
+    """Looks at each operation: a `_trace.Listener`."""
+
+    __slots__ = ()
+    follows = False  # what is closed over is of no interest
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether an operation is of interest: each is."""
+        return True
+
+    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+        """Run an operation, and check what it gives."""
+        outputs = list(equation.function(*equation.inputs))
+        if equation.name not in _MOVES and not any(map(_is_failed_check, outputs)):
+            name = equation.params.get("name") or equation.name
+            _check(name, filter(_is_float, equation.inputs), filter(_is_float, outputs))
+        return outputs
+
+
+def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None:
+    """Check what an operation gave.
+
+    Values that are known are looked at with NumPy first, which costs the least.
+    """
+    values = list(map(jax.lax.stop_gradient, outputs))
+    if not any(map(_trace.is_tracer, values)) and all(np.isfinite(x).all() for x in values):
+        return
+    given = [jnp.isfinite(x).all() for x in inputs]
+    was_finite = jnp.stack(given).all() if given else jnp.asarray(True)
+    for value in (value for value in values if value.size):
+        good = ~jnp.isnan(value) & (jnp.isfinite(value) | ~was_finite)
+        require(good, f"{name} gave a number that is not finite", {"value": value})
+
+
+def _is_failed_check(x: Value) -> bool:
+    """Tell whether a compiled function says, with this, that a check in it has failed."""
+    like = FAILURE.aval
+    alike = getattr(x, "shape", None) == like.shape and x.dtype == like.dtype
+    return alike and not _trace.is_tracer(x) and bool(x[0])
+
+
+_MOVES = frozenset({"stop_gradient", "copy", "read_variable"})
+
+
+def _is_float(x: Value) -> bool:
+    return jnp.issubdtype(getattr(x, "dtype", None) or jnp.result_type(x), jnp.inexact)
+
+
+def _around() -> AbstractContextManager[None]:
+    """Return what is entered around code that is traced: more of the same."""
+    return nullcontext() if _LOCAL.placed is None else _trace.recording(_Numerics())
+
+
+AROUND.append(_around)

@@ -1,0 +1,251 @@
+"""`print`: show values as they are when the code runs, eagerly and in compiled code.
+
+    jv.print("loss:", loss, "step", step)
+    jv.print("step {step}: loss {:.3f}", loss, step=step)
+
+What is not known while a function is traced is handed to a callback, which JAX runs in the
+order of the program. All else is settled at once: the structure, the template, the texts.
+
+Rules this file keeps:
+- what is printed is the same eagerly and compiled;
+- a mistake in the call raises where the call is, before anything runs;
+- one call writes once, so that lines of several threads stay whole;
+- printing changes no value and no derivative, and a tape does not see it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._face import plain
+from jaxvars._pretty import Layout, Node, Planner
+from jaxvars._template import fill, is_template
+
+Value: TypeAlias = Any
+Pieces: TypeAlias = list[str | Node]
+Render: TypeAlias = Callable[..., str]
+
+
+def print(
+    *values: Any,
+    sep: str | None = " ",
+    end: str | None = "\n",
+    file: Any = None,
+    flush: bool = False,
+    summarize: int = 3,
+    ordered: bool = True,
+    **fields: Any,
+) -> None:
+    """Print values as they are at this point, eagerly and in compiled code.
+
+    In compiled code they are printed each time the program runs, in the order of the program,
+    inside loops and branches too. Variables are read; nothing is changed.
+
+    If the first value is text with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`, and
+    there are other values, then it is a template, as for `str.format`: every other value must be
+    used by it. A number's format applies to each element of an array, and to each number in a
+    structure. Braces in a template are doubled: `{{`. All other calls print as Python's `print`.
+
+    Arrays are printed as NumPy does, short in the middle. Structures (lists, dicts, dataclasses,
+    Modules, States, all pytrees) are printed with what is in them, wrapped at 88 columns. What is
+    no array is printed as Python has it while the function is traced.
+
+    Args:
+        *values: anything; a template first, or not.
+        sep: what is printed between two values; not used by a template.
+        end: what is printed at the end.
+        file: where to: `sys.stdout` when None, looked up when it is printed; anything with a
+            `write` method; a `pathlib.Path` or "file://..." to append to.
+        flush: flush the file afterwards.
+        summarize: how many elements of each dimension of an array to print at its beginning and
+            at its end; all for -1.
+        ordered: keep the order of the program. A program that runs on several devices needs
+            False: JAX refuses order there (inside `jax.shard_map` it is off by itself).
+        **fields: the named values of a template.
+
+    Raises:
+        ValueError: when a template has a field without a value, or a value has no field, or a
+            format does not suit a value.
+        TypeError: when an argument is of the wrong kind, or a name is given without a template.
+
+    Under `jax.vmap` and `jv.vectorized_map`, a call prints once for each example, in their order;
+    one that depends on no example prints once. Under a tape or `jax.grad` it prints values, not
+    derivatives. A compiled function that prints waits until all has been printed, and gives its
+    variables no memory that is used again. (A plain `jax.jit` does not wait:
+    `jax.effects_barrier()` does.)
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, 2.0], name="w")
+        >>> @jv.compile
+        ... def step(x):
+        ...     w.assign_add(x)
+        ...     jv.print("step {step}: w={w:.2f}", w=w, step=7)
+        ...     jv.print("all:", {"w": w, "name": "w"})
+        >>> step(0.5)
+        step 7: w=[1.50 2.50]
+        all: {'w': [1.5 2.5], 'name': 'w'}
+
+    Differs from TensorFlow: prints to stdout, not stderr; has templates; text in structures has
+    quotes; `file` is TensorFlow's `output_stream`.
+    """
+    planner = Planner(plain)
+    if (fields or len(values) > 1) and is_template(values[0] if values else None):
+        pieces = fill(planner, values[0], values[1:], fields)
+    elif fields:
+        raise TypeError(_no_template(list(fields)))
+    else:
+        pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
+    options = _Options(_target(file), flush, _few(summarize), ordered)
+    _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
+
+
+def print_values(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None,
+                 flush: bool = False) -> None:  # fmt: skip
+    """Print values as Python's `print` would, whatever the first one is: no templates.
+
+    >>> print_values("{}", 1)
+    {} 1
+    """
+    planner = Planner(plain)
+    pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
+    options = _Options(_target(file), flush, 3, True)
+    _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
+
+
+# ---------------------------------------------------------------- what the call says
+class _Options(NamedTuple):
+    write: Callable[[str, bool], None]
+    flush: bool
+    summarize: int
+    ordered: bool
+
+
+def _separated(nodes: Sequence[Node], sep: str) -> Pieces:
+    pieces: Pieces = []
+    for node in nodes:
+        pieces += [sep, node] if pieces else [node]
+    return pieces
+
+
+def _glue(text: Any, name: str, default: str) -> str:
+    if text is None:
+        return default
+    if not isinstance(text, str):
+        raise TypeError(f"jv.print: {name} is text or None, not {type(text).__name__}.")
+    return text
+
+
+def _few(summarize: Any) -> int:
+    if isinstance(summarize, bool) or not isinstance(summarize, int) or summarize < -1:
+        raise TypeError(
+            f"jv.print: summarize is a number of elements, or -1 for all, not {summarize!r}."
+        )
+    return summarize
+
+
+def _target(file: Any) -> Callable[[str, bool], None]:
+    """Return what writes to a file; the standard streams are looked up each time."""
+    if isinstance(file, str) and file.startswith("file://"):
+        file = Path(file.removeprefix("file://"))
+    if isinstance(file, Path):
+        return lambda text, flush: _append(file, text)
+    for name in ("stdout", "stderr"):
+        if file is getattr(sys, name) or (file is None and name == "stdout"):
+            return lambda text, flush, name=name: _write(getattr(sys, name), text, flush)
+    if not hasattr(file, "write"):
+        raise TypeError(
+            f"jv.print: file is {file!r}, which cannot be written to. Give an open file, "
+            'sys.stderr, a pathlib.Path or "file:///path/to/file".'
+        )
+    return lambda text, flush: _write(file, text, flush)
+
+
+def _write(file: Any, text: str, flush: bool) -> None:
+    if file is not None:  # a program without a console has no stdout
+        file.write(text)
+        if flush:
+            file.flush()
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+# ---------------------------------------------------------------- now or when it runs
+def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
+    """Print a message now if all its arrays are known and nothing is being staged."""
+    known = [None if _trace.is_tracer(x) else np.array(x) for x in arrays]
+    traced = [i for i, x in enumerate(known) if x is None]
+
+    def render(*values: Value) -> str:
+        filled: list[Any] = list(known)
+        for i, value in zip(traced, values, strict=True):
+            filled[i] = value
+        return Layout(filled, options.summarize).join(message)
+
+    operands = [jax.lax.stop_gradient(arrays[i]) for i in traced]
+    _emit(render, operands, [arrays[i].dtype for i in traced], options)
+
+
+def _emit(render: Render, operands: Sequence[Value], dtypes: list[Any], options: _Options) -> None:
+    def write(*values: Value) -> None:
+        known = [np.asarray(x, dtype) for x, dtype in zip(values, dtypes, strict=True)]
+        options.write(render(*known), options.flush)
+
+    def stage(*values: Value) -> tuple[()]:
+        jax.debug.callback(write, *values, ordered=options.ordered and not _is_on_several_devices())
+        return ()
+
+    if not any(map(_trace.is_tracer, operands)) and not _trace.is_staging():
+        write(*operands)
+    elif not operands:
+        stage()
+    else:
+        _with_rule_for_vmap(stage, render, dtypes, options)(*operands)
+
+
+def _with_rule_for_vmap(
+    stage: Callable[..., Any], render: Render, dtypes: list[Any], options: _Options
+) -> Callable[..., Any]:
+    """Return `stage` with a batching rule: one callback that prints once for each example.
+
+    JAX's own rule makes a callback for each, for which it knows no order.
+    """
+    staged = jax.custom_batching.custom_vmap(stage)
+
+    @staged.def_vmap
+    def over_examples(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
+        count: int, batched: Sequence[bool], *values: Value
+    ) -> tuple[tuple[()], tuple[()]]:
+        def render_each(*values: Value) -> str:
+            rows = zip(values, batched, strict=True)
+            each = [[x[i] if has_axis else x for i in range(count)] for x, has_axis in rows]
+            return "".join(render(*example) for example in zip(*each, strict=True))
+
+        _emit(render_each, values, dtypes, options)
+        return (), ()
+
+    return staged
+
+
+def _is_on_several_devices() -> bool:
+    mesh = jax.sharding.get_abstract_mesh()
+    return not mesh.empty and mesh.size > 1
+
+
+# ---------------------------------------------------------------- messages
+def _no_template(names: list[str]) -> str:
+    return (
+        f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is no "
+        "template that could use it. Its own options are sep, end, file, flush, summarize and "
+        f'ordered; a template has fields: jv.print("... {{{names[0]}}}", {names[0]}=...).'
+    )

@@ -1,0 +1,77 @@
+"""`reread`: what a variable holds after it was assigned, for whoever differentiates the program.
+
+Two readers disagree on what the derivative is of a value that was assigned and read again:
+
+- for a tape, an assign is not differentiated, and a read is a source: the value moves with the
+  variable, not with what it was computed from (TensorFlow's manner);
+- for a JAX transform of the pure function, it is simply the value that was computed.
+
+So the read is an operation of its own in the program, which does nothing when it is run and is
+asked only when it is differentiated.
+
+Rule this file keeps: what JAX remembers of a differentiated program is kept apart for the two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+from jax.interpreters import ad, batching, mlir
+
+from jaxvars import _trace
+
+Value: TypeAlias = Any
+
+
+@final
+class _Local(threading.local):
+    """For whom this thread differentiates."""
+
+    def __init__(self) -> None:
+        self.is_tape = False
+
+
+_LOCAL = _Local()
+_kept_apart = jax.make_user_context(False)
+
+
+def reread(value: Value, source: Value) -> Value:
+    """Return `value`, which was assigned to a variable that held `source` at first."""
+    return reread_p.bind(value, source)
+
+
+@contextmanager
+def for_tape() -> Generator[None]:
+    """Differentiate, inside, as a tape does."""
+    was, _LOCAL.is_tape = _LOCAL.is_tape, True
+    try:
+        with _kept_apart(True):
+            yield
+    finally:
+        _LOCAL.is_tape = was
+
+
+def _differentiated(primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
+    return reread_p.bind(*primals), tangents[1] if _LOCAL.is_tape else tangents[0]
+
+
+def _batched(values: Sequence[Value], axes: Sequence[int | None]) -> tuple[Value, int]:
+    size = next(x.shape[a] for x, a in zip(values, axes, strict=True) if a is not None)
+    whole = [
+        jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+        for x, axis in zip(values, axes, strict=True)
+    ]
+    return reread_p.bind(*whole), 0
+
+
+reread_p = _trace.new_primitive("reread")
+reread_p.def_impl(lambda value, source: value)
+reread_p.def_abstract_eval(lambda value, source: value)
+ad.primitive_jvps[reread_p] = _differentiated
+batching.primitive_batchers[reread_p] = _batched
+mlir.register_lowering(reread_p, lambda ctx, value, source: [value])

@@ -1,0 +1,159 @@
+"""Python `if`, `while` and `for` on tensors: `compile(autograph=True)`, and `convert`.
+
+    @jv.compile(autograph=True)
+    def collatz(n):
+        steps = 0
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return steps
+
+The source of a function is rewritten, when it is first traced, so that its statements are calls
+of operators (`_autograph_rewrite.py`). What Python can decide they leave to Python; a condition
+on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with
+a traced condition or count a while (`_autograph_branches.py`, `_autograph_loops.py`, on top of
+`_control.py`).
+
+| Python | in a program |
+|---|---|
+| `if`, `elif`, `else`, `a if c else b`, `and`, `or`, `not`, `a < b < c`, `in` | branches |
+| `while`, `for i in range(n)` with a traced `n` | a while loop |
+| `for x in xs`, `zip(xs, ys)`, `enumerate(xs)`, `reversed(xs)` with traced arrays | a scan |
+| `for` over lists, tuples, dicts, `range(10)` | Python's: one copy for each item |
+| `break`, `continue`, `return` anywhere, `else` of a loop | flags |
+| `xs.append(x)` in a scan | a list of as many traced items |
+| `assert`, `print` | when the program runs |
+
+Rules this file keeps:
+- a converted function that is called with known values does what Python does;
+- neither diastatic-malt nor the source is looked at before a converted function is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from jaxvars._autograph_calls import (
+    as_written,
+    call,
+    converted,
+    function_in,
+    leave_alone,
+    rewritten,
+    source,
+)
+from jaxvars._autograph_calls import set_loop_options as set_loop_options
+from jaxvars.errors import ControlFlowError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@overload
+def convert(fn: Callable[P, T], /) -> Callable[P, T]: ...
+@overload
+def convert(*, recursive: bool = True) -> Callable[[Callable[P, T]], Callable[P, T]]: ...
+
+
+def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) -> Any:
+    """Convert a function's control flow, so that JAX can trace it.
+
+    `jv.compile(autograph=True)` does this by itself. Use it for functions that are passed to
+    JAX's own transformations: `jax.jit(convert(f))`, `jax.vmap(convert(f))`.
+
+    Args:
+        fn: a function, method, `functools.partial` or object that is called.
+        recursive: convert the functions that it calls, too. Those of libraries are not.
+
+    Returns:
+        A function of the same arguments; without `fn`, a decorator.
+
+    Raises:
+        ControlFlowError: (when called) if the function cannot be converted, or does on traced
+            values what has no form in a program: a name that one branch alone sets, a shape or
+            dtype that changes in a loop.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> @convert
+        ... def relu(x):
+        ...     return x if x > 0 else 0.0
+        >>> jax.vmap(relu)(jnp.array([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+
+    Differs from TensorFlow: a function that cannot be converted is refused, not run with a
+    warning, unless another one calls it.
+    """
+    if fn is None:
+        return functools.partial(convert, recursive=recursive)
+    function, given = function_in(fn)
+    if not callable(fn) or (function is None and not isinstance(fn, functools.partial)):
+        raise ControlFlowError(f"{fn!r} is no Python function: there is nothing to convert in it.")
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **words: Any) -> Any:
+        if function is None:
+            return call(fn, args, words, "")
+        return _new(function, recursive=recursive)(*given, *args, **words)
+
+    return leave_alone(wrapper)
+
+
+def _new(fn: Any, *, recursive: bool) -> Callable[..., Any]:
+    new = converted(fn, recursive=recursive)
+    if new is None:
+        name = getattr(fn, "__qualname__", fn)
+        raise ControlFlowError(
+            f"{name} cannot be converted by autograph: {rewritten(fn)}. Leave it as it is, "
+            "jv.compile(autograph=False) or @jv.autograph.do_not_convert, and use jv.cond, "
+            "jv.while_loop and jv.scan in it; or define it in a file."
+        )
+    return new
+
+
+def do_not_convert(fn: Callable[P, T]) -> Callable[P, T]:
+    """Have a function run as it is written, when converted code calls it.
+
+    Args:
+        fn: any function; what it calls is not converted either.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> @do_not_convert
+        ... def positive(x):
+        ...     return jv.cond(x > 0, lambda: x, lambda: 0.0)
+        >>> float(jv.compile(lambda x: positive(x), autograph=True)(-1.0))
+        0.0
+    """
+
+    @functools.wraps(fn)
+    def wrapper(*args: P.args, **words: P.kwargs) -> T:
+        return fn(*args, **words)
+
+    return leave_alone(wrapper)
+
+
+def to_code(fn: Callable[..., Any]) -> str:
+    """Return the source that a function is converted to.
+
+    Args:
+        fn: a function, method or compiled function.
+
+    Raises:
+        ControlFlowError: when it cannot be converted.
+
+    Example:
+        >>> def double(x):
+        ...     return 2 * x if x > 0 else x
+        >>> "ag__.if_exp(x > 0, lambda: 2 * x, lambda: x" in to_code(double)
+        True
+    """
+    inner = getattr(fn, "python_function", fn)
+    function, _ = function_in(inner.func if isinstance(inner, functools.partial) else inner)
+    function, _ = function_in(as_written(function))
+    if function is None:
+        raise ControlFlowError(f"{fn!r} is no Python function: there is nothing to convert in it.")
+    _new(function, recursive=True)
+    return source(function)

@@ -1,0 +1,374 @@
+"""Checks of values while a program runs, eagerly and compiled.
+
+    jv.debugging.assert_positive(x, "a probability")
+    jv.debugging.assert_shapes([(x, ("batch", "n")), (w, ("n", "m"))])
+    loss = jv.debugging.check_numerics(loss, "the loss")
+
+Shapes, ranks and dtypes are known when a function is traced, and checked then. Values are
+checked when it runs: a compiled step in which a check fails raises CheckError and leaves every
+variable as it was.
+
+Rules this file keeps:
+- a message names the variable, says how many elements are wrong, and shows the first of them;
+- a check changes no value and no derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._checks import require
+from jaxvars._face import Face, plain
+from jaxvars._frames import Owner, cells_in
+from jaxvars._numerics import disable_check_numerics as disable_check_numerics
+from jaxvars._numerics import enable_check_numerics as enable_check_numerics
+from jaxvars._shapes import Sizes, misfit
+from jaxvars._tensor import as_dtype, is_string, to_tensor
+from jaxvars._variable import Variable
+from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- comparisons
+def assert_equal(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x == y, element by element.
+
+    Args:
+        x: numbers, text, or arrays of them; a Variable is read.
+        y: the same, of the same shape or one that broadcasts with it.
+        message: what to say first if it does not hold.
+
+    Raises:
+        CheckError: when it does not hold; from a compiled function, when it is run.
+        ShapeError: when the shapes do not broadcast.
+
+    NaN equals nothing.
+
+    >>> assert_equal([1, 2], [1, 2])
+    """
+    _compare(x, y, "==", jnp.equal, message)
+
+
+def assert_none_equal(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x != y, element by element: no pair is equal; see `assert_equal`.
+
+    >>> assert_none_equal([1, 2], 0)
+    """
+    _compare(x, y, "!=", jnp.not_equal, message)
+
+
+def assert_less(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x < y, element by element; see `assert_equal`.
+
+    >>> assert_less([1, 2], 3)
+    >>> assert_less([1, 5], 3, "the index")
+    Traceback (most recent call last):
+    jaxvars.errors.CheckError: the index: x < 3 does not hold: 1 of 2 elements, ... x = 5...
+    """
+    _compare(x, y, "<", jnp.less, message)
+
+
+def assert_less_equal(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x <= y, element by element; see `assert_equal`.
+
+    >>> assert_less_equal([1, 3], 3)
+    """
+    _compare(x, y, "<=", jnp.less_equal, message)
+
+
+def assert_greater(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x > y, element by element; see `assert_equal`.
+
+    >>> assert_greater([1, 2], 0)
+    """
+    _compare(x, y, ">", jnp.greater, message)
+
+
+def assert_greater_equal(x: Any, y: Any, message: str | None = None) -> None:
+    """Check that x >= y, element by element; see `assert_equal`.
+
+    >>> assert_greater_equal([1, 0], 0)
+    """
+    _compare(x, y, ">=", jnp.greater_equal, message)
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    message: str | None = None,
+) -> None:
+    """Check that |x - y| <= atol + rtol * |y|, element by element.
+
+    Args:
+        x: numbers, or arrays of them; a Variable is read.
+        y: the same, of the same shape or one that broadcasts with it.
+        rtol: ten times the precision of x's dtype when None.
+        atol: the same.
+        message: what to say first if it does not hold.
+
+    Raises:
+        CheckError: when it does not hold; from a compiled function, when it is run.
+        ShapeError: when the shapes do not broadcast.
+
+    Equal infinities are near; NaN is near nothing.
+
+    >>> assert_near(0.1 + 0.2, 0.3)
+    """
+    kind = jnp.result_type(to_tensor(plain(x)), to_tensor(plain(y)))
+    slack = 10 * float(jnp.finfo(kind).eps) if jnp.issubdtype(kind, jnp.inexact) else 0.0
+    rtol, atol = slack if rtol is None else rtol, slack if atol is None else atol
+
+    def near(x: Value, y: Value) -> Value:
+        return (x == y) | (jnp.abs(x - y) <= atol + rtol * jnp.abs(y))
+
+    _compare(x, y, "near", near, message, f" (rtol {_short(rtol)}, atol {_short(atol)})")
+
+
+def assert_positive(x: Any, message: str | None = None) -> None:
+    """Check that every element is > 0; see `assert_equal`.
+
+    >>> assert_positive([1.0, 0.5])
+    """
+    _compare(x, 0, ">", jnp.greater, message)
+
+
+def assert_negative(x: Any, message: str | None = None) -> None:
+    """Check that every element is < 0; see `assert_equal`.
+
+    >>> assert_negative(-1.0)
+    """
+    _compare(x, 0, "<", jnp.less, message)
+
+
+def assert_non_negative(x: Any, message: str | None = None) -> None:
+    """Check that every element is >= 0; see `assert_equal`.
+
+    >>> assert_non_negative([0, 1])
+    """
+    _compare(x, 0, ">=", jnp.greater_equal, message)
+
+
+def assert_non_positive(x: Any, message: str | None = None) -> None:
+    """Check that every element is <= 0; see `assert_equal`.
+
+    >>> assert_non_positive([0, -1])
+    """
+    _compare(x, 0, "<=", jnp.less_equal, message)
+
+
+def _compare(
+    x: Any,
+    y: Any,
+    sign: str,
+    holds: Callable[[Value, Value], Value],
+    message: str | None,
+    note: str = "",
+) -> None:
+    names = _name(x, "x"), _name(y, "y")
+    said = _said(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
+    left, right = to_tensor(plain(x), what=names[0]), to_tensor(plain(y), what=names[1])
+    _check_broadcast(left, right, names)
+    if is_string(left.dtype) or is_string(right.dtype):
+        _compare_texts(left, right, sign, said)
+        return
+    left, right = jax.lax.stop_gradient((left, right))
+    values = {name: a for name, a, given in zip(names, (left, right), (x, y), strict=True)
+              if not _is_number(given)}  # fmt: skip
+    _require(holds(left, right), said, values)
+
+
+def _require(good: Value, message: str, values: Mapping[str, Value]) -> None:
+    if good.size:  # of nothing, everything holds
+        require(good, message, values)
+
+
+def _compare_texts(x: Value, y: Value, sign: str, message: str) -> None:
+    """Compare texts, which are never traced."""
+    if sign not in ("==", "!="):
+        raise CheckError(f"{message}: texts are equal or not, and have no order ({user_line()}).")
+    good = (np.asarray(x) == np.asarray(y)) == (sign == "==")
+    if not good.all():
+        index = np.argwhere(~good)[0].tolist()
+        at = f" {np.count_nonzero(~good)} of {good.size} elements, the first at {index}:"
+        shown = ", ".join(repr(str(np.broadcast_to(a, good.shape)[tuple(index)])) for a in (x, y))
+        raise CheckError(f"{message}:{at if good.ndim else ''} {shown} ({user_line()}).")
+
+
+def _name(value: Any, default: str) -> str:
+    if isinstance(value, Variable):
+        return f"Variable {value.name!r}"
+    return str(value) if _is_number(value) else default
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def _short(number: Any) -> str:
+    return "traced" if _trace.is_tracer(number) else f"{float(number):.3g}"
+
+
+def _said(message: str | None, what: str) -> str:
+    return f"{message}: {what}" if message else what
+
+
+def _check_broadcast(x: Value, y: Value, names: tuple[str, str]) -> None:
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise ShapeError(
+            f"{names[0]} has shape {x.shape} and {names[1]} {y.shape}: they cannot be compared, "
+            f"because the shapes do not broadcast ({user_line()})."
+        ) from None
+
+
+# ---------------------------------------------------------------- NaN and infinities
+def assert_finite(x: Any, message: str | None = None) -> None:
+    """Check that no element is NaN or infinite.
+
+    Args:
+        x: an array, a Variable, a Module, or a pytree of them; what is not of a float or complex
+            dtype is passed over.
+        message: what to say first if it does not hold.
+
+    Raises:
+        CheckError: when it does not hold, naming the variable or the path to the array; from a
+            compiled function, when it is run.
+
+    >>> assert_finite({"w": [1.0, 2.0], "step": 3})
+    >>> assert_finite({"w": jnp.log(0.0)})
+    Traceback (most recent call last):
+    jaxvars.errors.CheckError: x['w'] is not finite: x['w'] = -inf (...
+    """
+    for name, value in _named_leaves(x):
+        if jnp.issubdtype(value.dtype, jnp.inexact):
+            value = jax.lax.stop_gradient(value)
+            _require(jnp.isfinite(value), _said(message, f"{name} is not finite"), {name: value})
+
+
+def check_numerics(x: Any, message: str | None = None) -> Any:
+    """Check that no element is NaN or infinite, and return the value.
+
+    Args:
+        x: as for `assert_finite`.
+        message: what to say first if it does not hold.
+
+    Returns:
+        `x`; the value of a Variable.
+
+    Raises:
+        CheckError: when it does not hold; from a compiled function, when it is run.
+
+    >>> float(check_numerics(jnp.float32(2.0), "the loss"))
+    2.0
+
+    Differs from TensorFlow: takes pytrees, and integers, which are finite.
+    """
+    assert_finite(x, message)
+    return plain(x)
+
+
+def assert_all_finite(x: Any, message: str | None = None) -> Any:
+    """Check that no element is NaN or infinite, and return the value: `check_numerics`.
+
+    >>> assert_all_finite(2.0)
+    2.0
+    """
+    return check_numerics(x, message)
+
+
+def _named_leaves(tree: Any) -> Iterator[tuple[str, Value]]:
+    """Yield the numeric leaves of a tree, with the names of variables or the paths."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_face):
+        name = "x" + jax.tree_util.keystr(path)
+        if isinstance(leaf, Face):
+            yield _name(leaf, name), leaf.value
+        elif isinstance(leaf, jax.Array | np.ndarray | np.generic) or _is_number(leaf):
+            yield name, to_tensor(leaf, what=name)
+        else:
+            cells = (cell.owner() for _, cell in cells_in(leaf))
+            yield from ((_name(v, name), v.value) for v in cells if isinstance(v, Variable))
+
+
+def _is_face(x: object) -> bool:
+    return isinstance(x, Face | Owner)
+
+
+# ---------------------------------------------------------------- shapes and dtypes
+def assert_rank(x: Any, rank: int | Iterable[int], message: str | None = None) -> None:
+    """Check how many dimensions an array has: when the function is traced.
+
+    Args:
+        x: an array, a number or a Variable.
+        rank: the number of dimensions, or several that are allowed.
+        message: what to say first if it does not hold.
+
+    Raises:
+        ShapeError: when it has another number.
+
+    >>> assert_rank(jnp.ones((2, 3)), 2)
+    """
+    ranks = (rank,) if isinstance(rank, int) else tuple(rank)
+    shape = jnp.shape(plain(x))
+    if len(shape) not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        what = f"{_name(x, 'x')} has shape {shape}, of rank {len(shape)}, not {wanted}"
+        raise ShapeError(f"{_said(message, what)} ({user_line()}).")
+
+
+def assert_type(x: Any, dtype: Any, message: str | None = None) -> None:
+    """Check the dtype of an array: when the function is traced.
+
+    Args:
+        x: an array, a number or a Variable.
+        dtype: a dtype or its name.
+        message: what to say first if it does not hold.
+
+    Raises:
+        DtypeError: when it is another one.
+
+    >>> assert_type(jnp.ones(2), jnp.float32)
+    """
+    have, want = to_tensor(plain(x)).dtype, as_dtype(dtype)
+    if have != want:
+        what = f"{_name(x, 'x')} is {have}, not {want}"
+        raise DtypeError(f"{_said(message, what)} ({user_line()}).")
+
+
+def assert_shapes(
+    shapes: Mapping[Any, Any] | Iterable[tuple[Any, Any]], message: str | None = None
+) -> None:
+    """Check the shapes of arrays, and that sizes of one name are equal: when traced.
+
+    Args:
+        shapes: pairs of an array and its shape, or a dict of Variables and theirs. A size is a
+            number, a name, or None for any. `...` or "*" at the beginning or end of a shape
+            stands for any number of sizes. A shape may be text, one letter for each size: "NHWC".
+        message: what to say first if it does not hold.
+
+    Raises:
+        ShapeError: when a shape is another one, or a name has two sizes.
+        TypeError: when a pattern is none.
+
+    >>> x, w = jnp.ones((8, 3)), jnp.ones((3, 5))
+    >>> assert_shapes([(x, ("batch", "n")), (w, ("n", "m"))])
+    >>> assert_shapes([(x, ("n", "n"))])
+    Traceback (most recent call last):
+    jaxvars.errors.ShapeError: array 0 has shape (8, 3): n is 8 (dimension 0 of array 0), but ...
+    """
+    pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
+    sizes: Sizes = {}
+    for i, (x, pattern) in enumerate(pairs):
+        name, shape = _name(x, f"array {i}"), jnp.shape(plain(x))
+        if problem := misfit(name, shape, pattern, sizes):
+            said = _said(message, f"{name} has shape {shape}: {problem}")
+            raise ShapeError(f"{said} ({user_line()}).")
