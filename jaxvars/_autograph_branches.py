@@ -40,7 +40,7 @@ def decide(condition: Any) -> Any:
             f"The truth value of an array of shape {value.shape} is ambiguous at {user_line()}. "
             "Say what is meant: jnp.any(x), jnp.all(x), x.size > 0, or `x is not None`."
         )
-    value = value.reshape(())
+    value = value.reshape(()) if value.shape else value
     return value if value.dtype == bool else value != 0
 
 

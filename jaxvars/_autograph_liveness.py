@@ -195,15 +195,24 @@ def loop_test(node: ast.For) -> ast.expr | None:
     return getattr(node, "extra_test", None)
 
 
+def _lambdas(value: ast.AST) -> Iterable[ast.Lambda]:
+    """Yield the lambdas that may be a value or in it, not those that are passed to a call."""
+    if isinstance(value, ast.Lambda) and hasattr(value, "is_inner"):  # the user's
+        yield value
+    elif not isinstance(value, ast.Call) or ast.unparse(value.func).startswith("ag__."):
+        for part in ast.iter_child_nodes(value):
+            yield from _lambdas(part)
+
+
 def _closures(body: Sequence[ast.AST]) -> dict[str, Use]:
     """Return what each inner function uses of the outside, by its name."""
     found: dict[str, Use] = {}
     for node in walk_own(body):
         if isinstance(node, ast.FunctionDef):
             found[node.name] = union([found.get(node.name, Use(NONE, NONE)), free_use(node)])
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        elif isinstance(node, ast.Assign) and (lambdas := list(_lambdas(node.value))):
             for name in uses(node).writes:
-                found[name] = union([found.get(name, Use(NONE, NONE)), free_use(node.value)])
+                found[name] = union([found.get(name, Use(NONE, NONE)), *map(free_use, lambdas)])
     for _ in found:  # one may call another
         for name, use in found.items():
             found[name] = union([use, *(found[other] for other in use.reads & found.keys())])

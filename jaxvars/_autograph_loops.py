@@ -10,6 +10,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -36,7 +37,7 @@ def while_stmt(
             return
         body()
     block = Block(names, get_state, set_state, lenient=True)
-    _stage_while(block, truth, lambda _: test(), lambda _: body(), options)
+    _stage_while(block, truth, functools.wraps(test)(lambda _: test()), lambda _: body(), options)
 
 
 def _stage_while(
@@ -51,13 +52,15 @@ def _stage_while(
     Args:
         block: its state.
         first: what `test(0)` has returned.
-        test: tells whether there is an iteration `i`.
+        test: tells whether there is an iteration `i`; wraps what stands in the user's code, so
+            that messages name its line.
         body: runs it.
         options: for `named_while`.
     """
     names = ("the loop's counter", *block.names)
     is_plain = changes_nothing(lambda: decide(test(0)))
 
+    @functools.wraps(test)
     def goes(i: Value, *state: Any) -> Value:
         block.enter(state)
         return decide(test(i))
@@ -77,7 +80,8 @@ def _stage_while(
             return named_while(goes, lambda i, *s: step(i, s)[1:], start, names, **options)[1:]
         all_names = ("the loop's condition", *names)
         turn = lambda _, i, *state: step(i, state)  # noqa: E731 - the test is run in the body
-        return named_while(lambda go, *_: go, turn, (first, *start), all_names, **options)[2:]
+        goes_on = functools.wraps(test)(lambda go, *_: go)
+        return named_while(goes_on, turn, (first, *start), all_names, **options)[2:]
 
     block.attempt(run)
 
@@ -156,7 +160,8 @@ def _stage_for(
     get_state, set_state, names = state
     block = Block(names, get_state, set_state, lenient=True)
     if items.stacked is None:
-        test = lambda i: and_(i < items.length, *([extra_test] if extra_test else []))  # noqa: E731
+        more = [extra_test] if extra_test else []
+        test = functools.wraps(body)(lambda i: and_(i < items.length, *more))
         _stage_while(block, test(0), test, lambda i: body(items.item(i)), options)
     elif items.length:
         each = body

@@ -122,7 +122,7 @@ def _place(node: Any, line: int) -> None:
     if "lineno" in node._attributes:
         node.lineno = node.end_lineno = line
         node.col_offset = node.end_col_offset = -1  # unknown
-    for value in vars(node).values():
+    for _, value in ast.iter_fields(node):  # a debugger's own attributes may point upwards
         if isinstance(value, ast.AST):
             _place(value, line)
         elif isinstance(value, list):

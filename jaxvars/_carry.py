@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._face import plain
 from jaxvars._frames import Rebuild
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -73,6 +74,18 @@ def converted(value: Value, kind: Type) -> Value:
     return jax.lax.convert_element_type(value, kind.dtype)
 
 
+def plainly(value: Any) -> Any:
+    """Return a value with arrays for the variables in it: what they hold now."""
+    return jax.tree.map(lambda x: x, value)
+
+
+def taken_apart(value: Any) -> tuple[Rebuild, list[Value]]:
+    """Return a value's form, which holds no arrays, and its arrays."""
+    form = Rebuild(plainly(value))
+    arrays, form.arrays = form.arrays, []
+    return form, arrays
+
+
 # ---------------------------------------------------------------- comparing
 @final
 class Difference(NamedTuple):
@@ -105,18 +118,39 @@ def _different_structure(
     one: Rebuild, other: Rebuild, types: Sequence[Sequence[Type]], names: Names
 ) -> Difference:
     trees = [
-        rebuild(list(map(str, kinds)))
+        rebuild(list(map(_Shown, kinds)))
         for rebuild, kinds in zip((one, other), types, strict=True)
     ]
     for name, a, b in zip(names, *trees, strict=False):
         if jax.tree.structure(a) != jax.tree.structure(b):
-            return Difference(repr(name), described(a), described(b))
-    return Difference("the result", described(trees[0]), described(trees[1]))
+            return Difference(_said(name), repr(a), repr(b))
+    return Difference(_RESULT, repr(trees[0]), repr(trees[1]))
 
 
-def described(tree: Any) -> str:
-    """Return a tree, whose arrays were replaced by the text of their types, as text."""
-    return str(tree) if isinstance(tree, str) else repr(tree).replace("'", "")
+def described(value: Any) -> str:
+    """Return a value as text, with types for arrays."""
+    form, arrays = taken_apart(value)
+    return repr(form([_Shown(type_of(x)) for x in arrays]))
+
+
+@final
+class _Shown:
+    """Stands for an array in the text of a structure."""
+
+    __slots__ = ("_type",)
+
+    def __init__(self, kind: Type) -> None:
+        self._type = kind
+
+    def __repr__(self) -> str:
+        return str(self._type)
+
+
+_RESULT = "the result"
+
+
+def _said(name: str) -> str:
+    return name if name.startswith("the ") else repr(name)
 
 
 def _text(rebuild: Rebuild, i: int, types: Sequence[Type]) -> str:
@@ -138,8 +172,73 @@ def _is_same(one: object, other: object) -> bool:
 def _label(treedef: Any, i: int, names: Names) -> str:
     numbered = jax.tree.unflatten(treedef, range(treedef.num_leaves))
     path = jax.tree_util.tree_flatten_with_path(numbered)[0][i][0]
-    name = names[path[0].idx] if path and path[0].idx < len(names) else "the result"
-    return repr(name + jax.tree_util.keystr(path[1:]))
+    name = names[path[0].idx] if path and path[0].idx < len(names) else _RESULT
+    return _said(name + jax.tree_util.keystr(path[1:]))
+
+
+# ---------------------------------------------------------------- branches
+@final
+class Result(NamedTuple):
+    """What a branch returns.
+
+    Attributes:
+        form: of the result.
+        types: of its arrays.
+        arrays: takes the arrays that the branch's program gives to these.
+    """
+
+    form: Rebuild
+    types: Sequence[Type]
+    arrays: Callable[[Sequence[Value]], Sequence[Value]]
+
+
+def alike(forms: Sequence[Rebuild], types: Sequence[Sequence[Type]]) -> list[Result]:
+    """Return what branches return, with values that know how to in the form of the others'.
+
+    A TensorArray that was not written in one branch takes the element shape it has in another.
+    """
+    same = all(form.treedef == forms[0].treedef for form in forms)
+    pairs = list(zip(forms, types, strict=True))
+    if same:
+        return [Result(form, kinds, list) for form, kinds in pairs]
+    specs = [_specs(kinds) for kinds in types]
+    others = [form(structs) for form, structs in zip(forms, specs, strict=True)]
+    return [_like_all(form, kinds, others) for form, kinds in zip(forms, specs, strict=True)]
+
+
+def _like_all(form: Rebuild, specs: Sequence[Any], others: Sequence[Any]) -> Result:
+    box: list[Rebuild] = []
+
+    def arrays(values: Sequence[Value]) -> list[Value]:
+        value = form(values)
+        for other in others:
+            value = _tree_like(value, other)
+        new, arrays = taken_apart(value)
+        box[:] = [new]
+        return arrays
+
+    types = list(map(type_of, jax.eval_shape(arrays, list(specs))))
+    return Result(box[0], types, arrays)
+
+
+def _specs(types: Sequence[Type]) -> list[Any]:
+    return [jax.ShapeDtypeStruct(t.shape, t.dtype, weak_type=t.weak) for t in types]
+
+
+def _tree_like(value: Any, other: Any) -> Any:
+    """Return a value whose parts that know how to have the form of another's."""
+    try:
+        return jax.tree.map(_like, value, other, is_leaf=_takes_form)
+    except ValueError:  # structures differ elsewhere, too
+        return value
+
+
+def _takes_form(value: Any) -> bool:
+    return hasattr(value, "__carry_like__")
+
+
+def _like(value: Any, other: Any) -> Any:
+    return value.__carry_like__(other) if _takes_form(value) else value
 
 
 # ---------------------------------------------------------------- loops
@@ -153,17 +252,17 @@ class Carried:
 
     Attributes:
         arrays: those of the values that are arrays.
+        line: of the loop.
     """
 
     def __init__(self, values: tuple[Any, ...], names: Names) -> None:
         self._names = names
-        self._line = user_line()
+        self.line = user_line()
         self._take(values)
 
     def _take(self, values: tuple[Any, ...]) -> None:
-        self._form = Rebuild(values)
-        self.arrays = [jnp.asarray(x) for x in self._form.arrays]
-        self._form.arrays = []
+        self._form, arrays = taken_apart(values)
+        self.arrays = [jnp.asarray(x) for x in arrays]
         self._types = [type_of(x) for x in self.arrays]
 
     def __call__(self, arrays: Sequence[Value]) -> tuple[Any, ...]:
@@ -196,19 +295,14 @@ class Carried:
 
     def advance(self, values: Any) -> list[Value]:
         """Return the arrays for the next iteration, of one that was run."""
-        form = Rebuild(values)
-        arrays = [jnp.asarray(x) for x in form.arrays]
-        form.arrays = []
+        form, arrays = taken_apart(values)
+        arrays = [jnp.asarray(x) for x in arrays]
         self.accept(form, list(map(type_of, arrays)))
         return self.cast(arrays)
 
     def _reshape(self, form: Rebuild, types: Sequence[Type]) -> bool:
         """Let values that know how to (TensorArrays) take the form of what was returned."""
-        specs = form([jax.ShapeDtypeStruct(t.shape, t.dtype) for t in types])
-        try:
-            values = jax.tree.map(_like, self._form(self.arrays), specs, is_leaf=_takes_form)
-        except ValueError:  # structures differ elsewhere, too
-            return False
+        values = _tree_like(self._form(self.arrays), form(_specs(types)))
         if jax.tree.structure(values) == self._form.treedef:
             return False
         self._take(values)
@@ -216,22 +310,75 @@ class Carried:
 
     def _change(self, found: Difference) -> ControlFlowError:
         return ControlFlowError(
-            f"The loop at {self._line} changes {found.label} from {found.one} to {found.other} in "
+            f"The loop at {self.line} changes {found.label} from {found.one} to {found.other} in "
             "an iteration, but what a loop carries keeps its structure, shape and dtype. Make it "
             "so before the loop, or convert it at the end of the body, for example with "
             "x.astype(...) or reshape."
         )
 
 
-def _takes_form(value: Any) -> bool:
-    return hasattr(value, "__carry_like__")
+def stackable(y: Any, line: str) -> tuple[Rebuild, list[Value]]:
+    """Take the output of an iteration apart, as a tuple of one; refuse what can't be stacked."""
+    form, arrays = taken_apart((y,))
+    if not form.is_plain:
+        raise ControlFlowError(
+            f"An output of the loop at {line} holds what is no array, and can't be stacked: {y!r}."
+        )
+    return form, arrays
 
 
-def _like(value: Any, other: Any) -> Any:
-    return value.__carry_like__(other) if _takes_form(value) else value
+@final
+class Stack:
+    """The outputs of the iterations of a loop."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self._rows: dict[int, Sequence[Value]] = {}
+        self._form: Rebuild | None = None
+        self._types: Sequence[Type] = ()
+
+    def put(self, i: int, y: Any) -> None:
+        """Take the output of iteration i.
+
+        Raises:
+            ControlFlowError: when it is no array, or differs in form from that of another.
+        """
+        form, arrays = stackable(y, self._line)
+        types = list(map(type_of, arrays))
+        if self._form is None:
+            self._form, self._types = form, types
+        found = difference(self._form, form, (self._types, types), ("the output",))
+        if found is not None:
+            raise ControlFlowError(
+                f"The outputs of the loop at {self._line} can't be stacked: {found.label} is "
+                f"{found.one} in one iteration and {found.other} in another."
+            )
+        self._types = [joined(a, b) or a for a, b in zip(self._types, types, strict=True)]
+        self._rows[i] = arrays
+
+    def whole(self) -> Any:
+        """Return the outputs of all iterations; there is at least one."""
+        assert self._form is not None
+        rows = [self._rows[i] for i in range(len(self._rows))]
+        columns = zip(zip(*rows, strict=True), self._types, strict=True)
+        return self._form([jnp.stack([converted(x, t) for x in xs]) for xs, t in columns])[0]
 
 
 # ---------------------------------------------------------------- arguments
+def settled(value: Any) -> Value:
+    """Return a value as an array: if it is known NumPy's, which no trace makes its own."""
+    value = plain(value)
+    if _trace.is_tracer(value):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "OSUT":
+        raise ControlFlowError(
+            f"A number or an array is needed at {user_line()}, not {type(value).__name__} "
+            f"{value!r}. What is no tensor may be asked by Python: `if`, `while`."
+        )
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
 def truth(pred: Any) -> Value:
     """Return a condition as a bool, or a traced scalar one.
 
@@ -240,7 +387,7 @@ def truth(pred: Any) -> Value:
     """
     if isinstance(pred, bool):
         return pred
-    value = jnp.asarray(pred)
+    value = settled(pred)
     if value.shape:
         raise ControlFlowError(
             f"The condition at {user_line()} has shape {list(value.shape)}: is it to hold for "
@@ -256,7 +403,7 @@ def index_of(index: Any, count: int) -> Value:
     Raises:
         ControlFlowError: when it is no integer scalar.
     """
-    value = jnp.asarray(index)
+    value = settled(index)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
             f"The index of a branch at {user_line()} is an integer, not {type_of(value)}."
@@ -276,8 +423,8 @@ def leading_size(arrays: Iterable[Any], length: int | None) -> int:
     sizes = {shape[0] if shape else None for shape in shapes} | ({length} - {None})
     if len(sizes) != 1 or None in sizes:
         raise ControlFlowError(
-            f"What is looped over at {user_line()} must have one size along its first axis, "
-            f"{'' if length is None else f'and length={length} must be the same: '}"
+            f"What is looped over at {user_line()} must have one size along its first axis"
+            f"{'' if length is None else f', and length={length} must be the same'}: "
             f"there are arrays of shapes {[list(shape) for shape in shapes]}."
             if sizes
             else f"The loop at {user_line()} has neither arrays to go over nor a length."

@@ -115,7 +115,12 @@ _SIGNAL = _Signal()
 FAILURE = _SIGNAL.cell
 
 
-def require(good: Value, message: str, values: Mapping[str, Value] | None = None) -> None:
+def require(
+    good: Value,
+    message: str,
+    values: Mapping[str, Value] | None = None,
+    line: str | None = None,
+) -> None:
     """Raise CheckError unless all of `good` holds; in a compiled step, when it is run.
 
     Args:
@@ -123,6 +128,7 @@ def require(good: Value, message: str, values: Mapping[str, Value] | None = None
         message: what is wrong otherwise.
         values: up to two arrays, by name, to show at the first wrong element. They have the
             shape of `good`, or can be broadcast to it.
+        line: where that is; the user's line when None.
 
     Raises:
         CheckError: when it does not hold; no variable is changed by the step then.
@@ -131,7 +137,7 @@ def require(good: Value, message: str, values: Mapping[str, Value] | None = None
         if not _trace.is_tracer(good) and bool(np.all(good)):
             return
         shown = {name: jnp.asarray(x) for name, x in (values or {}).items()}
-        failure = _failure(jnp.asarray(good), message, shown)
+        failure = _failure(jnp.asarray(good), message, shown, line or user_line())
         frame = LOCAL.frame
         if frame.keeps_signals():
             old = frame.get(FAILURE)
@@ -140,9 +146,9 @@ def require(good: Value, message: str, values: Mapping[str, Value] | None = None
             _deliver(failure)
 
 
-def _failure(good: Value, message: str, values: Mapping[str, Value]) -> Value:
+def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) -> Value:
     whole = tuple(not jnp.issubdtype(x.dtype, jnp.inexact) for x in values.values())
-    site = _Site(message, user_line(), good.shape, tuple(values), whole)
+    site = _Site(message, line, good.shape, tuple(values), whole)
     number = _SITES.setdefault(site, len(_SITES) + 1)
     if not good.size:
         return jnp.asarray(NO_FAILURE)
@@ -170,8 +176,13 @@ def without_signals(cells: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.deliver is None]
 
 
-def require_finite_writes(name: str) -> None:
-    """Have the current program fail if it would write NaN or an infinity to a variable."""
+def require_finite_writes(name: str, line: str) -> None:
+    """Have the current program fail if it would write NaN or an infinity to a variable.
+
+    Args:
+        name: of the function.
+        line: where it is.
+    """
     frame = LOCAL.frame
     if not isinstance(frame, CaptureFrame):
         return
@@ -179,7 +190,7 @@ def require_finite_writes(name: str) -> None:
         if moves(cell):
             value = frame.values[cell.key]
             message = f"{name} would make Variable {cell.name!r} not finite"
-            require(jnp.isfinite(value), message, {"value": value})
+            require(jnp.isfinite(value), message, {"value": value}, line)
 
 
 def calling_back(run: Callable[[], Any]) -> Any:

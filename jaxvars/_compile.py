@@ -42,7 +42,13 @@ from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._tensor import TensorSpec
 from jaxvars.autograph import convert
-from jaxvars.errors import CompileError, CreationError, RetraceWarning, warn_user
+from jaxvars.errors import (
+    CompileError,
+    CreationError,
+    RetraceWarning,
+    line_of_function,
+    warn_user,
+)
 
 Value: TypeAlias = Any
 
@@ -226,7 +232,7 @@ class Function:
             with named_conditions():
                 result = self._body(*args, **kwargs)
             if self._guard == "finite":
-                require_finite_writes(self._signature.name)
+                require_finite_writes(self._signature.name, line_of_function(self.python_function))
             return result
 
         objects = _objects(call.key)

@@ -33,13 +33,21 @@ from jaxvars import _trace
 from jaxvars._carry import (
     Carried,
     Names,
+    Result,
+    Stack,
     Type,
+    alike,
     converted,
+    described,
     difference,
     index_of,
     joined,
     leading_size,
     parameter_name,
+    plainly,
+    settled,
+    stackable,
+    taken_apart,
     truth,
     type_of,
 )
@@ -87,8 +95,8 @@ def cond(
     >>> [int(score(x)) for x in (2.0, -2.0, 3.0)], int(hits)
     ([10, 0, 20], 2)
     """
-    branches = [_alone(false_fun), _alone(true_fun)]
-    return _choose(truth(pred), branches, operands, _RESULT, ("false", "true"))[0]
+    branches = [_alone(true_fun), _alone(false_fun)]
+    return _choose(_other(truth(pred)), branches, operands, _RESULT, ("true", "false"))[0]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
@@ -111,7 +119,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """
     if not branches:
         raise ControlFlowError("jv.switch needs at least one branch.")
-    ways = [str(i) for i in range(len(branches))]
+    ways = [f"the index is {i}" for i in range(len(branches))]
     chosen = index_of(index, len(branches))
     return _choose(chosen, [_alone(f) for f in branches], operands, _RESULT, ways)[0]
 
@@ -120,7 +128,12 @@ def named_cond(
     pred: Any, branches: Sequence[Callable[[], tuple[Any, ...]]], names: Names
 ) -> tuple[Any, ...]:
     """Run the first function if `pred` holds, else the second; each returns named values."""
-    return _choose(truth(pred), branches[::-1], (), names, ("false", "true"))
+    return _choose(_other(truth(pred)), branches, (), names, ("true", "false"))
+
+
+def _other(truth: Value) -> Value:
+    """Return the opposite: the index of what is to run, the first if it holds."""
+    return ~truth if _trace.is_tracer(truth) else not truth
 
 
 def _alone(fun: Callable[..., Any]) -> Callable[..., tuple[Any]]:
@@ -135,34 +148,35 @@ def _choose(
     given = Rebuild(operands, whole=Owner)
     values, given.arrays = given.arrays, []
     staged = [stage(_applied(branch, given), values, _CREATES) for branch in branches]
-    types = _joined_results(staged, names, ways)
+    results = alike([s.rebuild for s in staged], list(map(_result_types, staged)))
+    types = _joined_results(results, names, ways)
     threads = _Threads(staged)
-    runs = [_branch(threads, program, types) for program in threads.programs]
+    runs = [_branch(threads, i, result, types) for i, result in enumerate(results)]
     consts = [program.consts for program in threads.programs]
     outputs, new = jax.lax.switch(
         jnp.asarray(index, jnp.int32), runs, consts, threads.state(), values
     )
     threads.write(new)
-    return staged[0].rebuild(outputs)
+    return results[0].form(outputs)
 
 
-def _branch(threads: _Threads, program: _Program, types: Sequence[Type]) -> Callable[..., Any]:
-    i = threads.programs.index(program)
-
+def _branch(
+    threads: _Threads, i: int, result: Result, types: Sequence[Type]
+) -> Callable[..., Any]:
     def run(consts: Any, state: Any, values: Any) -> Any:
-        outputs, new = program(consts[i], state, values)
-        return [converted(x, t) for x, t in zip(outputs, types, strict=True)], threads.changed(new)
+        outputs, new = threads.programs[i](consts[i], state, values)
+        arrays = zip(result.arrays(outputs), types, strict=True)
+        return [converted(x, t) for x, t in arrays], threads.changed(new)
 
     return run
 
 
-def _joined_results(staged: Sequence[Staged], names: Names, ways: Names) -> list[Type]:
+def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> list[Type]:
     """Return the types of what all branches return; refuse if they differ."""
-    first, *others = staged
-    types = _result_types(first)
+    first, *others = results
+    types = first.types
     for way, other in zip(ways[1:], others, strict=True):
-        have = _result_types(other)
-        found = difference(first.rebuild, other.rebuild, (types, have), names)
+        found = difference(first.form, other.form, (types, other.types), names)
         if found is not None:
             raise ControlFlowError(
                 f"The branches at {user_line()} do not agree: {found.label} is {found.one} if "
@@ -170,7 +184,7 @@ def _joined_results(staged: Sequence[Staged], names: Names, ways: Names) -> list
                 "so that all must give the same structure, shape and dtype. Set it in each "
                 "branch, and convert it, for example with x.astype(...)."
             )
-        types = [joined(a, b) or a for a, b in zip(types, have, strict=True)]
+        types = [joined(a, b) or a for a, b in zip(types, other.types, strict=True)]
     return types
 
 
@@ -197,7 +211,7 @@ def while_loop(
         init_val: the first value: a pytree of arrays.
         max_iterations: stop after so many in any case. With such a bound the loop can be
             differentiated in reverse in a compiled function; it then takes the memory and nearly
-            the time of that many iterations.
+            the time of that many iterations. The condition is asked after the last one, too.
 
     Returns:
         The last value.
@@ -226,7 +240,7 @@ def named_while(
     carried = Carried(init, names)
     if not _is_staged():
         arrays, count = carried.arrays, 0
-        while count != max_iterations and truth(cond_fun(*carried(arrays))):
+        while truth(cond_fun(*carried(arrays))) and count != max_iterations:
             arrays = carried.advance(body_fun(*carried(arrays)))
             count += 1
         return carried(arrays)
@@ -333,11 +347,13 @@ def fori_loop(
 
 
 def _integer(bound: Any) -> Value:
-    value = jnp.asarray(bound)
+    value = settled(bound)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
             f"A bound of jv.fori_loop at {user_line()} is an integer, not {type_of(value)}."
         )
+    if not _trace.is_tracer(value):
+        return value
     return jax.lax.convert_element_type(value, value.dtype)  # not a weak type
 
 
@@ -386,12 +402,14 @@ def scan(
     (6.0, [0.0, 1.0, 3.0, 6.0])
     """
 
+    line = user_line()
+
     def step(state: Any, x: Any) -> Any:
         result = f(state[0], x)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ControlFlowError(
-                "The function of jv.scan returns (carry, output), a tuple of two, not "
-                f"{type(result).__name__}; without an output return (carry, None)."
+                f"The function of jv.scan at {line} returns a tuple of two, (carry, output), not "
+                f"{described(result)}. Without an output return (carry, None)."
             )
         return (result[0],), result[1]
 
@@ -424,8 +442,8 @@ def named_scan(
 
     def one(state: Any, x: Sequence[Value]) -> Any:
         state, y = body_fun(state, elements(x))
-        box[:] = [_stackable(y, user_line())]
-        ys, box[0].arrays = box[0].arrays, []
+        form, ys = stackable(y, carried.line)
+        box[:] = [form]
         return state, ys
 
     specs = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
@@ -439,7 +457,7 @@ def named_scan(
     first = threads.changed(threads.state()), carried.arrays
     final, ys = jax.lax.scan(step, first, arrays, size, reverse=reverse, unroll=unroll)
     threads.write(final[0])
-    return carried(final[1]), box[0](ys)
+    return carried(final[1]), box[0](ys)[0]
 
 
 def _stage_body(
@@ -459,8 +477,7 @@ def _stage_body(
     def flat(*leaves: Value) -> list[Value]:
         n = len(carried.arrays)
         state, others = fn(carried(leaves[:n]), leaves[n:])
-        form = Rebuild(state)
-        arrays, form.arrays = form.arrays, []
+        form, arrays = taken_apart(state)
         box[:] = [form]
         return [*arrays, *others]
 
@@ -471,30 +488,17 @@ def _stage_body(
             return body
 
 
-def _stackable(y: Any, line: str) -> Rebuild:
-    """Take an output of an iteration apart; refuse what can't be stacked."""
-    form = Rebuild(y)
-    if not form.is_plain:
-        raise ControlFlowError(
-            f"An output of the loop at {line} holds what is no array, and can't be stacked: {y!r}."
-        )
-    return form
-
-
 def _python_scan(
     body_fun: Any, carried: Carried, elements: Rebuild, arrays: Sequence[Value], order: range
 ) -> tuple[tuple[Any, ...], Any]:
     """Run the iterations one after the other; there is at least one."""
     columns = [list(x) for x in arrays]
-    carry, line = carried.arrays, user_line()
-    outputs: list[list[Value]] = [[] for _ in order]
-    form = Rebuild(None)
+    carry, stack = carried.arrays, Stack(carried.line)
     for i in order:
         state, y = body_fun(carried(carry), elements([column[i] for column in columns]))
         carry = carried.advance(state)
-        form = _stackable(y, line)
-        outputs[i] = form.arrays
-    return carried(carry), form([jnp.stack(column) for column in zip(*outputs, strict=True)])
+        stack.put(i, y)
+    return carried(carry), stack.whole()
 
 
 def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
@@ -564,8 +568,14 @@ def vectorized_map(
     given = Rebuild(elems)
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
     axes = _axes(in_axes, elems)
+    _check_axes(arrays, axes)
     specs = [_example(x, axis) for x, axis in zip(arrays, axes, strict=True)]
     staged = stage(lambda *xs: f(given(xs)), specs, _CREATES)
+    if not staged.rebuild.is_plain:
+        raise ControlFlowError(
+            f"The function of the vectorized_map at {user_line()} returns what is no array: "
+            f"{[x() for x in staged.rebuild.constants() if x is not None]}."
+        )
     if assigned := without_signals(staged.writes):
         raise _per_example(assigned[0])
     threads = _Threads([staged])
@@ -585,14 +595,27 @@ def _axes(in_axes: Any, elems: Any) -> list[int | None]:
     return jax.tree.leaves(jax.tree.broadcast(in_axes, elems, is_leaf=is_none), is_leaf=is_none)
 
 
+def _check_axes(arrays: Sequence[Value], axes: Sequence[int | None]) -> None:
+    """Refuse arrays that do not have one number of examples."""
+    sizes: set[int] = set()
+    for x, axis in zip(arrays, axes, strict=True):
+        if axis is not None and not -x.ndim <= axis < x.ndim:
+            raise ControlFlowError(
+                f"vectorized_map at {user_line()} goes over axis {axis} of an array of shape "
+                f"{list(x.shape)}, which has no such axis."
+            )
+        sizes |= set() if axis is None else {x.shape[axis]}
+    if len(sizes) != 1:
+        shapes = [list(x.shape) for x in arrays]
+        raise ControlFlowError(
+            f"vectorized_map at {user_line()} goes over axes of one size, the number of examples: "
+            f"there are arrays of shapes {shapes}, and in_axes {axes}."
+        )
+
+
 def _example(x: Value, axis: int | None) -> Any:
     if axis is None:
         return x
-    if not -x.ndim <= axis < x.ndim:
-        raise ControlFlowError(
-            f"vectorized_map at {user_line()} goes over axis {axis} of an array of shape "
-            f"{list(x.shape)}, which has no such axis."
-        )
     shape = list(x.shape)
     del shape[axis]
     return jax.ShapeDtypeStruct(tuple(shape), x.dtype)
@@ -672,7 +695,7 @@ def _is_staged() -> bool:
 
 
 def _applied(fn: Callable[..., Any], given: Rebuild) -> Callable[..., Any]:
-    return lambda *values: fn(*given(values))
+    return lambda *values: plainly(fn(*given(values)))
 
 
 def _with_arrays(result: Any) -> Any:

@@ -552,7 +552,7 @@ def _in_reverse(program: Program) -> Generator[None]:
 _NOT_REVERSIBLE = (
     "The target depends on the source through a loop whose number of iterations is only known when "
     "the program runs. Its gradient needs the values of each iteration, and a compiled program "
-    "must know beforehand how many to keep. The loop goes on as long as\n{loops}\n"
+    "must know beforehand how many to keep. How long it goes on is decided by\n{loops}\n"
     "Give it a bound:\n"
     "    jv.while_loop(cond, body, init, max_iterations=100)\n"
     "    jv.autograph.set_loop_options(max_iterations=100)    # first line of a converted loop\n"

@@ -24,6 +24,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final
 
 import jax
@@ -297,11 +298,12 @@ def is_light(program: Any, limit: int) -> bool:
 
 
 def while_loops(name: str, params: dict[str, Any]) -> list[str]:
-    """Return "function at file:line" of the condition of each while loop in an operation."""
+    """Return "f at file.py:12" of the condition of each while loop in an operation."""
     found = []
     if name == "while":
         info = open_jaxpr(params["cond_jaxpr"]).debug_info
-        found = [info.func_src_info]
+        function, _, line = (info.func_src_info or "").partition(" at ")
+        found = [f"{function} at {Path(line).name}" if line else function]
     for jaxpr in inner_jaxprs(params):
         for eqn in open_jaxpr(jaxpr).eqns:
             found += while_loops(eqn.primitive.name, eqn.params)
@@ -550,7 +552,10 @@ def _free_recorder(parent: Trace) -> Recorder:
 
 
 def _is_taken(note: Any) -> bool:
-    return hasattr(note, "__bool__") and bool(note)  # the other kind can be written again
+    try:
+        return note.val is not note  # one of the two kinds has no other way to ask
+    except Exception:  # noqa: BLE001 - JAX's own, which is private
+        return False
 
 
 @final
@@ -575,7 +580,7 @@ class _Repeatable:
             return self._primitive.bind(*inputs, **self._params)
         finally:
             for note, value in zip(notes, noted, strict=True):
-                if not note:
+                if not _is_taken(note):
                     note.store(value)
 
 

@@ -6,6 +6,7 @@ is found, by the functions that know the variable and the line.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
@@ -53,6 +54,12 @@ def line_of(error: BaseException) -> str:
             line = f"{Path(code.co_filename).name}:{traceback.tb_lineno}, in {code.co_name}"
         traceback = traceback.tb_next
     return line
+
+
+def line_of_function(fn: object) -> str:
+    """Return "file.py:12" of the line where a function is defined."""
+    code = getattr(inspect.unwrap(fn) if callable(fn) else fn, "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else "an unknown line"
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

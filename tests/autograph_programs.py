@@ -5,7 +5,7 @@ arguments, and the variables that it reads or assigns.
 """
 
 # The programs are as people write them.
-# ruff: noqa: B007, B905, PERF401, PIE804
+# ruff: noqa: B007, B905, C901, F842, PERF401, PIE804
 
 from __future__ import annotations
 
@@ -801,3 +801,194 @@ def variables_keep_their_names():
         return x
 
     return Made(run, (1.0,), (a, b))
+
+
+@program
+def an_epoch_in_a_loop():
+    w = jv.Variable([0.5, -0.5, 1.0], name="w")
+    best = jv.Variable(100.0, name="best", trainable=False)
+
+    def run(xs, ys):
+        losses = []
+        for x, y in zip(xs, ys):
+            with jv.GradientTape() as tape:
+                loss = (x @ w - y) ** 2
+            w.assign_sub(0.01 * tape.gradient(loss, w))
+            if loss < best:
+                best.assign(loss)
+            losses.append(loss)
+        return jnp.stack(losses).mean()
+
+    return Made(run, (MATRIX, XS[:3]), (w, best))
+
+
+# ---------------------------------------------------------------- corners of Python
+@program
+def inner_functions_see_later_values():
+    def run(x):
+        n, k = 0.0, 1.0
+
+        def add(d):
+            nonlocal n
+            n = n + d
+
+        scale = lambda y: y * k  # noqa: E731
+        if x > 1:
+            k = 5.0
+            add(x)
+        else:
+            add(-x)
+        while n < 9:
+            jv.autograph.set_loop_options(max_iterations=20)
+            add(1.0)
+        return scale(x) + n
+
+    return Made(run, (2.0,))
+
+
+@program
+def classes_inside():
+    def run(x):
+        class Scaled:
+            factor = 3 if x is not None else 4
+
+            def apply(self, y):
+                return y if y > 1 else -y
+
+        return Scaled().apply(x) * Scaled.factor
+
+    return Made(run, (2.0,))
+
+
+@program
+def returns_from_with_and_try():
+    def inside_with(xs):
+        with jax.named_scope("outer"):
+            for x in xs:
+                with jax.named_scope("inner"):
+                    if x > 2:
+                        return x
+                    if x > 1:
+                        continue
+        return -1.0
+
+    def inside_try(xs):
+        try:
+            for x in xs:
+                if x > 1:
+                    return x
+        finally:
+            done.append(1)
+        return 0.0
+
+    def inside_except(x):
+        try:
+            if x > 1:
+                return x
+            {}["missing"]
+        except KeyError:
+            return -x
+        return 0.0
+
+    done = []
+
+    def run(xs):
+        return inside_with(xs) + inside_try(xs) * inside_except(xs[0])
+
+    return Made(run, (XS,))
+
+
+@program
+def unpacking_and_deleting():
+    def run(x):
+        (a, b), *rest = (x, x * 2), x * 3, x * 4
+        if a < b:
+            a, (b, rest) = b, (a, rest)
+        y = a
+        z = y
+        del y
+        if z > 1:
+            y = z
+        else:
+            y = 0.0
+        d = {"a": x, "l": [1.0, x]}
+        if x > 1:
+            d["a"] += 2
+            d["l"][0] = x
+        return a, b, rest, y, d
+
+    return Made(run, (2.0,))
+
+
+@program
+def comprehensions():
+    def run(x):
+        items = [i * x if i % 2 else x for i in range(4)]
+        named = {n: (v if v > 1 else 0.0) for n, v in zip("abcd", items)}
+        return sum(v for v in items), named, max({len(n) for n in named})
+
+    return Made(run, (2.0,))
+
+
+@program
+def generators_inside():
+    def run(xs):
+        def pairs(values):
+            for i in range(3):
+                yield values[i], values[i + 1]
+
+        total = 0.0
+        for a, b in pairs(xs):
+            if a < b:
+                total += a * b
+        return total
+
+    return Made(run, (XS,))
+
+
+@program
+def tuples_are_carried():
+    def run(xs, ys):
+        best = (0.0, 0.0)
+        for pair in zip(xs, ys):
+            if pair[1] > best[1]:
+                best = pair
+        a, b = best
+        return a + b
+
+    return Made(run, (XS, XS * 2))
+
+
+@no_gradient
+def loops_in_loops():
+    def run(n):
+        total = 0
+        for i in range(n):
+            for j in range(i):
+                if (i + j) % 2:
+                    continue
+                k = j
+                while k > 0:
+                    k -= 1
+                    if k == 5:
+                        break
+                    total += k
+                else:
+                    total += 100
+        return total
+
+    return Made(run, (5,))
+
+
+@no_gradient
+def imports_and_annotations():
+    def run(n, /, start: int = 1, *, step=2):
+        from operator import add as plus
+
+        total: int = start
+        text: str
+        while total < n:
+            total = plus(total, step)
+        return total
+
+    return Made(run, (10,))

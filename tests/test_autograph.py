@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 
 import jax
@@ -811,11 +812,11 @@ def other_structure_in_a_loop(x):
 
 
 DISAGREEMENTS = {
-    different_shapes: r"'y' is float32\[3\] if false, but float32\[2\] if true",
-    different_dtypes: r"'jnp.ones\(2\) if x > 0 else .*' is int32\[2\] if false, but float32\[2\]",
-    none_in_one_branch: r"'y' is None if false, but float32\[\] if true",
-    nothing_returned: r"'the returned value' is None if false, but float32\[\] if true",
-    different_texts: r"'name' is 'high' if false, but 'low' if true",
+    different_shapes: r"'y' is float32\[2\] if true, but float32\[3\] if false",
+    different_dtypes: r"'jnp.ones\(2\) if x > 0 else .*' is float32\[2\] if true, but int32\[2\]",
+    none_in_one_branch: r"'y' is float32\[\] if true, but None if false",
+    nothing_returned: r"the returned value is float32\[\] if true, but None if false",
+    different_texts: r"'name' is 'low' if true, but 'high' if false",
     other_dtype_in_a_loop: r"changes 'total' from int32\[\] to float32\[\]",
     other_shape_in_a_loop: r"changes 'xs' from float32\[1\] to float32\[2\]",
     other_structure_in_a_loop: r"changes 'state' from \(float32\[\],\) to \(float32",
@@ -835,3 +836,44 @@ LATER = {
     other_shape_in_a_loop,
     other_structure_in_a_loop,
 }
+
+
+def test_links_that_debuggers_put_into_syntax_trees_do_no_harm():
+    # Tools that explain tracebacks link each node to its parent, `ast.Load()` too, of which
+    # Python has one for all trees.
+    load = ast.parse("x").body[0].value.ctx
+    load.parent = ast.parse("x").body[0].value
+    assert load.parent.ctx is load
+
+    def run(x):
+        while x < 10:
+            x = x * 2
+        return x
+
+    try:
+        assert float(compiled(run)(1.0)) == 16.0
+    finally:
+        del load.parent
+
+
+def test_a_gradient_through_an_open_loop_names_the_line_of_the_loop():
+    def by_while(x):
+        while x < 100:
+            x = x * 2
+        return x
+
+    def by_range(x):
+        for _ in range(jnp.int32(x)):
+            x = x * 2
+        return x
+
+    def slope(fn, x):
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = fn(x)
+        return tape.gradient(y, x)
+
+    for fn in (by_while, by_range):
+        line = fn.__code__.co_firstlineno + 1
+        with pytest.raises(jv.errors.TapeError, match=rf" at test_autograph\.py:{line}\n"):
+            compiled(slope)(fn, 3.0)

@@ -114,12 +114,97 @@ def name_scope(m: Model, x: Any) -> Any:
     return m.w.value
 
 
+def recompute(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = jnp.sum(jv.recompute(lambda z: jnp.cos(m.w * z))(x))
+    return tape.gradient(y, m.w)
+
+
+def cond(m: Model, x: Any) -> Any:
+    return jv.cond(x > 0, lambda y: m.count.assign_add(y) * 2.0, lambda y: y, x)
+
+
+def switch(m: Model, x: Any) -> Any:
+    def second(y: Any) -> Any:
+        m.w.assign_sub(y)
+        return m.w.value
+
+    return jv.switch(jnp.int32(x * 2), [lambda y: m.w * y, second], x)
+
+
+def while_loop(m: Model, x: Any) -> Any:
+    def body(y: Any) -> Any:
+        m.w[1].assign(y)
+        return y * 2.0
+
+    return jv.while_loop(lambda y: y < m.w[0] * 4.0, body, x)
+
+
+def fori_loop(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        y = jv.fori_loop(0, 3, lambda i, y: y * m.w[1] + i, x)
+    m.count.assign(y)
+    return tape.gradient(y, m.w)
+
+
+def scan(m: Model, x: Any) -> Any:
+    def one(total: Any, element: Any) -> Any:
+        m.count.assign_add(element)
+        return total + m.count, total
+
+    return jv.scan(one, x, jnp.arange(3.0))
+
+
+def map_fn(m: Model, x: Any) -> Any:
+    return jv.map_fn(lambda y: m.count.assign_add(x) * y, m.w)
+
+
+def vectorized_map(m: Model, x: Any) -> Any:
+    return jv.vectorized_map(lambda y: jnp.sum(m.w * y) * x, jnp.arange(3.0))
+
+
+def autograph(m: Model, x: Any) -> Any:
+    def until(limit: Any) -> Any:
+        steps = 0
+        while x * m.w[0] < limit:
+            m.w[0].assign(m.w[0] * 2.0)
+            if m.w[0] > 4.0:
+                m.count.assign_add(1.0)
+            steps += 1
+        return jnp.asarray(steps)
+
+    return jv.autograph.convert(until)(5.0)
+
+
+def tensor_array(m: Model, x: Any) -> Any:
+    ta = jv.TensorArray(jnp.float32, size=3)
+    for i in range(3):
+        ta = ta.write(i, m.w * x * i)
+    return ta.stack(), ta.read(2)
+
+
+def printed(m: Model, x: Any) -> Any:
+    m.count.assign_add(x)
+    jv.print("{x}", x=x)
+    jv.print(m)
+    return m.count.value
+
+
+def debugging(m: Model, x: Any) -> Any:
+    m.count.assign_add(x)
+    jv.debugging.assert_greater(m.count, 0.0)
+    return jv.debugging.check_numerics(m.w * x)
+
+
 PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "Variable": variable, "Module": module, "GradientTape": gradient_tape,
     "ForwardAccumulator": forward_accumulator, "UnconnectedGradients": unconnected_gradients,
     "compile": compiled, "Function": function, "functionalize": functionalize, "State": state,
     "stop_gradient": stop_gradient, "custom_gradient": custom_gradient,
     "recompute_grad": recompute_grad, "device": device, "name_scope": name_scope,
+    "recompute": recompute, "cond": cond, "switch": switch, "while_loop": while_loop,
+    "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
+    "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices",
@@ -173,6 +258,34 @@ def in_a_thread(program: Any, m: Model, x: Any) -> Any:
     return results[0]
 
 
+def with_autograph(program: Any, m: Model, x: Any) -> Any:
+    return jv.compile(program, autograph=True)(m, x)
+
+
+def with_a_guard(program: Any, m: Model, x: Any) -> Any:
+    return jv.compile(program, guard="finite")(m, x)
+
+
+def in_a_branch(program: Any, m: Model, x: Any) -> Any:
+    run = jv.compile(lambda i: jv.switch(i, [lambda: program(m, x), lambda: program(m, x)]))
+    return run(1)
+
+
+def in_a_scan(program: Any, m: Model, x: Any) -> Any:
+    run = jv.compile(lambda x: jv.scan(lambda _, x: (None, program(m, x)), None, x[None])[1])
+    return jax.tree.map(lambda y: y[0], run(x))
+
+
+def in_a_while(program: Any, m: Model, x: Any) -> Any:
+    first = jax.tree.map(jnp.zeros_like, program(copy.deepcopy(m), x))
+
+    @jv.compile
+    def run(x: Any) -> Any:
+        return jv.while_loop(lambda c: c[0] < 1, lambda c: (c[0] + 1, program(m, x)), (0, first))[1]
+
+    return run(x)
+
+
 def run_eagerly(program: Any, m: Model, x: Any) -> Any:
     jv.run_eagerly(True)
     try:
@@ -182,7 +295,8 @@ def run_eagerly(program: Any, m: Model, x: Any) -> Any:
 
 
 SITUATIONS = [
-    in_compile, in_nested_compile, as_pure, as_pure_of_many, under_a_tape, in_a_thread, run_eagerly,
+    in_compile, in_nested_compile, with_autograph, with_a_guard, in_a_branch, in_a_scan, in_a_while,
+    as_pure, as_pure_of_many, under_a_tape, in_a_thread, run_eagerly,
 ]  # fmt: skip
 
 

@@ -26,7 +26,9 @@ BUILTINS = {
     "StateError": (KeyError, ValueError),
     "UninitializedError": (RuntimeError,),
     "StringVariableError": (TypeError,),
+    "CheckError": (AssertionError, ValueError),
     "CompileError": (TypeError, ValueError),
+    "ControlFlowError": (TypeError, ValueError),
     "TapeError": (RuntimeError, ValueError),
     "DeviceError": (ValueError,),
     "StaleReadWarning": (UserWarning,),
@@ -110,6 +112,8 @@ WRONG = [
     (errors.UninitializedError, never_computed),
     (errors.StringVariableError, lambda: jv.compile(jv.Variable("a").item)()),
     (errors.CompileError, lambda: compiled_forever(1.0)),
+    (errors.ControlFlowError, lambda: jv.compile(lambda x: 1 if x > 0 else 2)(1.0)),
+    (errors.CheckError, lambda: jv.debugging.assert_finite(jnp.log(0.0))),
     (errors.TapeError, tape_twice),
     (errors.DeviceError, no_such_device),
 ]
@@ -129,6 +133,27 @@ def test_a_state_error_is_shown_as_written():
 
 
 # ---------------------------------------------------------------- the user's line
+def test_line_of_is_the_innermost_line_of_the_users():
+    def fails():
+        jnp.ones(2).reshape(3)
+
+    with pytest.raises(TypeError) as caught:
+        fails()
+    expected = f"test_errors.py:{fails.__code__.co_firstlineno + 1}, in fails"
+    assert errors.line_of(caught.value) == expected
+    assert errors.line_of(ValueError()) == "an unknown line"
+
+
+def test_line_of_function_is_where_it_is_defined():
+    def f():
+        pass
+
+    line = f"test_errors.py:{f.__code__.co_firstlineno}"
+    assert errors.line_of_function(f) == line
+    assert errors.line_of_function(functools.wraps(f)(lambda: f())) == line
+    assert errors.line_of_function(len) == "an unknown line"
+
+
 def test_user_line_names_file_line_and_function():
     here = inspect.currentframe()
     expected = f"test_errors.py:{here.f_lineno + 1}, in {here.f_code.co_name}"

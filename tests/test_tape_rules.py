@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -423,3 +424,37 @@ def test_the_pure_function_is_differentiated_through_its_assigns() -> None:
     pure = jv.functionalize(f)
     of_state, of_x = jax.grad(lambda s, x: pure(s, x)[0], argnums=(0, 1))(jv.State.of(v), 5.0)
     assert (float(of_state["v"]), float(of_x)) == (15.0, 6.0)
+
+
+@pytest.mark.parametrize("leaks", [False, True], ids=["", "checking leaks"])
+def test_custom_gradients_in_nested_tapes_and_forward_mode_compiled_as_eagerly(leaks: bool) -> None:
+    w = jv.Variable(2.0, name="w")
+
+    @jv.custom_gradient
+    def custom(x: Any) -> Any:
+        e = jnp.exp(x * w)
+        return e, lambda upstream, variables=None: (upstream * e * w, [upstream * e * x])
+
+    @jv.recompute
+    def saved(x: Any) -> Any:
+        return jnp.sin(x * w)
+
+    def second(fn: Any, x: Any) -> Any:
+        with jv.GradientTape() as outer:
+            with jv.GradientTape() as inner:
+                y = fn(x) * w**3
+            g = inner.gradient(y, w)
+        return outer.gradient(g, w)
+
+    def forward_over_reverse(x: Any) -> Any:
+        with jv.ForwardAccumulator(w, jnp.asarray(1.0)) as acc:
+            with jv.GradientTape() as tape:
+                y = saved(x) * w
+            g = tape.gradient(y, w)
+        return acc.jvp(g)
+
+    def all_of_them(x: Any) -> Any:
+        return second(custom, x), second(saved, x), forward_over_reverse(x)
+
+    with jax.checking_leaks() if leaks else contextlib.nullcontext():
+        np.testing.assert_allclose(jv.compile(all_of_them)(1.0), all_of_them(1.0), rtol=1e-6)

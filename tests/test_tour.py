@@ -168,3 +168,119 @@ def test_12_a_compiled_function_can_be_looked_into():
     assert concrete.cost["flops"] == 3.0
     assert concrete.graph.svg.startswith("<svg")
     assert [why for _, why, _ in scale.traces] == ["first call"]
+
+
+def test_13_a_compiled_function_needs_help_with_an_if_and_says_so():
+    def absolute(x):
+        if x < 0:  # a question to a value that is known only when the program runs
+            x = -x
+        return x
+
+    assert absolute(-2.0) == 2.0  # eagerly it is Python
+    with pytest.raises(
+        jv.errors.ControlFlowError, match=r"test_tour\.py.*jv\.compile\(autograph=True"
+    ):
+        jv.compile(absolute)(-2.0)
+    assert float(jv.compile(autograph=True)(absolute)(-2.0)) == 2.0  # converted, as it stands
+
+
+def test_14_only_what_python_cannot_know_becomes_part_of_the_program():
+    @jv.compile(autograph=True)
+    def collatz(n, verbose):
+        steps = 0
+        if verbose:  # known while the function is traced: Python's own
+            jv.print("from", n)
+        while n != 1:  # not known: one operation, with a branch in it
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return steps
+
+    assert [int(collatz(n, verbose=False)) for n in (1, 6, 27)] == [0, 8, 111]
+    assert collatz.trace_count == 1
+    names = [str(equation.primitive) for equation in collatz.trace(6, verbose=False).jaxpr.eqns]
+    assert names.count("while") == 1
+    assert "debug_callback" not in names
+
+
+def test_15_branches_and_loops_assign_variables():
+    total, skipped = jv.Variable(0.0), jv.Variable(0)
+
+    def add_up(xs):
+        for x in xs:
+            if x < 0:
+                skipped.assign_add(1)  # in one branch alone: a variable always has a value
+                continue
+            total.assign_add(x)
+        return total.value
+
+    xs = jnp.array([1.0, -5.0, 2.0])
+    assert float(add_up(xs)) == 3.0
+    assert float(jv.compile(autograph=True)(add_up)(xs)) == 6.0
+    assert int(skipped) == 2
+
+
+def test_16_the_same_in_the_forms_of_jax():
+    level = jv.Variable(1.0)
+
+    @jv.compile
+    def step(xs):
+        def one(carry, x):
+            level.assign(jv.cond(x > level, lambda: x, lambda: level.value))
+            return carry + 1, level.value
+
+        return jv.scan(one, 0, xs)
+
+    count, highest = step(jnp.array([0.5, 3.0, 2.0]))
+    np.testing.assert_array_equal(highest, [1.0, 3.0, 3.0])
+    assert (int(count), float(level)) == (3, 3.0)
+    assert float(jv.while_loop(lambda y: y < 10, lambda y: 2 * y, 3.0)) == 12.0
+    np.testing.assert_array_equal(jv.map_fn(lambda x: x * level, jnp.arange(3.0)), [0.0, 3.0, 6.0])
+
+
+def test_17_loops_have_gradients_if_their_length_has_a_bound():
+    w = jv.Variable(2.0)
+
+    def gradient(x, bound):
+        with jv.GradientTape() as tape:
+            y = jv.while_loop(lambda y: y < 100, lambda y: w * y, x, max_iterations=bound)
+        return tape.gradient(y, w)
+
+    assert float(gradient(1.0, None)) == 448.0  # eagerly, the tape has seen seven iterations
+    with pytest.raises(jv.errors.TapeError, match="max_iterations=100"):
+        jv.compile(lambda x: gradient(x, None))(1.0)
+    assert float(jv.compile(lambda x: gradient(x, 20))(1.0)) == 448.0
+
+
+def test_18_a_check_that_fails_leaves_everything_as_it_was():
+    w = jv.Variable([1.0, 2.0], name="w")
+    steps = jv.Variable(0, trainable=False)
+
+    @jv.compile(guard="finite", autograph=True)
+    def step(gradient):
+        steps.assign_add(1)
+        assert jnp.max(gradient) < 100.0, "exploded"
+        w.assign_sub(gradient)
+
+    step(jnp.array([0.5, 0.5]))
+    with pytest.raises(jv.errors.CheckError, match=r"exploded \(test_tour\.py"):
+        step(jnp.array([0.0, 1000.0]))
+    with pytest.raises(jv.errors.CheckError, match="'w' not finite: 1 of 2 elements"):
+        step(jnp.array([0.0, -jnp.inf]))
+    np.testing.assert_array_equal(w, [0.5, 1.5])
+    assert int(steps) == 1
+
+
+def test_19_print_and_collect_from_inside_a_loop(capsys):
+    @jv.compile(autograph=True)
+    def halve(n):
+        seen = jv.TensorArray(jnp.int32, size=8)  # room for as many; a list would have no length
+        count = 0
+        while n > 0:
+            jv.print("{}: {n}", count, n=n)
+            seen = seen.write(count, n)
+            n, count = n // 2, count + 1
+        return seen.stack(), count
+
+    seen, count = halve(5)
+    np.testing.assert_array_equal(seen[:count], [5, 2, 1])
+    assert capsys.readouterr().out == "0: 5\n1: 2\n2: 1\n"
