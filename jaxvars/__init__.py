@@ -17,6 +17,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _walk, _tensor, _face         finding variables; what is a tensor; operators
     _placement                    devices
     _store, _frames, _state       the heart: where values are, frames, State, functionalize
+    _staging                      a function as a program over the variables that it touches
     _reread, _checks              reads after an assign; checks while a program runs
     _variable                     Variable
     _module                       Module
@@ -39,6 +40,9 @@ from typing import Any
 from jaxvars import autograph as autograph
 from jaxvars import debugging as debugging
 from jaxvars import errors as errors
+from jaxvars import initializers as initializers
+from jaxvars import optimizers as optimizers
+from jaxvars import random as random
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly

@@ -20,6 +20,7 @@ from jaxvars import _trace
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import new_list
 from jaxvars._autograph_logic import not_, or_
+from jaxvars._control import in_block
 from jaxvars._face import plain
 from jaxvars._print import print_values
 
@@ -87,8 +88,8 @@ def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
 
 def _print(*values: Any, **words: Any) -> None:
     leaves = jax.tree.leaves(values)  # reads Variables
-    show = print_values if not all(map(_trace.is_known, leaves)) else builtins.print
-    show(*values, **words)
+    at_run_time = in_block() or not all(map(_trace.is_known, leaves))
+    (print_values if at_run_time else builtins.print)(*values, **words)
 
 
 def _list(*args: Any) -> list[Any]:

@@ -124,8 +124,8 @@ def unknown_length() -> ControlFlowError:
         f"A list grows in the loop at {user_line()}, whose number of iterations is a traced "
         "value, so its length would be traced too. Loop over an array or a range of a known "
         "length, or use a jv.TensorArray, which has a size:\n"
-        "    out = jv.TensorArray(jnp.float32, size=n)\n"
-        "    out = out.write(i, x)\n"
-        "    ...\n"
+        "    out = jv.TensorArray(jnp.float32, size=100)    # the most there can be\n"
+        "    for ...:\n"
+        "        out = out.write(i, x)\n"
         "    out.stack()"
     )

@@ -19,7 +19,7 @@ from jaxvars import _trace
 from jaxvars._autograph_branches import Run, choose, decide, is_traced
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
-from jaxvars._frames import stage
+from jaxvars._staging import stage
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any

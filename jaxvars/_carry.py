@@ -10,6 +10,7 @@ Rule this file keeps: eagerly and staged, the same values are refused.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
-from jaxvars._frames import Rebuild
+from jaxvars._staging import Rebuild
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any
@@ -172,7 +173,8 @@ def _is_same(one: object, other: object) -> bool:
 def _label(treedef: Any, i: int, names: Names) -> str:
     numbered = jax.tree.unflatten(treedef, range(treedef.num_leaves))
     path = jax.tree_util.tree_flatten_with_path(numbered)[0][i][0]
-    name = names[path[0].idx] if path and path[0].idx < len(names) else _RESULT
+    place = int(path[0].idx) if path else len(names)
+    name = names[place] if place < len(names) else _RESULT
     return _said(name + jax.tree_util.keystr(path[1:]))
 
 
@@ -286,7 +288,7 @@ class Carried:
         if new == self._types:
             return True
         self.arrays = self.cast(self.arrays, new)
-        self._types = new
+        self._types = list(map(type_of, self.arrays))
         return False
 
     def cast(self, arrays: Sequence[Value], types: Sequence[Type] | None = None) -> list[Value]:
@@ -334,7 +336,7 @@ class Stack:
     def __init__(self, line: str) -> None:
         self._line = line
         self._rows: dict[int, Sequence[Value]] = {}
-        self._form: Rebuild | None = None
+        self._form = Rebuild(None)
         self._types: Sequence[Type] = ()
 
     def put(self, i: int, y: Any) -> None:
@@ -345,7 +347,7 @@ class Stack:
         """
         form, arrays = stackable(y, self._line)
         types = list(map(type_of, arrays))
-        if self._form is None:
+        if not self._rows:
             self._form, self._types = form, types
         found = difference(self._form, form, (self._types, types), ("the output",))
         if found is not None:
@@ -358,7 +360,6 @@ class Stack:
 
     def whole(self) -> Any:
         """Return the outputs of all iterations; there is at least one."""
-        assert self._form is not None
         rows = [self._rows[i] for i in range(len(self._rows))]
         columns = zip(zip(*rows, strict=True), self._types, strict=True)
         return self._form([jnp.stack([converted(x, t) for x in xs]) for xs, t in columns])[0]
@@ -419,6 +420,7 @@ def leading_size(arrays: Iterable[Any], length: int | None) -> int:
     Raises:
         ControlFlowError: when they have none, or different ones, or not `length`.
     """
+    length = None if length is None else count_of(length, "The length of a loop")
     shapes = [jnp.shape(x) for x in arrays]
     sizes = {shape[0] if shape else None for shape in shapes} | ({length} - {None})
     if len(sizes) != 1 or None in sizes:
@@ -430,6 +432,25 @@ def leading_size(arrays: Iterable[Any], length: int | None) -> int:
             else f"The loop at {user_line()} has neither arrays to go over nor a length."
         )
     return int(next(iter(sizes)))  # pyright: ignore[reportArgumentType] - not None
+
+
+def count_of(value: Any, what: str, least: int = 0) -> int:
+    """Return a number of iterations or elements.
+
+    Raises:
+        ControlFlowError: when it is no whole number that is known, or less than the least.
+    """
+    try:
+        count = operator.index(value)
+    except TypeError:  # a tracer's, too
+        count = None
+    if count is None or count < least:
+        given = value if isinstance(value, int | float) else described(value)
+        raise ControlFlowError(
+            f"{what} at {user_line()} is a whole number, {least} or larger, that is known when the "
+            f"program is staged, not {given}."
+        )
+    return count
 
 
 def parameter_name(fn: Callable[..., Any], i: int) -> str:

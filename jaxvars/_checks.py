@@ -168,6 +168,8 @@ def _bits(value: Value) -> Value:
 
 def first_failure(failures: Value) -> Value:
     """Return the first failure that is set, of one for each example."""
+    if not len(failures):
+        return jnp.asarray(NO_FAILURE)
     return failures[jnp.argmax(failures[:, 0] > 0)]
 
 

@@ -37,9 +37,10 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
-from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner, Staged, stage
+from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
+from jaxvars._staging import Staged, stage
 from jaxvars._tensor import TensorSpec
 from jaxvars.autograph import convert
 from jaxvars.errors import (
@@ -417,7 +418,8 @@ def compile(
         input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
             refused. An open size (None) is traced for each size.
         guard: "finite" has a call that would write NaN or an infinity to a variable raise and
-            change nothing. The call then waits for the program to finish.
+            change nothing. The call then waits for the program to finish. Under `run_eagerly`
+            there is no guard.
         autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
             values, here and in the functions that it calls: see `jv.autograph`.
 

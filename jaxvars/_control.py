@@ -38,6 +38,7 @@ from jaxvars._carry import (
     Type,
     alike,
     converted,
+    count_of,
     described,
     difference,
     index_of,
@@ -52,8 +53,9 @@ from jaxvars._carry import (
     type_of,
 )
 from jaxvars._checks import first_failure, without_signals
-from jaxvars._frames import LOCAL, Owner, Rebuild, Staged, moves, stage
+from jaxvars._frames import LOCAL, CaptureFrame, Owner, moves
 from jaxvars._reread import reread
+from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._store import Cell
 from jaxvars.errors import ControlFlowError, line_of, user_line
 
@@ -160,9 +162,7 @@ def _choose(
     return results[0].form(outputs)
 
 
-def _branch(
-    threads: _Threads, i: int, result: Result, types: Sequence[Type]
-) -> Callable[..., Any]:
+def _branch(threads: _Threads, i: int, result: Result, types: Sequence[Type]) -> Callable[..., Any]:
     def run(consts: Any, state: Any, values: Any) -> Any:
         outputs, new = threads.programs[i](consts[i], state, values)
         arrays = zip(result.arrays(outputs), types, strict=True)
@@ -171,7 +171,7 @@ def _branch(
     return run
 
 
-def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> list[Type]:
+def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Sequence[Type]:
     """Return the types of what all branches return; refuse if they differ."""
     first, *others = results
     types = first.types
@@ -219,9 +219,11 @@ def while_loop(
     Raises:
         ControlFlowError: when the body changes structure, a shape or a dtype, naming which.
 
-    >>> steps = while_loop(lambda c: c[0] != 1,
-    ...                    lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1),
-    ...                    (6, 0))[1]
+    >>> steps = while_loop(
+    ...     lambda c: c[0] != 1,
+    ...     lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1),
+    ...     (6, 0),
+    ... )[1]
     >>> int(steps)
     8
     """
@@ -238,6 +240,8 @@ def named_while(
 ) -> tuple[Any, ...]:
     """Run a loop over named values: both functions take them all, `body_fun` returns them all."""
     carried = Carried(init, names)
+    if max_iterations is not None:
+        max_iterations = count_of(max_iterations, "max_iterations of a loop")
     if not _is_staged():
         arrays, count = carried.arrays, 0
         while truth(cond_fun(*carried(arrays))) and count != max_iterations:
@@ -401,7 +405,6 @@ def scan(
     >>> float(total), sums.tolist()
     (6.0, [0.0, 1.0, 3.0, 6.0])
     """
-
     line = user_line()
 
     def step(state: Any, x: Any) -> Any:
@@ -523,8 +526,7 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
     """
     if batch_size is None:
         return named_scan(lambda _, x: ((), f(x)), (), xs, ())[1]
-    if batch_size < 1:
-        raise ControlFlowError(f"batch_size is a positive number, not {batch_size}.")
+    batch_size = count_of(batch_size, "The batch_size of map_fn", 1)
     size = leading_size(jax.tree.leaves(xs), None)
     whole = size - size % batch_size
     parts: list[Any] = []
@@ -689,6 +691,12 @@ class _Threads:
         self._frame.write_all(self._written, values)
 
 
+def in_block() -> bool:
+    """Tell whether a branch or the body of a loop is being staged."""
+    frame = LOCAL.frame
+    return isinstance(frame, CaptureFrame) and frame.refuse_creation is _CREATES
+
+
 def _is_staged() -> bool:
     """Tell whether loops are to be staged rather than run."""
     return _trace.strip(_trace.current()) is not _trace.EVAL
@@ -716,8 +724,8 @@ def named_conditions() -> Generator[None]:
         yield
     except jax.errors.TracerBoolConversionError as error:
         message = (
-            f"Python's `if`, `while`, `and`, `or` or `not` at {line_of(error)} needs to know a value "
-            "that is only known when the compiled function runs. Either have such statements "
+            f"Python's `if`, `while`, `and`, `or` or `not` at {line_of(error)} needs to know a "
+            "value that is only known when the compiled function runs. Either have such statements "
             "converted,\n"
             "    @jv.compile(autograph=True)\n"
             "or write what JAX can stage:\n"

@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
-from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, Rebuild, entered, stage
+from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars._record import is_inexact
+from jaxvars._staging import Rebuild, stage
 from jaxvars._store import Cell
 from jaxvars._variable import Variable
 from jaxvars.errors import TapeError

@@ -13,6 +13,7 @@ Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common ca
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
@@ -20,10 +21,11 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars import _trace
-from jaxvars._checks import FAILURE, NO_FAILURE, calling_back, raise_if_failed, without_signals
-from jaxvars._frames import DETOUR, LOCAL, Staged
+from jaxvars._checks import FAILURE, calling_back, raise_if_failed, without_signals
+from jaxvars._frames import DETOUR, LOCAL
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
+from jaxvars._staging import Staged
 from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle, stored
 
 Value: TypeAlias = Any
@@ -80,8 +82,8 @@ class Entry:
         """Have `evict` called when one of some objects, or a variable used, is gone."""
         this = weakref.ref(self)
 
-        def gone(_: object) -> None:
-            if (entry := this()) is not None:
+        def gone(_: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+            if (entry := this()) is not None and not is_ending():  # then modules are gone, too
                 entry.is_stale = True
                 evict(entry)
                 settle()  # so that its tray lets go of the values
@@ -104,7 +106,9 @@ class Entry:
         self._tray = Tray([*self._given, *(cell for cell in writes if cell.key not in given)])
         if self._is_checked:  # a failed check gives back what was there
             self._given = list(self._tray.cells)
-        inputs = [cell.key for cell in [*self._given, *self._kept, FAILURE]]
+        signals = [cell for cell in self.staged.reads if cell.deliver is not None]
+        self._idle = [STORE[cell.key] for cell in signals]  # constants of a program by itself
+        inputs = [cell.key for cell in [*self._given, *self._kept, *signals]]
         outputs = [cell.key for cell in self.staged.writes]
         self._input_order = [inputs.index(cell.key) for cell in self.staged.reads]
         self._output_order = [outputs.index(key) for key in self._tray.keys]
@@ -128,7 +132,7 @@ class Entry:
         kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise Miss
-        values = [*given, *kept, NO_FAILURE]
+        values = [*given, *kept, *self._idle]
         outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
         n = len(outputs) - len(self.staged.writes)
         new = tuple(outputs[n + i] for i in self._output_order)

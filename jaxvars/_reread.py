@@ -61,9 +61,9 @@ def _differentiated(primals: Sequence[Value], tangents: Sequence[Value]) -> tupl
 
 
 def _batched(values: Sequence[Value], axes: Sequence[int | None]) -> tuple[Value, int]:
-    size = next(x.shape[a] for x, a in zip(values, axes, strict=True) if a is not None)
+    size = next(jnp.shape(x)[a] for x, a in zip(values, axes, strict=True) if a is not None)
     whole = [
-        jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+        jnp.broadcast_to(x, (size, *jnp.shape(x))) if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(values, axes, strict=True)
     ]
     return reread_p.bind(*whole), 0

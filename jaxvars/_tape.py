@@ -37,7 +37,7 @@ from jaxvars._reread import for_tape
 from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
-from jaxvars.errors import GradientWarning, TapeError, warn_user
+from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 
 Value: TypeAlias = Any
 
@@ -57,6 +57,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._watch_accessed = watch_accessed_variables
         self._reverse = reverse
         self._open: list[tuple[recording, Frame]] = []
+        self._place: Any = None
         self._clear()
 
     def _clear(self) -> None:
@@ -67,6 +68,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def __enter__(self) -> Self:
         placed, frame = recording(_Relay(self)), LOCAL.frame
+        self._place = _trace.strip(_trace.current())
         placed.__enter__()
         frame.observe(self)
         self._open.append((placed, frame))
@@ -142,6 +144,15 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
                 "computed: ask for the gradient of the array, and convert it afterwards."
             )
         return value
+
+    def _refuse_inside(self, what: str) -> None:
+        """Refuse what has no effect where a function is staged that the tape sees whole."""
+        if self._open and _trace.strip(_trace.current()) is not self._place:
+            raise TapeError(
+                f"{what} is called at {user_line()} in a loop, branch or compiled function that "
+                "the tape is around: the tape sees that as one operation. Open a tape inside, or "
+                "make a value a constant with jv.stop_gradient(x)."
+            )
 
     @contextmanager
     def _pause(self) -> Generator[None]:
@@ -220,7 +231,8 @@ class GradientTape(_Recording):
             tensor: to be watched before it is computed with.
 
         Raises:
-            TapeError: for a Python number or NumPy array, which cannot be followed.
+            TapeError: for a Python number or NumPy array, which cannot be followed; and in the
+                body of a staged loop or branch that the tape is around.
 
         >>> x = jnp.asarray(2.0)
         >>> with GradientTape() as tape:
@@ -229,6 +241,7 @@ class GradientTape(_Recording):
         >>> float(tape.gradient(y, x))
         12.0
         """
+        self._refuse_inside("tape.watch")
         self._watch(tensor)
 
     def watched_variables(self) -> tuple[Variable, ...]:
@@ -245,7 +258,11 @@ class GradientTape(_Recording):
         ...         norm = w * 100.0
         >>> tape.gradient(norm, w) is None
         True
+
+        Raises:
+            TapeError: in the body of a staged loop or branch that the tape is around.
         """
+        self._refuse_inside("tape.stop_recording")
         return self._pause()
 
     def reset(self) -> None:

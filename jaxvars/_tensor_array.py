@@ -364,8 +364,9 @@ class TensorArray:
         if shape is None or None in shape:
             raise ValueError(
                 f"Nothing was written to this TensorArray of size {self.size()}, so the shape of "
-                "its elements is not known. Say what it is: "
-                "jv.TensorArray(..., element_shape=(3,))."
+                "its elements is not known. Say what it is, jv.TensorArray(..., "
+                "element_shape=(3,)); or, if you did write, keep what that returned: "
+                "ta = ta.write(i, x)."
             )
         return tuple(size for size in shape if size is not None)
 

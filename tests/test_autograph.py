@@ -877,3 +877,19 @@ def test_a_gradient_through_an_open_loop_names_the_line_of_the_loop():
         line = fn.__code__.co_firstlineno + 1
         with pytest.raises(jv.errors.TapeError, match=rf" at test_autograph\.py:{line}\n"):
             compiled(slope)(fn, 3.0)
+
+
+def test_a_print_of_text_in_a_staged_branch_speaks_when_the_branch_runs(capsys):
+    @jv.compile(autograph=True)
+    def fizz(n):
+        print("counting")  # outside of any branch: when it is traced, as in TensorFlow
+        for i in range(1, n):
+            if i % 3 == 0:
+                print("Fizz")
+            else:
+                print(i)
+
+    fizz(5)
+    assert capsys.readouterr().out == "counting\n1\n2\nFizz\n4\n"
+    fizz(3)
+    assert capsys.readouterr().out == "1\n2\n"

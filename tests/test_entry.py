@@ -446,3 +446,16 @@ def test_variables_on_two_devices_in_one_program_are_refused_and_unchanged():
     assert (float(a), float(b)) == (1.0, 2.0)
     a.assign_add(1.0)
     assert float(a) == 2.0
+
+
+def test_the_end_of_the_interpreter_is_silent(run_python):
+    done = run_python(
+        "-c",
+        "import jaxvars as jv, jaxvars._compile as module\n"
+        "w = jv.Variable(1.0)\n"
+        "step = jv.compile(lambda x: w.assign_add(x))\n"
+        "step(1.0)\n"
+        "exec('other = jv.compile(lambda x: w * x); other(1.0)')\n"
+        "kept = module.Function.__call__\n",
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -18,12 +18,14 @@ NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "compile", "cond",
     "custom_gradient", "debugging", "device", "errors", "fori_loop", "functionalize",
-    "get_soft_device_placement", "list_devices", "map_fn", "name_scope", "print", "recompute",
-    "recompute_grad", "run_eagerly", "scan", "set_soft_device_placement", "stop_gradient", "string",
-    "switch", "vectorized_map", "while_loop",
+    "get_soft_device_placement", "initializers", "list_devices", "map_fn", "name_scope",
+    "optimizers", "print", "random", "recompute", "recompute_grad", "run_eagerly", "scan",
+    "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
+    "while_loop",
 }  # fmt: skip
 
-DOCUMENTED = sorted(NAMES - {"autograph", "debugging", "errors", "string"})
+MODULES = {"autograph", "debugging", "errors", "initializers", "optimizers", "random"}
+DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
     _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,

@@ -376,7 +376,7 @@ def test_a_loop_of_unknown_length_has_no_reverse_but_a_forward() -> None:
 
     with jv.GradientTape() as tape:
         y = power()
-    with pytest.raises(ValueError, match=r"Reverse-mode differentiation does not work for lax\.wh"):
+    with pytest.raises(ValueError, match=r"(?s)number of iterations .*max_iterations="):
         tape.gradient(y, w)
     with jv.ForwardAccumulator(w, jnp.asarray(1.0)) as forward:
         y = power()

@@ -1,0 +1,81 @@
+"""Which example of a `vectorized_map` it is: by that, random draws in it tell examples apart.
+
+What a `vectorized_map` runs is staged once for all examples. A value that differs between them
+without being an argument is read from a cell of its own, `EXAMPLE`. It is zero, and a constant
+of a compiled program, everywhere but in a `vectorized_map`, which gives each example its number.
+
+What is assigned in a `vectorized_map` is assigned by each example. A cell that is to hold one
+value all the same says how that is made of the examples' values: see `merged_by`.
+
+Rules this file keeps:
+- nobody writes `EXAMPLE`: a map puts another value in its place in the program that it runs;
+- the numbers of examples in nested maps are hashed to one, so that all of them differ.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._frames import Owner
+from jaxvars._store import STORE, Cell
+
+Value: TypeAlias = Any
+Merge: TypeAlias = Callable[[Value, Value], Value]
+
+NO_EXAMPLE = np.zeros(2, np.uint32)
+
+_MERGES: weakref.WeakKeyDictionary[Cell, Merge] = weakref.WeakKeyDictionary()
+
+
+def _keep(_: Value) -> None:
+    """Take what is written to the cell: a map's own number, which has done its work."""
+
+
+@final
+class _Example(Owner):
+    """The owner of the cell that holds the example's number."""
+
+    __slots__ = ("__weakref__", "cell")
+
+    def __init__(self) -> None:
+        aval = _trace.aval_of(NO_EXAMPLE)
+        self.cell = Cell(self, aval, "the number of the example", None, deliver=_keep)
+        STORE[self.cell.key] = NO_EXAMPLE
+
+
+_EXAMPLE = _Example()
+EXAMPLE = _EXAMPLE.cell
+
+
+def numbered(outer: Value, index: Value) -> Value:
+    """Return what `EXAMPLE` is for one example.
+
+    Args:
+        outer: what it is outside of the map; uint32[2].
+        index: the number of the example; an integer.
+    """
+    key = jax.random.wrap_key_data(outer, impl="threefry2x32")
+    return jax.random.key_data(jax.random.fold_in(key, index))
+
+
+def merged_by(cell: Cell, merge: Merge) -> None:
+    """Let a cell be assigned in a `vectorized_map`.
+
+    Args:
+        cell: of a variable.
+        merge: takes the value before the map, and the values that the examples assigned, stacked
+            along a first axis, which may be empty; returns the one value.
+    """
+    if _MERGES.get(cell) is not merge:
+        _MERGES[cell] = merge
+
+
+def merge_of(cell: Cell) -> Merge | None:
+    """Return how one value is made of the examples' values; None where there is no way."""
+    return _MERGES.get(cell)

@@ -1,0 +1,284 @@
+"""`Generator`: a stream of random numbers whose state is a variable.
+
+    rng = jv.random.Generator.from_seed(7)
+    x = rng.normal((2, 3))          # moves the stream on
+
+The state is four 32-bit words: a key of `jax.random` (Threefry) and a counter of 64 bits. Draw
+number n uses `jax.random.fold_in(key, n)`. As the state is a Variable, a stream goes on by itself
+through compiled functions, staged loops, copies and checkpoints, and is the same in all of them.
+
+Rules this file keeps:
+- each draw moves the counter on by one, whatever its shape: `skip(n)` is n draws;
+- reading and moving on are one step, so that no two threads draw the same;
+- a draw that is refused, for its shape or parameters, does not move the stream on;
+- in a `vectorized_map` each example draws from a key of its own, made of the generator's and the
+  number of the example (`_examples.py`); the counter then moves on by as many draws as the
+  example made that made most.
+"""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+from jax.extend.random import threefry_2x32
+
+from jaxvars import _stateless, _trace
+from jaxvars._examples import EXAMPLE, merged_by
+from jaxvars._face import plain
+from jaxvars._frames import LOCAL
+from jaxvars._module import Module
+from jaxvars._seeds import IMPL, Shape, key_of, unseen, words_of
+from jaxvars._variable import Variable
+
+Value: TypeAlias = Any
+
+_WORDS = 4  # two of the key, then the counter, high word first
+
+
+@final
+class Generator(Module):
+    """A stream of random numbers, the same for the same seed.
+
+    Each method that draws moves the stream on: in a compiled function, when it is run.
+
+    Args:
+        seed: an integer, two of them, or a key of `jax.random`; from the operating system when
+            None.
+        name: what it is called.
+
+    Attributes:
+        state: the Variable that holds the key and the counter, uint32[4], not trainable.
+
+    Raises:
+        TypeError: when the seed is something else.
+        ValueError: when it has too many bits.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> rng = Generator(7)
+        >>> x, y = rng.normal(3), rng.normal(3)
+        >>> again = Generator(7)
+        >>> drawn = jv.compile(lambda: again.normal(3))
+        >>> x.tolist() == drawn().tolist(), y.tolist() == drawn().tolist()
+        (True, True)
+
+    Differs from TensorFlow:
+        There is one algorithm, Threefry, and the numbers are those of `jax.random`. Integers are
+        32-bit where none are asked for. In a `vectorized_map` the examples draw differently.
+    """
+
+    def __init__(self, seed: Any = None, *, name: str | None = None) -> None:
+        super().__init__(name)
+        seed = secrets.randbits(64) if seed is None else seed
+        self.state = Variable(_first_state(key_of(seed)), trainable=False, name="generator")
+
+    # ------------------------------------------------------------ making
+    @classmethod
+    def from_seed(cls, seed: Any) -> Generator:
+        """Return the generator of a seed.
+
+        >>> int(Generator.from_seed(7).randint((), 0, 100)) == int(Generator(7).randint((), 0, 100))
+        True
+        """
+        if seed is None:
+            raise TypeError("from_seed needs a seed; Generator() takes one from the system.")
+        return cls(seed)
+
+    @classmethod
+    def from_non_deterministic_state(cls) -> Generator:
+        """Return a generator that is seeded by the operating system."""
+        return cls()
+
+    @classmethod
+    def from_state(cls, state: Any) -> Generator:
+        """Return a generator that goes on from a state: another's `state`, or its value.
+
+        >>> rng = Generator(7)
+        >>> copied = Generator.from_state(rng.state)
+        >>> copied.normal(2).tolist() == rng.normal(2).tolist()
+        True
+        """
+        made = cls(0)
+        made.reset(state)
+        return made
+
+    def split(self, count: int = 1) -> list[Generator]:
+        """Return new generators with streams of their own; one draw.
+
+        Args:
+            count: how many.
+
+        >>> left, right = Generator(7).split(2)
+        """
+        keys = jax.random.split(self.next_key(), count)
+        return [Generator(keys[i]) for i in range(count)]
+
+    def make_seeds(self, count: int = 1) -> Value:
+        """Return seeds for stateless functions: uint32[2, count], one in each column; one draw.
+
+        >>> seeds = Generator(7).make_seeds(3)
+        >>> _stateless.stateless_normal((2,), seeds[:, 0]).shape
+        (2,)
+        """
+        return jax.random.bits(self.next_key(), (2, count), jnp.uint32)
+
+    # ------------------------------------------------------------ state
+    def next_key(self) -> Value:
+        """Return a key for `jax.random`, another one each time; one draw.
+
+        >>> rng = Generator(7)
+        >>> bool(rng.next_key() == jax.random.fold_in(jax.random.key(7), 0))
+        True
+        """
+        cell = self.state.cell
+        merged_by(cell, _furthest)
+        drawn: list[Value] = []
+
+        def step(state: Value) -> Value:
+            new, words = _stepped(state, LOCAL.frame.get(EXAMPLE))
+            drawn.append(words)
+            return new
+
+        LOCAL.frame.modify(cell, step)
+        return unseen(lambda: jax.random.wrap_key_data(drawn[0], impl=IMPL))
+
+    def skip(self, delta: Any) -> None:
+        """Move on as if `delta` draws had been made.
+
+        Args:
+            delta: an integer that is not negative.
+
+        >>> one, other = Generator(7), Generator(7)
+        >>> one.skip(2)
+        >>> other.normal(1), other.normal(5)
+        (Array(...), Array(...))
+        >>> one.normal(3).tolist() == other.normal(3).tolist()
+        True
+        """
+        delta = plain(delta)
+        count = delta if _trace.is_tracer(delta) else operator.index(delta)
+        if not _trace.is_tracer(delta) and not 0 <= count < 2**64:
+            raise ValueError(f"A stream moves on by 0 or more draws, not by {count}.")
+        words = words_of(count)
+        LOCAL.frame.modify(self.state.cell, lambda old: _skipped(old, words))
+
+    def reset(self, state: Any) -> None:
+        """Go on from another state.
+
+        Args:
+            state: uint32[4]: the `state` of a generator, or its value.
+
+        Raises:
+            ShapeError: when it has another shape.
+            DtypeError: when it has another dtype.
+        """
+        self.state.assign(state)
+
+    def reset_from_seed(self, seed: Any) -> None:
+        """Begin the stream of a seed, as a new generator does.
+
+        >>> rng = Generator(7)
+        >>> rng.reset_from_seed(8)
+        >>> bool(jnp.all(rng.state == Generator(8).state))
+        True
+        """
+        self.state.assign(_first_state(key_of(seed)))
+
+    # ------------------------------------------------------------ numbers
+    def normal(
+        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+    ) -> Value:
+        """Draw normally distributed numbers; see `stateless_normal`."""
+        return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
+
+    def truncated_normal(
+        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+    ) -> Value:
+        """Draw normally distributed numbers, within two `stddev` of the mean."""
+        return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
+
+    def uniform(
+        self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
+    ) -> Value:
+        """Draw uniformly distributed numbers: `minval <= x < maxval`; see `stateless_uniform`."""
+        return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
+
+    def uniform_full_int(self, shape: Shape, dtype: Any = "uint32") -> Value:
+        """Draw integers of all that the dtype can hold."""
+        return _stateless.stateless_uniform_full_int(shape, self.next_key, dtype)
+
+    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Value:
+        """Draw integers: `minval <= x < maxval`."""
+        return _stateless.stateless_randint(shape, self.next_key, minval, maxval, dtype)
+
+    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
+        """Draw True with probability `p`, else False."""
+        return _stateless.stateless_bernoulli(shape, self.next_key, p, dtype)
+
+    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Value:
+        """Draw how many of `counts` trials succeed, each with probability `probs`."""
+        return _stateless.stateless_binomial(shape, self.next_key, counts, probs, dtype)
+
+    def poisson(self, shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
+        """Draw Poisson distributed counts of mean `lam`."""
+        return _stateless.stateless_poisson(shape, self.next_key, lam, dtype)
+
+    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
+        """Draw exponentially distributed numbers of mean `1 / rate`."""
+        return _stateless.stateless_exponential(shape, self.next_key, rate, dtype)
+
+    def gamma(self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Value:
+        """Draw gamma distributed numbers of mean `alpha / beta`; see `stateless_gamma`."""
+        return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
+
+    # ------------------------------------------------------------ choices
+    def categorical(self, logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
+        """Draw classes with probabilities `softmax(logits)`; see `stateless_categorical`."""
+        return _stateless.stateless_categorical(logits, num_samples, self.next_key, dtype)
+
+    def permutation(self, x: Any, axis: int = 0) -> Value:
+        """Return `x`, or the integers below it, in random order."""
+        return _stateless.stateless_permutation(x, self.next_key, axis)
+
+    def shuffle(self, value: Any, axis: int = 0) -> Value:
+        """Return the slices of an array along an axis in random order."""
+        return _stateless.stateless_shuffle(value, self.next_key, axis)
+
+    def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Value:
+        """Draw elements of an array, or integers below a number; see `stateless_choice`."""
+        return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
+
+
+def _first_state(key: Value) -> Value:
+    words = jax.random.key_data(key)
+    if words.shape != (2,):
+        raise TypeError(
+            f"A Generator takes a Threefry key, not one of {jax.random.key_impl(key)}: make it "
+            "with jax.random.key(seed, impl='threefry2x32')."
+        )
+    return jnp.concatenate([words, jnp.zeros(_WORDS - 2, jnp.uint32)])
+
+
+@jax.jit
+def _stepped(state: Value, example: Value) -> tuple[Value, Value]:
+    """Return the state after a draw, and the key to draw with."""
+    key = state[:2] ^ example
+    return _skipped(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
+
+
+@jax.jit
+def _skipped(state: Value, delta: Value) -> Value:
+    """Return the state some draws on: words of a 64-bit sum, and its carry."""
+    high, low = state[2] + delta[0], state[3] + delta[1]
+    counter = [high + (low < delta[1]), low]
+    return jnp.concatenate([state[:2], jnp.stack(counter).astype(jnp.uint32)])
+
+
+def _furthest(old: Value, states: Value) -> Value:
+    """Return, of the states of a map's examples, the one that is furthest on."""
+    rows = jnp.concatenate([old[None], states])
+    return rows[jnp.lexsort((rows[:, 3], rows[:, 2]))[-1]]

@@ -1,0 +1,145 @@
+"""What all initializers share: how they are called, their configuration, their fans.
+
+Rules this file keeps:
+- an initializer is a value: its attributes are its arguments, and two with the same are equal;
+- shape and dtype are checked before anything is drawn;
+- the fans of a shape are Keras's, for any rank.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._display import did_you_mean
+from jaxvars._seeds import Shape, as_shape, key_of, unseen
+from jaxvars._tensor import as_dtype
+from jaxvars.errors import DtypeError
+from jaxvars.random import Generator, get_global_generator
+
+Value: TypeAlias = Any
+Sizes: TypeAlias = tuple[int, ...]
+
+MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
+DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
+
+
+class Initializer(ABC):
+    """The base of initializers: called with a shape, they give the first value of a variable."""
+
+    def __call__(self, shape: Shape, dtype: Any = None) -> Value:
+        """Return a value.
+
+        Args:
+            shape: integers.
+            dtype: float32 when None.
+
+        Raises:
+            ShapeError: when the shape is none, or none that the initializer has a value for.
+            DtypeError: when it has no values of that dtype.
+        """
+        kind = as_dtype("float32" if dtype is None else dtype)
+        return self._make(as_shape(shape), kind)
+
+    @abstractmethod
+    def _make(self, shape: Sizes, dtype: Any) -> Value:
+        """Return a value of a shape and dtype."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Initializer:
+        """Return the initializer with these arguments."""
+        return cls(**config)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *vars(self).values()))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({arguments})"
+
+
+class Random(Initializer):
+    """An initializer that draws random numbers, from `seed` or from the global generator."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self.seed = seed
+
+    def _draw(self, draw: Callable[[Value], Value], shape: Sizes, dtype: Any) -> Value:
+        """Return what `draw` makes of a key, as a value of a shape and dtype."""
+        key = unseen(lambda: key_of(self._source()))
+        if not math.prod(shape):  # which JAX cannot draw
+            return jnp.zeros(shape, dtype)
+        return unseen(lambda: draw(key)).reshape(shape).astype(dtype)
+
+    def _source(self) -> Any:
+        """Return a seed, or what gives one."""
+        if self.seed is None:
+            return get_global_generator().next_key
+        return self.seed.next_key if isinstance(self.seed, Generator) else self.seed
+
+
+class Scaled(Random):
+    """An initializer whose variance is a scale by the number of inputs, outputs, or both."""
+
+    scale: float
+    mode: str
+    distribution: str
+
+    def _make(self, shape: Sizes, dtype: Any) -> Value:
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            raise DtypeError(
+                f"{type(self).__name__} has no values of dtype {dtype}: ask for a float."
+            )
+        variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
+        kind: Any = self.distribution
+        kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
+        # JAX's fans are those of at least two axes: give it one input, and the variance.
+        one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
+        flat = (1, math.prod(shape))
+        return self._draw(lambda key: one(key, flat, dtype), shape, dtype)
+
+
+def fans(shape: Sizes) -> tuple[int, int]:
+    """Return the numbers of inputs and outputs of a layer whose weights have a shape.
+
+    The last two axes are inputs and outputs, those before them a kernel that is moved over an
+    image; a vector has as many inputs as outputs.
+
+    >>> fans(()), fans((5,)), fans((3, 4)), fans((3, 3, 8, 16))
+    ((1, 1), (5, 5), (3, 4), (72, 144))
+    """
+    if not shape:
+        return 1, 1
+    if len(shape) == 1:
+        return shape[0], shape[0]
+    field = math.prod(shape[:-2])
+    return field * shape[-2], field * shape[-1]
+
+
+def _count(mode: str, fan_in: int, fan_out: int) -> float:
+    return {
+        "fan_in": fan_in,
+        "fan_out": fan_out,
+        "fan_avg": (fan_in + fan_out) / 2,
+        "fan_geo_avg": math.sqrt(fan_in * fan_out),
+    }[mode]
+
+
+def one_of(name: str, what: str, known: tuple[str, ...]) -> str:
+    """Return a name if it is one of those known; raise ValueError with the nearest otherwise."""
+    if name in known:
+        return name
+    hint = did_you_mean(str(name), known) or f" There are: {', '.join(known)}."
+    raise ValueError(f"{name!r} is no {what}.{hint}")

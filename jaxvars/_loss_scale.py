@@ -1,0 +1,126 @@
+"""`LossScaleOptimizer`: another optimizer, for gradients in float16.
+
+Gradients of float16 that are too small become zero. Times a large loss they do not; and when it
+was too large, so that a gradient is infinite or no number, the step is not made and the scale is
+halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+
+from jaxvars._frames import LOCAL
+from jaxvars._optimizer import Optimizer
+from jaxvars._optimizer_checks import Pairs, checked_pairs
+from jaxvars._variable import Variable, _restore
+
+Value: TypeAlias = Any
+
+
+@final
+class LossScaleOptimizer(Optimizer):
+    """An optimizer that scales the loss, and skips steps whose gradients are not finite.
+
+    `minimize` scales by itself; with a tape, take the gradient of `scale_loss(loss)`.
+
+    Args:
+        inner_optimizer: the optimizer that updates.
+        initial_scale: what the loss is multiplied by at first.
+        dynamic_growth_steps: after so many finite steps the scale is doubled.
+        name: what it is called.
+
+    Attributes:
+        dynamic_scale: the Variable that the loss is multiplied by, float32.
+        step_counter: the Variable that counts the steps since the scale has changed, int32.
+
+    Raises:
+        TypeError: when it is given no optimizer.
+        ValueError: when `dynamic_growth_steps` is below 1, or the inner optimizer has a
+            `loss_scale_factor`.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable(1.0)
+        >>> optimizer = LossScaleOptimizer(jv.optimizers.SGD(0.5), initial_scale=4.0)
+        >>> optimizer.apply_gradients([(float("inf"), w)])
+        <Variable 'sgd/iterations' int32[] trainable=False 0>
+        >>> float(w), float(optimizer.dynamic_scale)
+        (1.0, 2.0)
+        >>> float(optimizer.minimize(lambda: w * w, [w])), float(w)
+        (1.0, 0.0)
+    """
+
+    def __init__(
+        self,
+        inner_optimizer: Optimizer,
+        initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000,
+        *,
+        name: str | None = None,
+    ) -> None:
+        if not isinstance(inner_optimizer, Optimizer):
+            raise TypeError(
+                f"LossScaleOptimizer is put around another optimizer, not {inner_optimizer!r}."
+            )
+        if dynamic_growth_steps < 1 or inner_optimizer.loss_scale_factor is not None:
+            raise ValueError(
+                "LossScaleOptimizer needs dynamic_growth_steps of at least 1, and an optimizer "
+                "that has no loss_scale_factor of its own."
+            )
+        super().__init__(inner_optimizer._rate, name=name)
+        self.inner_optimizer = inner_optimizer
+        self.iterations = inner_optimizer.iterations
+        self.dynamic_growth_steps = dynamic_growth_steps
+        scale = jnp.asarray(initial_scale, jnp.float32)
+        self.dynamic_scale = _restore(scale, f"{self.name}/dynamic_scale", False, None)
+        self.step_counter = self._counter("step_counter")
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Make the state for some variables now."""
+        self.inner_optimizer.build(variables)
+
+    def get_slot(self, variable: Variable, slot_name: str) -> Variable:
+        """Return a variable that the inner optimizer made."""
+        return self.inner_optimizer.get_slot(variable, slot_name)
+
+    def swap_averages(self) -> None:
+        """Exchange the values of all known variables with their averages."""
+        self.inner_optimizer.swap_averages()
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Keep the inner optimizer's weight decay from some variables."""
+        self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
+
+    def scale_loss(self, loss: Value) -> Value:
+        """Return the loss times the scale, in its own dtype."""
+        loss = jnp.asarray(loss)
+        return loss * self.dynamic_scale.value.astype(loss.dtype)
+
+    def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
+        """Update variables if all gradients are finite; adapt the scale.
+
+        Args:
+            grads_and_vars: pairs of a gradient of the scaled loss and a variable.
+            **extra: what the inner optimizer asks for.
+
+        Returns:
+            `iterations`, which counts no skipped steps.
+        """
+        pairs = checked_pairs(grads_and_vars)
+        scale, count = self.dynamic_scale.value, self.step_counter.value
+        unscaled = [(g.astype(v.dtype) / scale.astype(v.dtype), v) for g, v in pairs]
+        finite = jnp.stack([jnp.isfinite(g).all() for g, _ in unscaled]).all()
+        self.inner_optimizer._apply(unscaled, extra, finite)
+        grown = finite & (count + 1 >= self.dynamic_growth_steps)
+        factor = jnp.where(finite, jnp.where(grown, 2.0, 1.0), 0.5)
+        new = [scale * factor.astype(scale.dtype), jnp.where(finite & ~grown, count + 1, 0)]
+        LOCAL.frame.write_all([self.dynamic_scale.cell, self.step_counter.cell], new)
+        return self.iterations
+
+    def _transformation(self) -> Any:
+        return self.inner_optimizer._transformation()

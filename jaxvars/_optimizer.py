@@ -1,0 +1,398 @@
+"""`Optimizer`: an optax transformation whose state is variables.
+
+An optimizer gives its transformation the variables as a dict by name, and keeps each array of
+the transformation's state in a Variable: a *slot* of the variable whose name is in the path to
+it, like momentum, or *shared*, like a count. They are made when a variable is first met.
+
+Rules this file keeps:
+- a step is one pure function, of the values of all the variables it touches to their new ones
+  (`_optimizer_step.py`): it is compiled where gradients are applied eagerly, and all is
+  written at once;
+- variables are told apart by identity, and slots are found by walking in the order of names;
+- an optimizer does not own its variables: walking it does not find them, a copy or pickle of
+  both together keeps them tied.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._frames import LOCAL
+from jaxvars._module import Module
+from jaxvars._optimizer_checks import Pairs, check_options, checked_pairs, checked_variables
+from jaxvars._optimizer_slots import Tie, as_rate, is_lost
+from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
+from jaxvars._state import unique
+from jaxvars._tape import GradientTape
+from jaxvars._variable import Variable, _restore
+from jaxvars.errors import StateError
+
+Value: TypeAlias = Any
+
+
+class Optimizer(Module, ABC):
+    """The base of the optimizers: see `Adam` for what all of them take.
+
+    Attributes:
+        iterations: the Variable that counts the updates, int32.
+        slots: the variables made for each variable, by its name and theirs.
+        shared: the state that belongs to no single variable, by name.
+    """
+
+    _caches: ClassVar[tuple[str, ...]] = ("_recipes", "_names")
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        *,
+        weight_decay: float | None = None,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+        use_ema: bool = False,
+        ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None,
+        loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        check_options(
+            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
+            ema_momentum,
+            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
+             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
+        )  # fmt: skip
+        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
+        self.clipnorm, self.clipvalue = clipnorm, clipvalue
+        self.global_clipnorm = global_clipnorm
+        self.use_ema, self.ema_momentum = use_ema, ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.iterations = self._counter("iterations")
+        self.shared: dict[str, Variable] = {}
+        self.slots: dict[str, dict[str, Variable]] = {}
+        if gradient_accumulation_steps:
+            self.shared["accumulated"] = self._counter("accumulated")
+        # Under the name that walking shows: reading the attribute still asks the property.
+        vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
+        self._ties: dict[str, Tie] = {}
+        self._undecayed: tuple[list[Tie], list[str]] = ([], [])
+        self._begin()
+
+    # ------------------------------------------------------------ what it is
+    @abstractmethod
+    def _transformation(self) -> Any:
+        """Return the optax transformation; it is given `learning_rate` and `step`."""
+
+    @property
+    def learning_rate(self) -> Any:
+        """The Variable with the learning rate, or what the schedule says now.
+
+        Assign it at any time: compiled functions see it and need no new trace.
+        """
+        rate = self._rate
+        return rate(self.iterations.value) if callable(rate) else rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if not isinstance(self._rate, Variable):
+            raise TypeError(
+                f"The learning rate of {self.name!r} is part of its transformation or a schedule "
+                "and cannot be assigned; make the optimizer with a number."
+            )
+        self._rate.assign(value)
+
+    def build(self, variables: Sequence[Variable]) -> None:
+        """Make the state for some variables now, rather than when they are first updated.
+
+        Args:
+            variables: floating-point variables.
+        """
+        self._prepare(checked_variables(variables))
+
+    def get_slot(self, variable: Variable, slot_name: str) -> Variable:
+        """Return a variable that was made for one of the variables.
+
+        Args:
+            variable: one that has been updated, or built for.
+            slot_name: like "momentum".
+
+        Raises:
+            StateError: when there is none; it says which there are.
+        """
+        name = self._name_of(variable)
+        if name is None:
+            raise StateError(
+                f"Optimizer {self.name!r} does not know variable {variable.name!r}: it has no "
+                f"state before its first update. It knows {sorted(self.slots)}. "
+                "Call optimizer.build([variable]) to make it now."
+            )
+        if slot_name not in self.slots[name]:
+            raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
+        return self.slots[name][slot_name]
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Keep weight decay from some variables; call it before the first update.
+
+        Args:
+            var_list: these variables.
+            var_names: and those in whose names one of these regular expressions is found.
+
+        Raises:
+            ValueError: when the optimizer has state already.
+        """
+        if self._ties:
+            raise ValueError("Call exclude_from_weight_decay before the first update.")
+        self._undecayed = (list(map(Tie, var_list or ())), list(var_names or ()))
+
+    # ------------------------------------------------------------ updating
+    def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
+        """Update variables by their gradients, all of them or none.
+
+        Assigns the variables, their slots and `iterations`. Variables that are not given, or
+        whose gradient is None, keep their values and slots.
+
+        Args:
+            grads_and_vars: pairs, like `zip(gradients, variables)`; a gradient has the shape
+                of its variable, and any floating dtype.
+            **extra: what the optax transformation asks for, like `value`.
+
+        Returns:
+            `iterations`.
+
+        Raises:
+            ValueError: when there are no pairs, no gradients, or a variable comes twice.
+            TypeError: when what should be a variable is none.
+            ShapeError: when a gradient does not have the shape of its variable.
+            DtypeError: when a variable is not of a floating dtype.
+            CreationError: in a compiled function, for a variable it meets for the first time on
+                another than its first call; `build` before that.
+        """
+        return self._apply(checked_pairs(grads_and_vars), extra, None)
+
+    def minimize(
+        self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None
+    ) -> Value:
+        """Update variables so that a loss becomes smaller.
+
+        Args:
+            loss: a function of no arguments that computes it, or the loss and its `tape`.
+            var_list: the variables.
+            tape: what has recorded the loss.
+
+        Returns:
+            The loss, as it was before the update.
+
+        Raises:
+            TypeError: when the loss is no function, and there is no tape.
+
+        >>> import jaxvars as jv
+        >>> w = jv.Variable(3.0)
+        >>> optimizer = jv.optimizers.SGD(0.5)
+        >>> float(optimizer.minimize(lambda: (w - 1) ** 2, [w])), float(w)
+        (4.0, 1.0)
+
+        Differs from TensorFlow: returns the loss.
+        """
+        variables = checked_variables(var_list)
+        if tape is None:
+            if not callable(loss):
+                raise TypeError(
+                    "minimize takes a function that computes the loss, "
+                    "`minimize(lambda: ..., variables)`, or the loss and the tape that saw it."
+                )
+            with GradientTape() as tape:
+                value = loss()
+                scaled = self.scale_loss(value)
+        else:
+            with tape:
+                value, scaled = loss, self.scale_loss(loss)
+        gradients = tape.gradient(scaled, variables)
+        self.apply_gradients(zip(gradients, variables, strict=True))
+        return value
+
+    def scale_loss(self, loss: Value) -> Value:
+        """Return the loss times what the gradients will be divided by."""
+        return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
+
+    def _apply(self, pairs: list[tuple[Any, Variable]], extra: Any, accept: Any) -> Variable:
+        """Update, if `accept` is None or holds."""
+        names, recipe = self._prepare([variable for _, variable in pairs])
+        grads = {name: grad for name, (grad, _) in zip(names, pairs, strict=True)}
+        cells = self._cells(names, [variable for _, variable in pairs], recipe)
+        frame = LOCAL.frame
+        leaves, form = jax.tree.flatten(cells)
+        carry = form.unflatten([frame.read(cell) for cell in leaves])
+        rate = self.learning_rate
+        given = (grads, rate.value if isinstance(rate, Variable) else rate, accept, extra)
+        frame.write_all(leaves, jax.tree.leaves(run_step(recipe, carry, *given)))
+        return self.iterations
+
+    def _cells(
+        self, names: Sequence[str], variables: Sequence[Variable], recipe: Recipe
+    ) -> dict[str, Any]:
+        """Return the cells of all that a step reads and writes."""
+        cells: dict[str, Any] = {
+            "params": {name: v.cell for name, v in zip(names, variables, strict=True)},
+            "state": [self._holder(name)[slot].cell for name, slot in recipe.leaves],
+            "iterations": self.iterations.cell,
+        }
+        for kind, on in ((AVERAGE, self.use_ema), (SUM, self.gradient_accumulation_steps)):
+            if on:
+                cells[kind] = {name: self.slots[name][kind].cell for name in names}
+        if self.gradient_accumulation_steps:
+            cells["accumulated"] = self.shared["accumulated"].cell
+        return cells
+
+    # ------------------------------------------------------------ averages
+    def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
+        """Make the averages of variables their values.
+
+        Args:
+            var_list: variables that have been updated, with `use_ema=True`.
+
+        Raises:
+            StateError: when one has no average.
+        """
+        variables = checked_variables(var_list)
+        averages = [self.get_slot(v, AVERAGE).value for v in variables]
+        LOCAL.frame.write_all([v.cell for v in variables], averages)
+
+    def swap_averages(self) -> None:
+        """Exchange the values of all known variables with their averages.
+
+        Raises:
+            ValueError: when the optimizer was made without `use_ema=True`.
+        """
+        if not self.use_ema:
+            raise ValueError(
+                f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
+            )
+        known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
+        pairs = [(v.cell, average.cell) for v, average in known if v is not None]
+        cells = [cell for pair in pairs for cell in pair]
+        swapped = [LOCAL.frame.read(cell) for pair in pairs for cell in reversed(pair)]
+        LOCAL.frame.write_all(cells, swapped)
+
+    @contextmanager
+    def averaged(self) -> Generator[None]:
+        """Let the variables have their averages as values for a while.
+
+        >>> import jaxvars as jv
+        >>> w = jv.Variable(0.0)
+        >>> optimizer = jv.optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+        >>> for _ in range(2):
+        ...     _ = optimizer.apply_gradients([(-1.0, w)])
+        >>> with optimizer.averaged():
+        ...     float(w)
+        1.5
+        >>> float(w)
+        2.0
+        """
+        self.swap_averages()
+        try:
+            yield
+        finally:
+            self.swap_averages()
+
+    # ------------------------------------------------------------ state
+    @property
+    def _rate(self) -> Any:
+        """The learning rate as it was given: a Variable, a schedule, or None."""
+        return vars(self)["learning_rate"]
+
+    def _begin(self) -> None:
+        self._recipes: dict[Any, Recipe] = {}
+        self._names: dict[int, str] = {}
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield from ((name, value) for name, value in vars(self).items() if name[0] != "_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in self._caches}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def _counter(self, name: str) -> Variable:
+        return _restore(jnp.zeros((), jnp.int32), f"{self.name}/{name}", False, None)
+
+    def _name_of(self, variable: Variable) -> str | None:
+        """Return what the optimizer calls a variable that it knows."""
+        if not self._names:  # a new one, or a copy
+            known = ((tie(), name) for name, tie in self._ties.items())
+            self._names = {v.cell.key: name for v, name in known if v is not None}
+        return self._names.get(variable.cell.key)
+
+    def _tied_name(self, variable: Variable) -> str:
+        name = self._name_of(variable)
+        if name is None:
+            self._forget([name for name, tie in self._ties.items() if tie() is None])
+            name = self._names[variable.cell.key] = unique(variable.name, self._ties)
+            self._ties[name] = Tie(variable)
+            self.slots[name] = {}
+        return name
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """Drop the state of variables that are gone."""
+        for name in names:
+            del self._ties[name], self.slots[name]
+            self._recipes.clear()
+
+    def _holder(self, name: str | None) -> dict[str, Variable]:
+        return self.shared if name is None else self.slots[name]
+
+    def _prepare(self, variables: list[Variable]) -> tuple[list[str], Recipe]:
+        """Return the variables' names and how to update them; make the slots that are missing."""
+        names = [self._tied_name(variable) for variable in variables]
+        params = dict(zip(names, variables, strict=True))
+        recipe = self._recipe(params)
+        missing = [leaf for leaf in recipe.leaves if self._is_missing(*leaf)]
+        if missing:
+            values = {name: variable.value for name, variable in params.items()}
+            made = zip(recipe.leaves, recipe.initial(values), strict=True)
+            for (name, slot), value in made:
+                if (name, slot) in missing:
+                    self._make(name, slot, value, params)
+        for name, variable in params.items():
+            if self.use_ema and self._is_missing(name, AVERAGE):
+                self._make(name, AVERAGE, variable.value, params)
+            if self.gradient_accumulation_steps and self._is_missing(name, SUM):
+                self._make(name, SUM, jnp.zeros_like(variable.value), params)
+        return names, recipe
+
+    def _recipe(self, params: dict[str, Variable]) -> Recipe:
+        key = tuple((name, v.cell.key) for name, v in params.items())
+        if key not in self._recipes:
+            undecayed = {name for name, v in params.items() if self._is_undecayed(v)}
+            avals = {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in params.items()}
+            self._recipes[key] = Recipe(self._transformation(), self, avals, undecayed)
+        return self._recipes[key]
+
+    def _is_undecayed(self, variable: Variable) -> bool:
+        ties, patterns = self._undecayed
+        return any(tie() is variable for tie in ties) or any(
+            re.search(pattern, variable.name) for pattern in patterns
+        )
+
+    def _is_missing(self, name: str | None, slot: str) -> bool:
+        """Tell whether there is no such slot, or only one that a failed call has left."""
+        found = self._holder(name).get(slot)
+        return found is None or is_lost(found.cell)
+
+    def _make(self, name: str | None, slot: str, value: Value, params: dict[str, Variable]) -> None:
+        owner = params.get(name) if name is not None else None
+        home = owner.cell.home if owner is not None and owner.shape == value.shape else None
+        path = "/".join(part for part in (self.name, name, slot) if part)
+        self._holder(name)[slot] = _restore(value, path, False, home)

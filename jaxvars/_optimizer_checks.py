@@ -1,0 +1,97 @@
+"""What optimizers accept: options, lists of variables, pairs with gradients.
+
+Each error names the variable, and says what would be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._tensor import to_tensor
+from jaxvars._variable import Variable
+from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
+
+Value: TypeAlias = Any
+Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
+
+
+def check_options(
+    clips: dict[str, Any], momentum: float, counts: dict[str, tuple[int | None, int]]
+) -> None:
+    """Raise ValueError for options that are out of range."""
+    given = {name: value for name, value in clips.items() if value is not None}
+    if len(given) > 1 or any(value <= 0 for value in given.values()):
+        raise ValueError(f"Gradients are clipped in one way, by a positive number, not by {given}.")
+    if not 0 <= momentum <= 1:
+        raise ValueError(f"ema_momentum is between 0 and 1, not {momentum}.")
+    for name, (count, least) in counts.items():
+        if count is not None and (not isinstance(count, int) or count < least):
+            raise ValueError(f"{name} is an integer of at least {least}, not {count!r}.")
+
+
+def checked_variables(variables: Iterable[Any]) -> list[Variable]:
+    """Return variables as a list; raise where one cannot be trained."""
+    listed: list[Any] = [variables] if isinstance(variables, Variable) else list(variables)
+    if not listed:
+        raise ValueError(
+            "The list of variables is empty; a model's are `model.trainable_variables`."
+        )
+    for variable in listed:
+        _check_variable(variable)
+    if len({id(variable) for variable in listed}) < len(listed):
+        twice = next(v.name for v in listed if sum(v is w for w in listed) > 1)
+        raise ValueError(f"Variable {twice!r} comes twice; add its gradients up.")
+    return listed
+
+
+def _check_variable(variable: Any) -> None:
+    if not isinstance(variable, Variable):
+        raise TypeError(
+            f"An optimizer updates Variables, not {type(variable).__name__}. Gradients come first: "
+            "apply_gradients(zip(gradients, variables))."
+        )
+    if not jnp.issubdtype(variable.dtype, jnp.inexact):
+        raise DtypeError(
+            f"Variable {variable.name!r} is {variable.dtype}, which cannot be trained: make it a "
+            "float, or leave it out."
+        )
+
+
+def checked_pairs(pairs: Pairs) -> list[tuple[Value, Variable]]:
+    """Return the pairs that have a gradient; warn of the others."""
+    listed = list(pairs)
+    if not listed:
+        raise ValueError(
+            "apply_gradients was given no pairs. An iterator, like zip(...), can be used once."
+        )
+    variables = checked_variables([variable for _, variable in listed])
+    missing = [
+        v.name for (gradient, _), v in zip(listed, variables, strict=True) if gradient is None
+    ]
+    if len(missing) == len(listed):
+        raise ValueError(
+            f"No gradient for any variable, of {missing}: all are None. Was the loss computed "
+            "inside `with jv.GradientTape()` from these variables? `tape.explain(loss, variable)` "
+            "says where the path ends."
+        )
+    if missing:
+        warn_user(
+            f"There are no gradients for the variables {missing}, which keep their values.",
+            GradientWarning,
+        )
+    return [(_gradient(g, v), v) for g, v in listed if g is not None]
+
+
+def _gradient(gradient: Any, variable: Variable) -> Value:
+    what = f"the gradient of variable {variable.name!r}"
+    value = gradient if _trace.is_tracer(gradient) else to_tensor(gradient, what=what)
+    if value.shape != variable.shape:
+        raise ShapeError(
+            f"{what[0].upper()}{what[1:]} has shape {value.shape}, but the variable has shape "
+            f"{variable.shape}. Are gradients and variables in the same order?"
+        )
+    return value

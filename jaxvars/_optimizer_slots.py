@@ -1,0 +1,54 @@
+"""What ties slots to variables, and how both begin."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+
+from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame
+from jaxvars._store import STORE, Cell, settle
+from jaxvars._tensor import to_tensor
+from jaxvars._variable import Variable, _restore
+
+Value: TypeAlias = Any
+
+
+@final
+class Tie:
+    """A weak reference to a variable that copies and pickles along with it."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, variable: Variable | None) -> None:
+        self._ref = (lambda: None) if variable is None else weakref.ref(variable)
+
+    def __call__(self) -> Variable | None:
+        return self._ref()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tie:
+        return Tie(copy.deepcopy(self(), memo))
+
+    def __reduce__(self) -> tuple[type[Tie], tuple[Variable | None]]:
+        return Tie, (self(),)
+
+
+def is_lost(cell: Cell) -> bool:
+    """Tell whether a cell got no value, as the call that made it failed."""
+    frame = LOCAL.frame
+    if isinstance(frame, BoundFrame) or (
+        isinstance(frame, CaptureFrame) and (frame.refuse_creation or cell.key in frame.values)
+    ):
+        return False
+    settle()
+    return cell.key not in STORE
+
+
+def as_rate(given: Any, name: str) -> Variable | Callable[[Value], Value] | None:
+    """Return a learning rate as a Variable or schedule; None stays None."""
+    if given is None or isinstance(given, Variable) or callable(given):
+        return given
+    return _restore(to_tensor(given, jnp.float32, what="the learning rate"), name, False, None)

@@ -1,0 +1,183 @@
+"""One step of an optimizer as mathematics: old values in, new values out.
+
+    new = run_step(recipe, values, gradients, learning_rate, accept, extra)
+
+Rules this file keeps:
+- in this order, as Keras does: unscale, accumulate, clip, decay the weights, transform, average;
+- nothing here knows of variables; dtypes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from typing import Any, Protocol, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+
+Value: TypeAlias = Any
+Values: TypeAlias = dict[str, Any]
+
+AVERAGE = "average"
+SUM = "gradient_accumulator"
+
+
+class Options(Protocol):
+    """What an optimizer is asked to do besides its transformation."""
+
+    weight_decay: float | None
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+
+
+@final
+class Recipe:
+    """How to update some variables.
+
+    Attributes:
+        leaves: for each array of the transformation's state, the variable it belongs to, or None,
+            and what it is called.
+    """
+
+    def __init__(
+        self, transformation: Any, options: Options, params: Values, undecayed: Set[str]
+    ) -> None:
+        import optax
+
+        self._init = transformation.init
+        self._update: Any = optax.with_extra_args_support(transformation).update
+        self._options = {name: getattr(options, name) for name in Options.__annotations__}
+        self._undecayed = undecayed
+        paths, self._form = _paths(self._init, params)
+        shared = set(_paths_of_none(self._init))
+        self.leaves = [_owned(path, params, shared) for path in paths]
+        self.jitted = jax.jit(self.step)
+
+    def initial(self, params: Values) -> list[Value]:
+        """Return the arrays of the first state."""
+        return [jnp.asarray(x) for x in jax.tree.leaves(self._init(params))]
+
+    def step(self, carry: Values, grads: Values, rate: Value, accept: Value, extra: Any) -> Values:
+        """Return the new values, or the old ones if `accept` is False."""
+        if accept is None:
+            return self._accumulated(carry, grads, rate, extra)
+        return jax.lax.cond(
+            accept, lambda: self._accumulated(carry, grads, rate, extra), lambda: carry
+        )
+
+    def _accumulated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
+        """Update by the mean of the gradients of some calls, on the last of them."""
+        params, factor = carry["params"], self._options["loss_scale_factor"]
+        grads = {name: g.astype(params[name].dtype) for name, g in grads.items()}
+        if factor is not None:
+            grads = {name: g / factor for name, g in grads.items()}
+        calls = self._options["gradient_accumulation_steps"]
+        if calls is None:
+            return self._updated(carry, grads, rate, extra)
+        sums = jax.tree.map(jnp.add, grads, carry[SUM])
+        count = (carry["accumulated"] + 1) % calls
+
+        def update() -> Values:
+            new = self._updated(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
+            return {**new, SUM: jax.tree.map(jnp.zeros_like, sums)}
+
+        new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: sums})
+        return {**new, "accumulated": count}
+
+    def _updated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
+        grads = self._clipped(grads)
+        params = self._decayed(carry["params"], rate)
+        step = carry["iterations"]
+        given = extra if rate is None else {"learning_rate": rate, "step": step, **extra}
+        state = self._form.unflatten(carry["state"])
+        updates, state = self._update(grads, state, params, **given)
+        params = {n: (p + updates[n]).astype(p.dtype) for n, p in params.items()}
+        arrays = [x.astype(old.dtype) for x, old in zip(
+            self._form.flatten_up_to(state), carry["state"], strict=True)]  # fmt: skip
+        new = {**carry, "params": params, "state": arrays, "iterations": step + 1}
+        return self._averaged(new, step) if self._options["use_ema"] else new
+
+    def _clipped(self, grads: Values) -> Values:
+        limit, each, total = (
+            self._options[k] for k in ("clipvalue", "clipnorm", "global_clipnorm")
+        )
+        if limit is not None:
+            return {name: jnp.clip(g, -limit, limit) for name, g in grads.items()}
+        if each is not None:
+            return {name: g * (each / jnp.maximum(_norm([g]), each)).astype(g.dtype)
+                    for name, g in grads.items()}  # fmt: skip
+        if total is not None:
+            scale = total / jnp.maximum(_norm(grads.values()), total)
+            return {name: g * scale.astype(g.dtype) for name, g in grads.items()}
+        return grads
+
+    def _decayed(self, params: Values, rate: Value) -> Values:
+        decay = self._options["weight_decay"]
+        if decay is None:
+            return params
+        return {
+            name: p if name in self._undecayed else p - p * decay * jnp.asarray(rate, p.dtype)
+            for name, p in params.items()
+        }
+
+    def _averaged(self, carry: Values, step: Value) -> Values:
+        momentum = jnp.where(step == 0, 0.0, self._options["ema_momentum"])
+        params = carry["params"]
+
+        def mixed(average: Value, param: Value) -> Value:
+            part = momentum.astype(param.dtype)
+            return part * average + (1 - part) * param
+
+        averages = jax.tree.map(mixed, carry[AVERAGE], params)
+        every = self._options["ema_overwrite_frequency"]
+        if every is not None:
+            due = (step + 1) % every == 0
+            params = jax.tree.map(lambda a, p: jnp.where(due, a, p), averages, params)
+        return {**carry, AVERAGE: averages, "params": params}
+
+
+def run_step(
+    recipe: Recipe, carry: Values, grads: Values, rate: Value, accept: Value, extra: Any
+) -> Values:
+    """Return the new values; compile the step unless it is being traced, or given functions."""
+    given = (carry, grads, rate, accept, extra)
+    open_ = any(_trace.is_tracer(x) or callable(x) for x in jax.tree.leaves(given))
+    return (recipe.step if open_ else recipe.jitted)(*given)
+
+
+def _norm(arrays: Any) -> Value:
+    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x.astype(_wide(x))))) for x in arrays))
+
+
+def _wide(x: Value) -> Any:
+    """Return a dtype in which squares can be added up."""
+    return jnp.promote_types(x.dtype, jnp.float32)
+
+
+def _paths(init: Callable[[Any], Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
+    found, form = jax.tree_util.tree_flatten_with_path(jax.eval_shape(init, params))
+    return [path for path, _ in found], form
+
+
+def _paths_of_none(init: Callable[[Any], Any]) -> list[Any]:
+    """Return the paths to what is in the state whatever the variables are."""
+    try:
+        return _paths(init, {})[0]
+    except (LookupError, ValueError, TypeError, AttributeError):  # wants variables: all paths tell
+        return []
+
+
+def _owned(path: Any, params: Mapping[str, Any], shared: Set[Any]) -> tuple[str | None, str]:
+    """Return the variable that a part of the state belongs to, and the rest of its path."""
+    names = [getattr(key, "key", None) for key in path]
+    at = [i for i, name in enumerate(names) if name in params] if path not in shared else []
+    rest = path[: at[-1]] + path[at[-1] + 1 :] if at else path
+    return (names[at[-1]] if at else None), jax.tree_util.keystr(rest, simple=True, separator="/")

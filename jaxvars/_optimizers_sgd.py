@@ -1,0 +1,265 @@
+"""Gradient descent, and optimizers whose rate falls or adapts to the gradients' sizes."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack, final
+
+from jaxvars import _optimizer_rules as _rules
+from jaxvars._optimizer import Optimizer
+from jaxvars._optimizer_options import Options, Rate
+
+
+@final
+class SGD(Optimizer):
+    """Gradient descent, with momentum if that is not zero.
+
+    Args:
+        learning_rate: a number, which can be assigned later; a Variable; or a function of the
+            number of updates so far, like an optax schedule.
+        momentum: the part of the last step that is made again.
+        nesterov: whether the gradient is that of the place where momentum leads.
+        **options: see `jaxvars.optimizers`.
+
+    Raises:
+        ValueError: when the momentum is not between 0 and 1, or an option is out of range.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable(1.0)
+        >>> optimizer = SGD(0.5)
+        >>> optimizer.apply_gradients([(1.0, w)])
+        <Variable 'sgd/iterations' int32[] trainable=False 1>
+        >>> optimizer.learning_rate = 0.25
+        >>> _ = optimizer.apply_gradients([(1.0, w)])
+        >>> float(w)
+        0.25
+
+    Differs from optax:
+        The learning rate is in the momentum, which matters when it changes.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"The momentum is between 0 and 1, not {momentum}.")
+        super().__init__(learning_rate, **options)
+        self.momentum, self.nesterov = momentum, nesterov
+
+    def _transformation(self) -> Any:
+        if not self.momentum:
+            return _rules.by_rate()
+        return _rules.momentum_sgd(self.momentum, self.nesterov)
+
+
+@final
+class RMSprop(Optimizer):
+    """Steps of the gradient over the root of its mean square.
+
+    Args:
+        learning_rate: as for `Adam`.
+        rho: how much of the mean square is kept.
+        momentum: the part of the last step that is made again.
+        epsilon: what is added to the mean square.
+        centered: whether to divide by the standard deviation instead.
+        **options: see `jaxvars.optimizers`.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = RMSprop(0.1, rho=0.75).apply_gradients([(2.0, w)])
+    >>> round(float(w), 4)
+    0.8
+
+    Differs from optax: its `rmsprop` keeps 0.9 too, but adds 1e-8.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.rho, self.momentum = rho, momentum
+        self.epsilon, self.centered = epsilon, centered
+
+    def _transformation(self) -> Any:
+        import optax
+
+        scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
+        parts = [scale(decay=self.rho, eps=self.epsilon), _rules.by_rate()]
+        return optax.chain(*parts, *[optax.trace(self.momentum)] * bool(self.momentum))
+
+
+@final
+class Adagrad(Optimizer):
+    """Steps of the gradient over the root of the sum of its squares.
+
+    Args:
+        learning_rate: as for `Adam`.
+        initial_accumulator_value: where the sum begins.
+        epsilon: what is added to the sum.
+        **options: see `jaxvars.optimizers`.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Adagrad(0.5, initial_accumulator_value=0.0).apply_gradients([(2.0, w)])
+    >>> round(float(w), 4)
+    0.5
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.initial_accumulator_value = initial_accumulator_value
+        self.epsilon = epsilon
+
+    def _transformation(self) -> Any:
+        import optax
+
+        first, eps = self.initial_accumulator_value, self.epsilon
+        return optax.chain(optax.scale_by_rss(first, eps), _rules.by_rate())
+
+
+@final
+class Adadelta(Optimizer):
+    """Steps of the size of the recent ones, in the direction of the gradient.
+
+    Args:
+        learning_rate: as for `Adam`; 1.0 is that of the paper.
+        rho: how much of the mean squares is kept.
+        epsilon: what is added to them.
+        **options: see `jaxvars.optimizers`.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(1.0)
+    >>> _ = Adadelta(1.0).apply_gradients([(2.0, w)])
+    >>> float(w) < 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        rho: float = 0.95,
+        epsilon: float = 1e-7,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.rho, self.epsilon = rho, epsilon
+
+    def _transformation(self) -> Any:
+        import optax
+
+        return optax.chain(optax.scale_by_adadelta(self.rho, self.epsilon), _rules.by_rate())
+
+
+@final
+class Ftrl(Optimizer):
+    """Follow The Regularized Leader, for sparse linear models.
+
+    Args:
+        learning_rate: as for `Adam`.
+        learning_rate_power: how the learning rate falls; -0.5 is by the root, 0 not at all.
+        initial_accumulator_value: where the sum of squared gradients begins.
+        l1_regularization_strength: of what makes weights zero.
+        l2_regularization_strength: of what makes weights small.
+        l2_shrinkage_regularization_strength: the same, in the loss.
+        beta: what is added to the root of the sum.
+        **options: see `jaxvars.optimizers`.
+
+    Raises:
+        ValueError: when the power is positive, or another number is negative.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable(0.0)
+    >>> _ = Ftrl(0.1, l1_regularization_strength=1.0).apply_gradients([(0.5, w)])
+    >>> float(w)
+    0.0
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0,
+        **options: Unpack[Options],
+    ) -> None:
+        l1, l2 = l1_regularization_strength, l2_regularization_strength
+        shrinkage = l2_shrinkage_regularization_strength
+        if learning_rate_power > 0 or min(initial_accumulator_value, l1, l2, shrinkage, beta) < 0:
+            raise ValueError(
+                "Ftrl takes a learning_rate_power of at most 0, and no other negative numbers."
+            )
+        super().__init__(learning_rate, **options)
+        self.learning_rate_power = learning_rate_power
+        self.initial_accumulator_value = initial_accumulator_value
+        self.l1_regularization_strength, self.l2_regularization_strength = l1, l2
+        self.l2_shrinkage_regularization_strength, self.beta = shrinkage, beta
+
+    def _transformation(self) -> Any:
+        return _rules.ftrl(
+            self.learning_rate_power,
+            self.initial_accumulator_value,
+            self.l1_regularization_strength,
+            self.l2_regularization_strength,
+            self.l2_shrinkage_regularization_strength,
+            self.beta,
+        )
+
+
+@final
+class Adafactor(Optimizer):
+    """Steps relative to the variable's size, with little memory for matrices.
+
+    Args:
+        learning_rate: the largest relative step; it falls as 1 / sqrt(updates).
+        beta_2_decay: how the part of the mean square that is kept grows.
+        epsilon_1: what is added to squared gradients.
+        epsilon_2: the least size of a variable that counts.
+        clip_threshold: of the root mean square of a step.
+        **options: see `jaxvars.optimizers`.
+
+    >>> import jaxvars as jv
+    >>> optimizer, w = Adafactor(0.1), jv.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> _ = optimizer.apply_gradients([(w.value, w)])
+    >>> optimizer.get_slot(w, "row").shape, optimizer.get_slot(w, "column").shape
+    ((2,), (3,))
+
+    Differs from TensorFlow: there is no `relative_step`, which has no effect on its formula.
+    Differs from optax: matrices of any size are factored.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_2_decay: float = -0.8,
+        epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3,
+        clip_threshold: float = 1.0,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.beta_2_decay, self.clip_threshold = beta_2_decay, clip_threshold
+        self.epsilon_1, self.epsilon_2 = epsilon_1, epsilon_2
+
+    def _transformation(self) -> Any:
+        return _rules.adafactor(
+            self.beta_2_decay, self.epsilon_1, self.epsilon_2, self.clip_threshold
+        )

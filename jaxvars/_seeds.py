@@ -1,0 +1,174 @@
+"""What random functions are given: seeds, shapes, dtypes and parameters, checked.
+
+Rules this file keeps:
+- a Python integer is a seed by its 64 bits, whether JAX has 64-bit numbers on or off;
+- a parameter broadcasts to the shape, never the other way round, for then one random number would
+  be used twice;
+- what is only known when a program runs is taken as it is.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._face import plain
+from jaxvars._tensor import as_dtype
+from jaxvars.errors import DtypeError, ShapeError
+
+Value: TypeAlias = Any
+Shape: TypeAlias = int | Sequence[int] | Any
+
+IMPL = "threefry2x32"
+_MASK = 0xFFFFFFFF
+_SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.random."
+
+
+def key_of(seed: Any) -> Value:
+    """Return the key that a seed stands for.
+
+    Args:
+        seed: an integer of at most 64 bits, two of 32 bits, or a key of `jax.random`; or a
+            function that returns one of these.
+
+    Raises:
+        TypeError: when it is something else.
+        ValueError: when it has too many bits.
+
+    >>> bool(key_of(7) == jax.random.key(7)), bool(key_of([0, 7]) == jax.random.key(7))
+    (True, True)
+    """
+    seed = plain(seed() if callable(seed) else seed)
+    if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        if seed.shape:
+            raise ShapeError(
+                f"A seed is one key, not keys of shape {seed.shape}: take one of them."
+            )
+        return seed
+    return jax.random.wrap_key_data(words_of(seed), impl=IMPL)
+
+
+def words_of(seed: Any) -> Value:
+    if _trace.is_tracer(seed):
+        return _traced_words(seed)
+    numbers = np.asarray(seed)
+    if numbers.dtype.kind == "O" and not numbers.shape and isinstance(seed, int):
+        raise ValueError(f"The seed {seed} has more than 64 bits. {_SEED_CURE}")
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (2,)):
+        raise TypeError(f"{seed!r} is no seed. {_SEED_CURE}")
+    if not numbers.shape:
+        return _split_words(int(numbers))
+    pair = [int(x) for x in numbers]
+    if not all(-(2**31) <= x < 2**32 for x in pair):
+        raise ValueError(f"The seed {pair} has numbers of more than 32 bits. {_SEED_CURE}")
+    return np.array([x & _MASK for x in pair], np.uint32)
+
+
+def _split_words(number: int) -> Value:
+    return np.array([number >> 32 & _MASK, number & _MASK], np.uint32)
+
+
+def _traced_words(seed: Value) -> Value:
+    if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape not in ((), (2,)):
+        raise TypeError(f"{seed.dtype}{list(seed.shape)} is no seed. {_SEED_CURE}")
+    if seed.shape:
+        return seed.astype(jnp.uint32)
+    high = (
+        jnp.where(seed < 0, np.uint32(_MASK), np.uint32(0))
+        if seed.dtype.itemsize < 8
+        else seed >> 32
+    )
+    return jnp.stack([high.astype(jnp.uint32), seed.astype(jnp.uint32)])
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple of Python integers.
+
+    Raises:
+        ShapeError: when it is none, or not known while a function is traced.
+    """
+    shape = plain(shape)
+    if any(map(_trace.is_tracer, jax.tree.leaves(shape))):
+        raise ShapeError(
+            f"The shape {shape} is only known when the compiled function runs, and a program has "
+            "fixed shapes. Use x.shape, or name the argument in static_argnames."
+        )
+    try:
+        sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+        found = tuple(map(operator.index, sizes))
+    except (TypeError, ValueError):
+        raise ShapeError(f"{shape!r} is no shape: write integers, for example (2, 3).") from None
+    if any(size < 0 for size in found):
+        raise ShapeError(f"The shape {found} has a negative size.")
+    return found
+
+
+def checked_dtype(dtype: Any, kind: Any, what: str, example: str) -> Any:
+    found = as_dtype(dtype)
+    if not jnp.issubdtype(found, kind):
+        raise DtypeError(f"{what} cannot have dtype {found}. Ask for another, like {example}.")
+    return found
+
+
+def floating(dtype: Any, what: str) -> Any:
+    return checked_dtype(dtype, jnp.floating, what, "jnp.float32")
+
+
+def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
+    """Return parameters as plain values, if each broadcasts to the shape."""
+    values = {name: plain(value) for name, value in parameters.items()}
+    for name, value in values.items():
+        own = np.shape(value)
+        try:
+            fits = np.broadcast_shapes(own, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ShapeError(
+                f"{name} of shape {own} does not broadcast to the shape {shape} that was asked "
+                f"for. The shape is that of the whole result, for example {(*shape, *own)}."
+            )
+    return list(values.values())
+
+
+def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
+    return [jnp.asarray(value).astype(dtype) for value in values]
+
+
+def unseen(draw: Callable[[], Value]) -> Value:
+    """Draw without a tape taking note of it."""
+    with _trace.at(_trace.strip(_trace.current())):
+        return draw()
+
+
+def is_number(value: Value, number: int) -> bool:
+    return isinstance(value, int | float) and value == number
+
+
+def known(*values: Value) -> bool:
+    return not any(map(_trace.is_tracer, values))
+
+
+def check_range(low: Value, high: Value, dtype: Any) -> None:
+    if any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (low, high)):
+        raise DtypeError(
+            f"The range of {dtype} numbers is given by integers, not {low} and {high}."
+        )
+    if not known(low, high):
+        return
+    if np.any(np.asarray(low) >= np.asarray(high)):
+        raise ValueError(f"There is no integer from minval {low} to maxval {high}, exclusive.")
+    info: Any = jnp.iinfo(dtype)
+    if np.any(np.asarray(low) < info.min) or np.any(np.asarray(high) > int(info.max) + 1):
+        raise DtypeError(f"{dtype} does not reach from {low} to {high}: ask for a wider dtype.")
+
+
+def check_probability(p: Value, name: str) -> None:
+    if known(p) and not np.all((np.asarray(p) >= 0) & (np.asarray(p) <= 1)):
+        raise ValueError(f"{name} is a probability, from 0 to 1, not {p}.")

@@ -1,0 +1,169 @@
+"""Stage a function: trace it once into a program over the cells that it touches.
+
+Compiled functions, branches, loops, recomputed functions are all clients of `stage`.
+
+Rule this file keeps: no tracer outlives the trace that it belongs to.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._around import around
+from jaxvars._frames import CaptureFrame, Created, within
+from jaxvars._reread import reread_p
+from jaxvars._store import Cell
+
+Value: TypeAlias = Any
+
+
+@final
+class Rebuild:
+    """Takes a result apart into arrays and the rest, and puts it together again.
+
+    Args:
+        result: to be taken apart.
+        whole: objects of this type are left as they are.
+
+    >>> rebuild = Rebuild({"loss": 1.0, "note": "text"})
+    >>> rebuild.arrays, rebuild([2.0])
+    ([1.0], {'loss': 2.0, 'note': 'text'})
+    """
+
+    __slots__ = ("_rest", "arrays", "treedef")
+
+    def __init__(self, result: object, *, whole: type | None = None) -> None:
+        is_leaf = None if whole is None else lambda x: isinstance(x, whole)
+        leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
+        self._rest: list[Callable[[], object] | None]
+        self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
+        self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
+
+    def __call__(self, arrays: Sequence[Value]) -> Any:
+        """Return a result of the same form with these arrays in it."""
+        values = iter(arrays)
+        leaves = [next(values) if rest is None else rest() for rest in self._rest]
+        return jax.tree.unflatten(self.treedef, leaves)
+
+    def constants(self) -> Sequence[Callable[[], object] | None]:
+        """Return for each part of the result None, or what gives the part that is no array."""
+        return self._rest
+
+    def let_go(self, objects: Sequence[object]) -> None:
+        """Refer only weakly to what is one of some objects: the arguments of the function."""
+        for i, rest in enumerate(self._rest):
+            if rest is not None and any(rest() is x for x in objects):
+                self._rest[i] = _weak(rest())
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the result consists of arrays only."""
+        return all(rest is None for rest in self._rest)
+
+
+@final
+class _Constant:
+    """A part of a result that is the same each time."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: object) -> None:
+        self.held = held
+
+    def __call__(self) -> object:
+        return self.held
+
+
+def _weak(held: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(held)
+    except TypeError:
+        return _Constant(held)
+
+
+def _is_array(leaf: object) -> bool:
+    if isinstance(leaf, jax.Array | bool | int | float | complex):
+        return True
+    return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "OSUT"
+
+
+@final
+@dataclass
+class Staged:
+    """A function as a program over the cells that it touches.
+
+    Attributes:
+        program: a closed jaxpr. Inputs: the cells read, then the arguments. Outputs: the
+            array results, then the cells written, then the first values of the cells created.
+        reads: the cells read, in order.
+        writes: the cells written, in order.
+        created: the cells created, in order.
+        rebuild: makes the function's result from the list of array results.
+        error: what the function raised, if it did so after creating cells.
+    """
+
+    program: Any
+    reads: list[Cell]
+    writes: list[Cell]
+    created: list[Created]
+    rebuild: Rebuild
+    error: BaseException | None
+
+    def function(self) -> Callable[..., list[Value]]:
+        """Return the program as a function of flat inputs."""
+        return _trace.jaxpr_function(self.program)
+
+    def to_run(self) -> Staged:
+        """Return the same without what only matters to whoever differentiates it."""
+        program, kept = _trace.without(self.program, reread_p, len(self.reads))
+        return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
+
+
+def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | None) -> Staged:
+    """Trace `fn` once, in a capture frame of its own.
+
+    Args:
+        fn: takes values like `specs`, positionally.
+        specs: arrays, numbers or `jax.ShapeDtypeStruct`.
+        refuse_creation: why `fn` may not create variables, or None.
+
+    Raises:
+        Exception: what `fn` raises, unless it created variables before; then the error is
+            kept in the result, so that they can have their first values all the same.
+    """
+    found: dict[str, Any] = {}
+
+    def flat(*leaves: Value) -> list[list[Value]]:
+        frame = CaptureFrame(refuse_creation)
+        return within(frame, lambda: _run_captured(fn, leaves, frame, found))
+
+    program, indices = _trace.capture(flat, specs)
+    cells = found.pop("cells")
+    return Staged(program=program, reads=[cells[i] for i in indices], **found)
+
+
+def _run_captured(
+    fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
+) -> list[list[Value]]:
+    result, error = None, None
+    try:
+        with around():
+            result = fn(*leaves)
+    except BaseException as raised:
+        if not frame.created:
+            raise
+        error = raised
+    rebuild = Rebuild(result)
+    arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
+    writes = [] if error else list(frame.written.values())
+    created = [made for made, _ in frame.created]
+    found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild, error=error)
+    return [arrays, [frame.values[cell.key] for cell in writes], [v for _, v in frame.created]]

@@ -1,0 +1,380 @@
+"""Random numbers from a seed: pure functions, the same result for the same seed.
+
+    jv.random.stateless_normal((2, 3), seed=7)
+
+These are what `Generator` (`_generator.py`) draws with. The numbers are `jax.random`'s.
+
+Rules this file keeps:
+- `shape` is the shape of the result, and parameters broadcast to it (`_seeds.py` checks them);
+- the default dtypes are 32-bit, whatever JAX's own are, so that a stream does not depend on them;
+- random bits are drawn unseen by tapes, which follow the parameters only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._face import plain
+from jaxvars._seeds import (
+    Shape,
+    as_shape,
+    check_probability,
+    check_range,
+    checked_dtype,
+    fitting,
+    floating,
+    is_number,
+    key_of,
+    numbers,
+    unseen,
+)
+from jaxvars._tensor import as_dtype
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- numbers
+def stateless_normal(
+    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+) -> Value:
+    """Return normally distributed numbers.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        mean: broadcasts to the shape.
+        stddev: the standard deviation; broadcasts to the shape.
+        dtype: floating or complex.
+
+    Raises:
+        ShapeError: when a parameter does not broadcast to the shape.
+        DtypeError: when the dtype is another one.
+
+    >>> stateless_normal((2,), seed=7).tolist() == jax.random.normal(jax.random.key(7), 2).tolist()
+    True
+    """
+    size, kind = as_shape(shape), checked_dtype(dtype, jnp.inexact, "Normal numbers", "jnp.float32")
+    return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
+
+
+def stateless_truncated_normal(
+    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+) -> Value:
+    """Return normally distributed numbers, none further from the mean than two `stddev`.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        mean: broadcasts to the shape.
+        stddev: the standard deviation before those further away are drawn again.
+        dtype: floating.
+
+    >>> bool(jnp.all(jnp.abs(stateless_truncated_normal((100,), seed=7)) <= 2))
+    True
+    """
+    size, kind = as_shape(shape), floating(dtype, "Normal numbers")
+
+    def draw() -> Value:
+        return jax.random.truncated_normal(key_of(seed), -2, 2, size, kind)
+
+    return _scaled(draw, mean, stddev, size)
+
+
+def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[int, ...]) -> Value:
+    parameters = fitting(size, mean=mean, stddev=stddev)
+    noise = unseen(draw)
+    if is_number(mean, 0) and is_number(stddev, 1):
+        return noise
+    mean, stddev = numbers(noise.dtype, parameters)
+    return mean + stddev * noise
+
+
+def stateless_uniform(
+    shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
+) -> Value:
+    """Return uniformly distributed numbers: `minval <= x < maxval`.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        minval: broadcasts to the shape.
+        maxval: the same; 1 for floats when None.
+        dtype: floating or integer.
+
+    Raises:
+        ValueError: when integers are asked for without a maxval, or the range is empty.
+
+    >>> stateless_uniform((4,), seed=7, maxval=10, dtype="int32").shape
+    (4,)
+    """
+    if jnp.issubdtype(as_dtype(dtype), jnp.integer):
+        return stateless_randint(shape, seed, minval, maxval, dtype)
+    size, kind = as_shape(shape), floating(dtype, "Uniform numbers")
+    maxval = 1 if maxval is None else maxval
+    bounds = fitting(size, minval=minval, maxval=maxval)
+    noise = unseen(lambda: jax.random.uniform(key_of(seed), size, kind))
+    if is_number(minval, 0) and is_number(maxval, 1):
+        return noise
+    low, high = numbers(kind, bounds)
+    found = low + (high - low) * noise
+    return jnp.where(found < high, found, low)  # it may have been rounded up
+
+
+def stateless_randint(
+    shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
+) -> Value:
+    """Return integers, each as likely as the others: `minval <= x < maxval`.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        minval: broadcasts to the shape.
+        maxval: the same.
+        dtype: integer.
+
+    Raises:
+        ValueError: without a maxval, or when the range is empty.
+
+    >>> sorted(set(stateless_randint((100,), 7, 1, 7).tolist()))
+    [1, 2, 3, 4, 5, 6]
+    """
+    size, kind = as_shape(shape), checked_dtype(dtype, jnp.integer, "Integers", "jnp.int32")
+    if maxval is None:
+        raise ValueError(
+            f"Integers need a maxval, one more than the largest: uniform({size}, maxval=10, "
+            f"dtype='{kind}'). For all integers of a dtype use uniform_full_int."
+        )
+    low, high = fitting(size, minval=minval, maxval=maxval)
+    check_range(low, high, kind)
+    return unseen(lambda: jax.random.randint(key_of(seed), size, low, high, kind))
+
+
+def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
+    """Return integers, each that the dtype can hold as likely as the others.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        dtype: integer.
+
+    >>> stateless_uniform_full_int((3,), seed=7).dtype
+    dtype('uint32')
+    """
+    size, kind = as_shape(shape), checked_dtype(dtype, jnp.integer, "Integers", "jnp.uint32")
+    unsigned = jnp.dtype(f"uint{8 * kind.itemsize}")
+    bits = unseen(lambda: jax.random.bits(key_of(seed), size, unsigned))
+    return jax.lax.bitcast_convert_type(bits, kind)
+
+
+def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:
+    """Return True with probability `p`, else False.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        p: the probability; broadcasts to the shape.
+        dtype: bool, or that of the ones and zeros.
+
+    Raises:
+        ValueError: when `p` is known and not between 0 and 1.
+
+    >>> stateless_bernoulli((1000,), seed=7, p=0.9).mean() > 0.8
+    Array(True, dtype=bool)
+    """
+    size = as_shape(shape)
+    (p,) = fitting(size, p=p)
+    check_probability(p, "p")
+    return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
+
+
+def stateless_binomial(
+    shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
+) -> Value:
+    """Return how many of `counts` trials succeed, each with probability `probs`.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        counts: broadcasts to the shape.
+        probs: the same.
+        dtype: of the result.
+
+    >>> int(stateless_binomial((), 7, counts=10, probs=1.0))
+    10
+    """
+    size = as_shape(shape)
+    counts, probs = fitting(size, counts=counts, probs=probs)
+    check_probability(probs, "probs")
+    counts, probs = numbers(jnp.float32, [counts, probs])
+    found = unseen(lambda: jax.random.binomial(key_of(seed), counts, probs, size))
+    return found.astype(as_dtype(dtype))
+
+
+def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Value:
+    """Return Poisson distributed counts.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        lam: the mean; broadcasts to the shape.
+        dtype: of the result.
+
+    >>> int(stateless_poisson((), 7, lam=0.0))
+    0
+    """
+    size = as_shape(shape)
+    (lam,) = numbers(jnp.float32, fitting(size, lam=lam))
+    return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
+
+
+def stateless_exponential(
+    shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
+) -> Value:
+    """Return exponentially distributed numbers, of mean `1 / rate`.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        rate: broadcasts to the shape.
+        dtype: floating.
+
+    >>> bool(jnp.all(stateless_exponential((100,), seed=7) >= 0))
+    True
+    """
+    size, kind = as_shape(shape), floating(dtype, "Exponential numbers")
+    (rate,) = numbers(kind, fitting(size, rate=rate))
+    return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
+
+
+def stateless_gamma(
+    shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
+) -> Value:
+    """Return gamma distributed numbers, of mean `alpha / beta`.
+
+    Can be differentiated by both parameters.
+
+    Args:
+        shape: of the result.
+        seed: an integer, two of them, or a key of `jax.random`.
+        alpha: the shape parameter; broadcasts to the shape.
+        beta: the rate; broadcasts to the shape.
+        dtype: floating.
+
+    >>> bool(jnp.all(stateless_gamma((100,), seed=7, alpha=2.0) > 0))
+    True
+
+    Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
+    """
+    size, kind = as_shape(shape), floating(dtype, "Gamma distributed numbers")
+    alpha, beta = numbers(kind, fitting(size, alpha=alpha, beta=beta))
+    return jax.random.gamma(key_of(seed), alpha, size, kind) / beta
+
+
+# ---------------------------------------------------------------- choices
+def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Value:
+    """Return classes, drawn with probabilities `softmax(logits)`.
+
+    Args:
+        logits: of shape [..., classes].
+        num_samples: how many to draw for each row.
+        seed: an integer, two of them, or a key of `jax.random`.
+        dtype: of the result.
+
+    Returns:
+        Numbers of classes, of shape [..., num_samples].
+
+    Raises:
+        ShapeError: when the logits are a scalar.
+
+    >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
+    [[0, 0, 0]]
+    """
+    rows = jnp.asarray(plain(logits))
+    if not rows.ndim:
+        raise ShapeError("logits have a last axis, the classes; these are a scalar.")
+    size = (*as_shape(num_samples), *rows.shape[:-1])
+    found = unseen(lambda: jax.random.categorical(key_of(seed), rows, shape=size))
+    return jnp.moveaxis(found, 0, -1).astype(as_dtype(dtype))
+
+
+def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
+    """Return `x` in random order, or the integers below it.
+
+    Args:
+        x: an array, of which the slices along the axis are reordered; or an integer.
+        seed: an integer, two of them, or a key of `jax.random`.
+        axis: which axis.
+
+    Raises:
+        ShapeError: when there is no such axis.
+
+    >>> sorted(stateless_permutation(4, seed=7).tolist())
+    [0, 1, 2, 3]
+    """
+    x = plain(x)
+    values = x if isinstance(x, int) else jnp.asarray(x)
+    sizes = (x,) if isinstance(x, int) or not np.ndim(values) else np.shape(values)
+    if not -len(sizes) <= axis < len(sizes):
+        raise ShapeError(f"There is no axis {axis} in shape {sizes}.")
+    order = unseen(lambda: jax.random.permutation(key_of(seed), sizes[axis]))
+    return order if not np.ndim(values) else jnp.take(jnp.asarray(values), order, axis=axis)
+
+
+def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
+    """Return the slices of an array along an axis in random order.
+
+    Args:
+        value: an array, not a scalar.
+        seed: an integer, two of them, or a key of `jax.random`.
+        axis: which axis.
+
+    Raises:
+        ShapeError: when there is no such axis.
+
+    >>> sorted(stateless_shuffle([3, 4, 5], seed=7).tolist())
+    [3, 4, 5]
+    """
+    array = jnp.asarray(plain(value))
+    if not array.ndim:
+        raise ShapeError("A scalar cannot be shuffled; permutation(n) gives the integers below n.")
+    return stateless_permutation(array, seed, axis)
+
+
+def stateless_choice(
+    a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
+) -> Value:
+    """Return elements of an array, or integers below a number, drawn at random.
+
+    Args:
+        a: an array, of which slices along the first axis are drawn; or an integer.
+        shape: of the result, less the shape of a slice.
+        seed: an integer, two of them, or a key of `jax.random`.
+        replace: whether one may be drawn twice.
+        p: probabilities, as many as there are elements; all the same when None.
+
+    Raises:
+        ValueError: when there are too few elements to draw from without replacing them.
+        ShapeError: when there are not as many probabilities as elements.
+
+    >>> sorted(stateless_choice(3, 3, seed=7, replace=False).tolist())
+    [0, 1, 2]
+    """
+    a, p, size = plain(a), plain(p), as_shape(shape)
+    count = int(a) if np.ndim(a) == 0 else len(a)
+    if p is not None and np.shape(p) != (count,):
+        raise ShapeError(f"p has shape {np.shape(p)}, and there are {count} elements to draw from.")
+    if count < (1 if replace else int(np.prod(size))) and np.prod(size):
+        raise ValueError(
+            f"Cannot draw {int(np.prod(size))} of {count} elements"
+            f"{'' if replace else ' without replacing them; say replace=True, or draw fewer'}."
+        )
+    values = count if np.ndim(a) == 0 else jnp.asarray(a)
+    weights = None if p is None else jnp.asarray(p, jnp.float32)
+    index = unseen(lambda: jax.random.choice(key_of(seed), count, size, replace, weights))
+    return index if isinstance(values, int) else jnp.take(values, index, axis=0)

@@ -1,0 +1,266 @@
+"""What branches return and loops carry: which types join, what differs, and how it is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars._carry import (
+    Carried,
+    Stack,
+    Type,
+    alike,
+    converted,
+    described,
+    difference,
+    index_of,
+    joined,
+    leading_size,
+    parameter_name,
+    plainly,
+    settled,
+    stackable,
+    taken_apart,
+    truth,
+    type_of,
+)
+from jaxvars.errors import ControlFlowError
+
+
+def kind(x: Any) -> str:
+    return str(type_of(x)) + ("?" if type_of(x).weak else "")
+
+
+# ---------------------------------------------------------------- types
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (1, 2, "int32[]?"),
+        (1, 2.5, "float32[]?"),
+        (1, jnp.int8(1), "int8[]"),
+        (jnp.int8(1), 1, "int8[]"),
+        (2, jnp.bfloat16(1), "bfloat16[]"),
+        (2.5, jnp.float16(1), "float16[]"),
+        (True, 1, None),
+        (2.5, 1j, "complex64[]?"),
+        (2.5, jnp.int32(1), None),
+        (jnp.int32(1), 2.5, None),
+        (jnp.int32(1), jnp.float32(1), None),
+        (jnp.ones(2), jnp.ones(3), None),
+        (1.0, jnp.ones(1), None),
+        (jnp.bool_(True), jnp.int32(1), None),
+        (jnp.float32(1), 1.0, "float32[]"),
+    ],
+)
+def test_types_that_join(one, other, both):
+    found = joined(type_of(one), type_of(other))
+    assert (found and str(found) + ("?" if found.weak else "")) == both
+
+
+def test_keys_join_with_keys_alone():
+    key = jax.random.key(0)
+    assert joined(type_of(key), type_of(key)) == type_of(key)
+    assert joined(type_of(key), type_of(1)) is None
+    assert joined(type_of(1.5), type_of(key)) is None
+
+
+def test_converted():
+    assert kind(converted(1, Type((), jnp.dtype("float32"), False))) == "float32[]"
+    assert kind(converted(1.5, type_of(jnp.float32(1)))) == "float32[]"
+    x = jnp.ones(2)
+    assert converted(x, type_of(x)) is x
+
+
+# ---------------------------------------------------------------- forms
+def test_variables_are_what_they_hold():
+    v = jv.Variable([1.0, 2.0])
+    value = plainly({"v": v, "text": "a"})
+    v.assign_add([1.0, 1.0])
+    assert value["v"].tolist() == [1.0, 2.0]
+    form, arrays = taken_apart((v, 3, None, "a"))
+    assert [x if isinstance(x, int) else x.tolist() for x in arrays] == [[2.0, 3.0], 3]
+    assert form([1, 2]) == (1, 2, None, "a")
+
+
+def test_described():
+    value = {"it's": (jnp.ones(2), 1.5, None), "x": "text"}
+    assert described(value) == """{"it's": (float32[2], float32[], None), 'x': 'text'}"""
+
+
+def differing(one: Any, other: Any, *names: str) -> Any:
+    forms, kinds = [], []
+    for value in (one, other):
+        form, arrays = taken_apart(value)
+        forms.append(form)
+        kinds.append(list(map(type_of, arrays)))
+    found = difference(*forms, kinds, names)
+    return found and tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ((1, "a"), (2, "a"), None),
+        ((1, "a"), (2, "b"), ("'y'", "'a'", "'b'")),
+        ((1, 2), (jnp.ones(2), 2), ("'x'", "int32[]", "float32[2]")),
+        ((1, 2), (1, None), ("'y'", "int32[]", "None")),
+        ((1, 2), (1, "b"), ("'y'", "int32[]", "'b'")),
+        ((1, "b"), (1, 2), ("'y'", "'b'", "int32[]")),
+        (({"a": [1, 2]}, 0), ({"a": [1, jnp.ones(3)]}, 0),
+         ("\"x['a'][1]\"", "int32[]", "float32[3]")),
+        (([1], 0), ((1,), 0), ("'x'", "[int32[]]", "(int32[],)")),
+        (({"a": 1}, 0), ({"b": 1}, 0), ("'x'", "{'a': int32[]}", "{'b': int32[]}")),
+        ((1, np.str_("a")), (1, "a"), ("'y'", "np.str_('a')", "'a'")),
+    ],
+)  # fmt: skip
+def test_differences(one, other, found):
+    assert differing(one, other, "x", "y") == found
+
+
+def test_what_has_no_name_in_the_source_has_no_quotes():
+    assert differing((1,), (None,), "the result") == ("the result", "int32[]", "None")
+    assert differing(([1],), ([jnp.ones(2)],), "the result")[0] == "the result[0]"
+    assert differing((1, 2), (1,), "x") == ("the result", "(int32[], int32[])", "(int32[],)")
+
+
+def test_objects_that_cannot_be_compared_are_the_same_only_if_they_are_one():
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError("no")
+
+        def __hash__(self) -> int:
+            return 0
+
+        def __repr__(self) -> str:
+            return "odd"
+
+    odd = Odd()
+    assert differing((odd,), (odd,), "x") is None
+    assert differing((odd,), (Odd(),), "x") == ("'x'", "odd", "odd")
+
+
+# ---------------------------------------------------------------- branches
+def results(*values: Any) -> Any:
+    pairs = [taken_apart(value) for value in values]
+    forms, arrays = zip(*pairs, strict=True)
+    return alike(forms, [list(map(type_of, xs)) for xs in arrays]), arrays
+
+
+def test_branches_of_one_form_are_as_they_are():
+    found, arrays = results((1.0, "a"), (2.0, "a"))
+    assert [result.arrays(xs) for result, xs in zip(found, arrays, strict=True)] == [[1.0], [2.0]]
+
+
+def test_a_tensor_array_takes_the_form_it_has_in_another_branch():
+    ta = jv.TensorArray(jnp.float32, size=2)
+    found, arrays = results((ta, 1), (ta.write(0, [1.0, 2.0]), 2), (ta, 3))
+    assert {result.form.treedef for result in found} == {found[1].form.treedef}
+    kinds = [list(map(str, result.types)) for result in found]
+    assert kinds == [["float32[2, 2]", "int32[]"]] * 3
+    first = found[0].arrays(arrays[0])
+    assert first[0].tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_tensor_arrays_that_cannot_be_alike_stay_as_they_are():
+    small, large = (jv.TensorArray(jnp.float32, size=n) for n in (2, 3))
+    found, _ = results((small,), (large.write(0, 1.0),))
+    assert found[0].form.treedef != found[1].form.treedef
+
+
+# ---------------------------------------------------------------- loops
+def test_carried_takes_the_type_of_the_first_iteration():
+    carried = Carried((1, jnp.float32(2)), ("n", "x"))
+    assert list(map(kind, carried.advance((2.5, 3)))) == ["float32[]", "float32[]"]
+    assert list(map(kind, carried.advance((3, 3.0)))) == ["float32[]", "float32[]"]
+    assert carried([1, 2]) == (1, 2)
+
+
+def test_carried_says_what_changes():
+    carried = Carried((1, {"a": jnp.ones(2)}), ("n", "state"))
+    message = r"test_carry.py:\d+.* changes \"state\['a'\]\" from float32\[2\] to float32\[3\]"
+    with pytest.raises(ControlFlowError, match=message):
+        carried.advance((2, {"a": jnp.ones(3)}))
+    with pytest.raises(ControlFlowError, match=r"changes 'n' from int32\[\] to None"):
+        carried.advance((None, {"a": jnp.ones(2)}))
+
+
+def test_a_tensor_array_is_carried_with_the_shape_of_its_elements():
+    carried = Carried((0, jv.TensorArray(jnp.float32, size=2)), ("i", "ta"))
+    assert len(carried.arrays) == 1
+    for i in range(2):
+        arrays = carried.advance((i, carried(carried.arrays)[1].write(i, jnp.ones(3))))
+    assert [x.shape for x in arrays] == [(), (2, 3)]
+    other = jv.TensorArray(jnp.float32, size=5).write(0, jnp.ones(3))
+    with pytest.raises(ControlFlowError, match=r"changes 'ta' from TensorArray.*size=2.*size=5"):
+        carried.advance((1, other))
+
+
+def test_outputs_are_stacked_in_order():
+    stack = Stack("a line")
+    for i in (2, 0, 1):
+        stack.put(i, {"y": jnp.full(2, i), "none": None, "n": i if i else 0.5})
+    whole = stack.whole()
+    assert whole["none"] is None
+    assert whole["y"].tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert whole["n"].tolist() == [0.5, 1.0, 2.0]
+
+
+def test_outputs_that_cannot_be_stacked():
+    with pytest.raises(ControlFlowError, match=r"loop at a line holds .* can't be stacked: 'a'"):
+        stackable("a", "a line")
+    stack = Stack("a line")
+    stack.put(0, jnp.ones(2))
+    with pytest.raises(ControlFlowError, match=r"output is float32\[2\] in one .* float32\[3\]"):
+        stack.put(1, jnp.ones(3))
+
+
+# ---------------------------------------------------------------- arguments
+def test_truth():
+    v = jv.Variable(2.0)
+    assert [truth(x) for x in (True, 0, 0.5, np.bool_(False), jnp.int32(3), v)] == [
+        True, False, True, False, True, True]  # fmt: skip
+    assert all(type(truth(x)) is bool for x in (1, jnp.ones(()), v))
+    with pytest.raises(ControlFlowError, match=r"test_carry.py:\d+.* has shape \[1\]"):
+        truth([True])
+
+
+def test_index_of():
+    assert [index_of(i, 3) for i in (-1, 0, np.int8(2), jnp.int32(9))] == [0, 0, 2, 2]
+    with pytest.raises(ControlFlowError, match=r"is an integer, not bool\[\]"):
+        index_of(True, 3)
+
+
+def test_what_is_known_is_known_in_any_trace():
+    kinds: list[Any] = []
+    array = jnp.ones(2)
+
+    def f(x: Any) -> Any:
+        kinds.extend(type(settled(value)) for value in (1, array, np.float64(2.0)))
+        assert settled(x) is x
+        return x
+
+    jax.make_jaxpr(f)(1.0)
+    assert kinds == [np.ndarray] * 3
+    assert (settled(2.5).dtype, settled(3).dtype) == (np.float32, np.int32)
+    with pytest.raises(ControlFlowError, match="not str 'yes'"):
+        settled("yes")
+    with pytest.raises(ControlFlowError, match="not NoneType None"):
+        settled(None)
+
+
+def test_leading_size():
+    assert leading_size([jnp.ones((3, 2)), np.ones(3)], None) == 3
+    assert leading_size([], 0) == 0
+    with pytest.raises(ControlFlowError, match=r"one size .*: there are arrays of shapes \[\[3\]"):
+        leading_size([jnp.ones(3), jnp.ones(2)], None)
+
+
+def test_names_of_parameters():
+    assert parameter_name(lambda i, total: total, 1) == "total"
+    assert parameter_name(lambda *args: args, 1) == "the carry"
+    assert parameter_name(max, 0) == "the carry"

@@ -1,0 +1,747 @@
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxvars as jv
+from jaxvars import optimizers
+from jaxvars.errors import CreationError, DtypeError, GradientWarning, ShapeError, StateError
+
+GOLDENS = json.loads((Path(__file__).parent / "goldens" / "optimizers.json").read_text())
+MAKERS: dict[str, Any] = {
+    name: getattr(optimizers, name)
+    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam",
+                 "Ftrl", "Lion", "Lamb", "Adafactor")
+}  # fmt: skip
+RNG = np.random.default_rng(1)
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    return [RNG.normal(size=shape).astype(np.float32) for shape in shapes]
+
+
+class Model(jv.Module):
+    def __init__(self):
+        w, b = np.linspace(-1, 1, 6).reshape(3, 2), np.array([0.5, -0.5])
+        self.w = jv.Variable(w.astype(np.float32), name="w")
+        self.b = jv.Variable(b.astype(np.float32), name="b")
+
+    def __call__(self, x):
+        return x @ self.w + self.b
+
+
+X, Y = arrays((5, 3), (5, 2))
+
+
+def train_step(model, optimizer):
+    def step(x, y):
+        return optimizer.minimize(lambda: ((model(x) - y) ** 2).mean(), model.trainable_variables)
+
+    return step
+
+
+def counted(fn, runs):
+    def body(x, y):
+        runs.append(1)
+        return fn(x, y)
+
+    return body
+
+
+def values(*objects):
+    return [v.numpy() for o in objects for v in o.variables]
+
+
+def same(ours, theirs):
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# ---------------------------------------------------------------- TensorFlow's numbers
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+@pytest.mark.parametrize(
+    "case", GOLDENS["cases"], ids=lambda c: f"{c['optimizer']}-{'-'.join(c['arguments'])}"
+)
+def test_the_updates_are_those_of_tensorflow(case, how):
+    start, grads = GOLDENS["start"], GOLDENS["grads"]
+    variables = [jv.Variable(x, name=n) for n, x in zip("wb", start, strict=True)]
+    optimizer = MAKERS[case["optimizer"]](**case["arguments"])
+
+    def step(gs):
+        optimizer.apply_gradients(zip(gs, variables, strict=True))
+
+    run = jv.compile(step) if how == "compiled" else step
+    for gs, after in zip(grads, case["after"], strict=True):
+        run([jnp.asarray(g, jnp.float32) for g in gs])
+        for v, expected in zip(variables, after, strict=True):
+            np.testing.assert_allclose(v.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_every_optimizer_has_a_golden():
+    assert {case["optimizer"] for case in GOLDENS["cases"]} == set(MAKERS)
+
+
+# ---------------------------------------------------------------- optax's numbers
+def optax_trained(tx, params, grads):
+    state = tx.init(params)
+
+    @jax.jit
+    def step(params, state, gs):
+        updates, state = tx.update(gs, state, params)
+        return optax.apply_updates(params, updates), state
+
+    for gs in grads:
+        params, state = step(params, state, gs)
+    return params, state
+
+
+ANY_OPTAX = {
+    "adam": lambda: optax.adam(1e-2),
+    "adamw": lambda: optax.adamw(1e-2, mask=lambda params: {n: n == "w" for n in params}),
+    "sgd": lambda: optax.sgd(optax.cosine_decay_schedule(0.1, 10), momentum=0.9),
+    "clipped": lambda: optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-2)),
+    "by label": lambda: optax.multi_transform(
+        {"w": optax.adam(0.1), "b": optax.sgd(0.1)}, lambda params: {n: n for n in params}
+    ),
+    "injected": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=0.1, b1=0.8),
+    "lookahead-like": lambda: optax.chain(optax.trace(0.9), optax.ema(0.5), optax.scale(-0.1)),
+    "adafactor": lambda: optax.adafactor(0.1, min_dim_size_to_factor=2),
+    "noise": lambda: optax.chain(optax.add_noise(0.1, 0.5, 7), optax.sgd(0.1)),
+    "multistep": lambda: optax.MultiSteps(optax.adam(0.1), 2).gradient_transformation(),
+}
+NAMED = {
+    "SGD": (lambda: optimizers.SGD(0.1), lambda: optax.sgd(0.1)),
+    "RMSprop": (
+        lambda: optimizers.RMSprop(0.1, 0.8, 0.5),
+        lambda: optax.rmsprop(0.1, 0.8, 1e-7, momentum=0.5),
+    ),
+    "centered": (
+        lambda: optimizers.RMSprop(0.1, 0.8, epsilon=0.1, centered=True),
+        lambda: optax.rmsprop(0.1, 0.8, 0.1, centered=True),
+    ),
+    "Adagrad": (lambda: optimizers.Adagrad(0.1), lambda: optax.adagrad(0.1)),
+    "Adadelta": (
+        lambda: optimizers.Adadelta(0.1),
+        lambda: optax.adadelta(0.1, rho=0.95, eps=1e-7),
+    ),
+    "Lion": (lambda: optimizers.Lion(0.1), lambda: optax.lion(0.1, weight_decay=0.0)),
+    "Lamb": (lambda: optimizers.Lamb(0.1), lambda: optax.lamb(0.1, eps=1e-7)),
+}
+PAIRS = {
+    **{name: (lambda t=t: optimizers.Optax(t()), t) for name, t in ANY_OPTAX.items()},
+    **NAMED,
+}
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_updates_are_those_of_optax_to_the_bit(name, how):
+    make, theirs = PAIRS[name]
+    start = dict(zip("wb", arrays((3, 2), (4,)), strict=True))
+    grads = [dict(zip("wb", arrays((3, 2), (4,)), strict=True)) for _ in range(5)]
+    variables = {n: jv.Variable(x, name=n) for n, x in start.items()}
+    optimizer = make()
+
+    def step(gs):
+        optimizer.apply_gradients([(gs[n], v) for n, v in variables.items()])
+
+    run = jv.compile(step) if how == "compiled" else step
+    for gs in grads:
+        run(gs)
+    params, _ = optax_trained(theirs(), start, grads)
+    same([v.numpy() for v in variables.values()], [params[n] for n in variables])
+
+
+def test_the_state_is_optax_own_too():
+    start = dict(zip("wb", arrays((3, 2), (4,)), strict=True))
+    grads = [dict(zip("wb", arrays((3, 2), (4,)), strict=True)) for _ in range(3)]
+    variables = {n: jv.Variable(x, name=n) for n, x in start.items()}
+    optimizer = optimizers.Optax(optax.adam(0.1))
+    for gs in grads:
+        optimizer.apply_gradients([(gs[n], v) for n, v in variables.items()])
+    _, (adam, _) = optax_trained(optax.adam(0.1), start, grads)
+    assert list(optimizer.named_variables) == [
+        "iterations", "shared/0/count", "slots/b/0/mu", "slots/b/0/nu", "slots/w/0/mu",
+        "slots/w/0/nu",
+    ]  # fmt: skip
+    same([optimizer.get_slot(v, "0/nu") for v in variables.values()], [adam.nu[n] for n in "wb"])
+    assert int(optimizer.shared["0/count"]) == int(adam.count) == 3
+
+
+def test_a_variable_may_be_called_like_a_part_of_the_state():
+    variables = [jv.Variable(1.0, name=n) for n in ("b1", "momentum", "learning_rate", "w")]
+    for make in (PAIRS["injected"][0], lambda: optimizers.SGD(0.1, 0.9), lambda: MAKERS["Nadam"]()):
+        optimizer = make()
+        optimizer.apply_gradients([(1.0, v) for v in variables])
+        assert all(optimizer.slots[v.name] for v in variables)
+        assert all(
+            slots.keys() == optimizer.slots["w"].keys() for slots in optimizer.slots.values()
+        )
+
+
+def test_extra_arguments_reach_the_transformation():
+    v = jv.Variable(1.0)
+    tx = optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau(factor=0.5, patience=1))
+    optimizer = optimizers.Optax(tx)
+    for _ in range(4):
+        optimizer.apply_gradients([(0.0, v)], value=jnp.float32(1.0))
+    assert float(optimizer.shared["1/scale"]) < 1.0
+
+
+def test_a_function_may_be_an_extra_argument():
+    v = jv.Variable(np.array([1.0, -2.0], np.float32), name="v")
+
+    def loss(params):
+        return (params["v"] ** 2).sum()
+
+    optimizer = optimizers.Optax(optax.lbfgs())
+    for _ in range(3):
+        params = {"v": v.value}
+        value, grads = jax.value_and_grad(loss)(params)
+        optimizer.apply_gradients([(grads["v"], v)], value=value, grad=grads, value_fn=loss)
+    np.testing.assert_allclose(v.numpy(), 0, atol=1e-6)
+
+
+# ---------------------------------------------------------------- compiled steps
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_compiled_step_is_traced_once_and_does_what_an_eager_one_does(name):
+    results = []
+    for wrap in (lambda f: f, jv.compile):
+        model, optimizer, runs = Model(), MAKERS[name](0.05), list[int]()
+
+        step = wrap(counted(train_step(model, optimizer), runs))
+        losses = [float(step(X, Y)) for _ in range(4)]
+        made = any(optimizer.slots.values())
+        assert len(runs) == (1 + made if wrap is jv.compile else 4)
+        results.append((losses, values(model, optimizer)))
+    (losses, eager), (compiled_losses, compiled) = results
+    np.testing.assert_allclose(losses, compiled_losses, rtol=1e-5)
+    for a, b in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert losses[-1] < losses[0]
+
+
+def test_a_step_is_a_pure_function_too():
+    model, optimizer = Model(), optimizers.Adam(0.1)
+    optimizer.build(model.trainable_variables)
+    pure = jax.jit(jv.functionalize(train_step(model, optimizer)))
+    state = jv.State.of(model=model, optimizer=optimizer)
+    for _ in range(3):
+        _, state = pure(state, X, Y)
+    assert int(optimizer.iterations) == 0
+    step = jv.compile(train_step(model, optimizer))
+    for _ in range(3):
+        step(X, Y)
+    now = jv.State.of(model=model, optimizer=optimizer)
+    for path, value in state.items():
+        np.testing.assert_allclose(value, now[path], rtol=1e-5, atol=1e-7, err_msg=path)
+
+
+def test_steps_go_into_a_scan():
+    looped, one_by_one = Model(), Model()
+    first, second = optimizers.Adam(0.1), optimizers.Adam(0.1)
+    step = train_step(looped, first)
+    first.build(looped.trainable_variables)
+    xs = jnp.stack([X] * 4)
+    jv.compile(lambda xs: jv.scan(lambda c, x: (c, step(x, Y)), 0, xs))(xs)
+    for _ in range(4):
+        train_step(one_by_one, second)(X, Y)
+    for a, b in zip(values(looped, first), values(one_by_one, second), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_variable_met_too_late_is_refused_and_build_is_the_cure():
+    a, b = jv.Variable(1.0, name="a"), jv.Variable(1.0, name="b")
+    optimizer = optimizers.Adam(0.1)
+
+    def body(both):
+        optimizer.apply_gradients([(1.0, v) for v in ([a, b] if both else [a])])
+
+    step = jv.compile(body, static_argnames=["both"])
+    step(False)
+    with pytest.raises(CreationError, match="adam/b/momentum"):
+        step(True)
+    optimizer.build([b])
+    step(True)
+    assert float(b) < 1.0
+
+
+def test_a_first_call_that_fails_leaves_an_optimizer_that_works():
+    v, optimizer, fail = jv.Variable(1.0, name="v"), optimizers.SGD(0.5, 0.9), [True]
+
+    @jv.compile
+    def step():
+        optimizer.apply_gradients([(1.0, v)])
+        if fail[0]:
+            raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        step()
+    assert (float(v), int(optimizer.iterations)) == (1.0, 0)
+    fail[0] = False
+    step()
+    assert (float(v), float(optimizer.get_slot(v, "momentum"))) == (0.5, -0.5)
+
+
+# ---------------------------------------------------------------- learning rates
+def test_the_learning_rate_is_assigned_without_a_new_trace():
+    v, optimizer, runs = jv.Variable(0.0), optimizers.SGD(1.0), []
+
+    @jv.compile
+    def step():
+        runs.append(1)
+        optimizer.apply_gradients([(1.0, v)])
+
+    step()
+    optimizer.learning_rate = 10.0
+    step()
+    optimizer.learning_rate.assign(100.0)
+    step()
+    assert (float(v), len(runs)) == (-111.0, 1)
+
+
+def test_a_schedule_is_a_function_of_the_updates_so_far():
+    v = jv.Variable(0.0)
+    optimizer = optimizers.SGD(optax.piecewise_constant_schedule(1.0, {2: 10.0}))
+    step = jv.compile(lambda: optimizer.apply_gradients([(1.0, v)]) * 1)
+    assert [int(step()) for _ in range(3)] == [1, 2, 3]
+    assert (float(v), float(optimizer.learning_rate)) == (-12.0, 10.0)
+    with pytest.raises(TypeError, match="a schedule and cannot be assigned"):
+        optimizer.learning_rate = 1.0
+
+
+def test_a_learning_rate_can_be_shared():
+    rate, v = jv.Variable(1.0), jv.Variable(0.0)
+    one, other = optimizers.SGD(rate), optimizers.Optax(optax.identity(), rate)
+    rate.assign(2.0)
+    one.apply_gradients([(1.0, v)])
+    other.apply_gradients([(1.0, v)])
+    assert float(v) == -4.0
+
+
+# ---------------------------------------------------------------- lists of variables
+def test_variables_without_a_gradient_keep_everything_and_one_warning_names_them():
+    variables = [jv.Variable(1.0, name=n) for n in "abc"]
+    optimizer = optimizers.Adam(0.1)
+    optimizer.apply_gradients([(1.0, v) for v in variables])
+    before = [v.numpy() for v in (variables[1], *optimizer.slots["b"].values())]
+    with pytest.warns(GradientWarning, match=r"the variables \['b', 'c'\]") as caught:
+        optimizer.apply_gradients(zip([1.0, None, None], variables, strict=True))
+    assert len(caught) == 1
+    same(before, [v.numpy() for v in (variables[1], *optimizer.slots["b"].values())])
+    assert float(variables[0]) < 0.85
+
+
+def test_parts_of_the_variables_have_their_own_state():
+    a, b = jv.Variable(1.0, name="a"), jv.Variable(1.0, name="b")
+    both, apart = optimizers.Optax(optax.trace(0.9)), optimizers.Optax(optax.trace(0.9))
+    for _ in range(2):
+        both.apply_gradients([(1.0, a), (2.0, b)])
+        apart.apply_gradients([(1.0, a)])
+        apart.apply_gradients([(2.0, b)])
+    assert (
+        float(apart.get_slot(a, "trace")) == float(both.get_slot(a, "trace")) == pytest.approx(1.9)
+    )
+    assert float(apart.get_slot(b, "trace")) == float(both.get_slot(b, "trace"))
+
+
+def test_variables_with_one_name_are_told_apart():
+    one, other = jv.Variable(1.0, name="v"), jv.Variable([1.0, 1.0], name="v")
+    optimizer = optimizers.SGD(1.0, momentum=0.5)
+    optimizer.apply_gradients([(1.0, one), ([2.0, 3.0], other)])
+    assert list(optimizer.named_variables) == [
+        "iterations", "learning_rate", "slots/v/momentum", "slots/v_1/momentum"
+    ]  # fmt: skip
+    assert optimizer.get_slot(other, "momentum").name == "sgd/v_1/momentum"
+    assert optimizer.get_slot(other, "momentum").numpy().tolist() == [-2.0, -3.0]
+
+
+def test_walking_an_optimizer_does_not_find_the_model():
+    model, optimizer = Model(), optimizers.Adam(0.1)
+    train_step(model, optimizer)(X, Y)
+    assert not {id(v) for v in optimizer.variables} & {id(v) for v in model.variables}
+    assert not optimizer.trainable_variables
+
+
+def test_the_state_of_variables_that_are_gone_goes_too():
+    optimizer = optimizers.SGD(0.1, momentum=0.9)
+    for _ in range(3):
+        optimizer.apply_gradients([(1.0, jv.Variable(1.0, name="v"))])
+    assert list(optimizer.slots) == ["v"]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Nadam", "Adafactor"])
+def test_copies_of_model_and_optimizer_stay_tied(name, copied):
+    model, optimizer = Model(), MAKERS[name](0.05, use_ema=True)
+    train_step(model, optimizer)(X, Y)
+    twin, twins = copied((model, optimizer))
+    before = values(model, optimizer)
+    train_step(twin, twins)(X, Y)
+    same(before, values(model, optimizer))
+    assert list(twins.named_variables) == list(optimizer.named_variables)
+    train_step(model, optimizer)(X, Y)
+    same(values(model, optimizer), values(twin, twins))
+
+
+def test_a_copy_of_an_optax_optimizer_and_a_pickle_that_is_refused():
+    model, optimizer = Model(), optimizers.Optax(optax.adam(0.1))
+    train_step(model, optimizer)(X, Y)
+    twin, twins = copy.deepcopy((model, optimizer))
+    train_step(model, optimizer)(X, Y)
+    train_step(twin, twins)(X, Y)
+    same(values(model, optimizer), values(twin, twins))
+    with pytest.raises((AttributeError, pickle.PicklingError), match="local object"):
+        pickle.dumps(optimizer)
+
+
+def test_a_pickle_of_an_optimizer_alone_begins_again_for_other_variables():
+    v, optimizer = jv.Variable(0.0, name="v"), optimizers.SGD(1.0, momentum=0.5)
+    optimizer.apply_gradients([(1.0, v)])
+    loaded = pickle.loads(pickle.dumps(optimizer))
+    loaded.apply_gradients([(1.0, v)])
+    assert (float(v), int(loaded.iterations), list(loaded.slots)) == (-2.0, 2, ["v"])
+
+
+def test_gradients_are_applied_on_one_way_only():
+    v, optimizer = jv.Variable(0.0, name="v"), optimizers.SGD(1.0, momentum=0.5)
+    optimizer.build([v])
+
+    @jv.compile
+    def step(good):
+        jv.cond(good, lambda: optimizer.apply_gradients([(1.0, v)]) * 1, lambda: 0)
+
+    step(jnp.bool_(False))
+    assert (float(v), int(optimizer.iterations)) == (0.0, 0)
+    step(jnp.bool_(True))
+    assert (float(v), int(optimizer.iterations)) == (-1.0, 1)
+
+
+def test_a_value_taken_before_a_step_stays_readable():
+    v, optimizer = jv.Variable(jnp.zeros(1000)), optimizers.Adam(0.1)
+    step = jv.compile(lambda: optimizer.minimize(lambda: ((v - 1) ** 2).sum(), [v]))
+    step()
+    kept = v.value
+    before = np.array(kept)
+    for _ in range(3):
+        step()
+    same([before], [kept])
+
+
+# ---------------------------------------------------------------- options
+def test_weight_decay_leaves_out_what_it_is_told_to():
+    kernel, bias, scale = (jv.Variable(1.0, name=n) for n in ("kernel", "bias", "scale"))
+    optimizer = optimizers.AdamW(0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay([scale], ["^bias$"])
+    optimizer.apply_gradients([(0.0, v) for v in (kernel, bias, scale)])
+    assert [float(v) for v in (kernel, bias, scale)] == [0.75, 1.0, 1.0]
+    with pytest.raises(ValueError, match="before the first update"):
+        optimizer.exclude_from_weight_decay([kernel])
+
+
+def test_averages_are_swapped_in_and_back_even_after_an_error():
+    v = jv.Variable(0.0, name="v")
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    step = jv.compile(lambda: optimizer.apply_gradients([(-1.0, v)]) * 1)
+    for _ in range(3):
+        step()
+
+    def evaluate():
+        with optimizer.averaged():
+            assert float(v) == 2.25
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        evaluate()
+    assert float(v) == 3.0
+    optimizer.finalize_variable_values([v])
+    assert float(v) == 2.25
+    with pytest.raises(ValueError, match="use_ema=True"):
+        optimizers.SGD(1.0).swap_averages()
+
+
+def test_the_average_of_a_variable_met_later_begins_with_its_value():
+    early, late = jv.Variable(0.0, name="early"), jv.Variable(8.0, name="late")
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    optimizer.apply_gradients([(0.0, early)])
+    optimizer.apply_gradients([(4.0, late)])
+    assert float(optimizer.get_slot(late, "average")) == 6.0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+def test_gradients_accumulate_and_the_mean_is_applied(wrap):
+    v = jv.Variable(0.0)
+    optimizer = optimizers.SGD(1.0, gradient_accumulation_steps=3)
+    step = wrap(lambda g: optimizer.apply_gradients([(g, v)]))
+    seen = []
+    for g in (1.0, 2.0, 6.0, 30.0, 30.0, 30.0):
+        step(g)
+        seen.append((float(v), int(optimizer.iterations)))
+    assert seen == [(0, 0), (0, 0), (-3, 1), (-3, 1), (-3, 1), (-33, 2)]
+
+
+def test_a_fixed_loss_scale_is_divided_away():
+    v = jv.Variable(3.0)
+    optimizer = optimizers.SGD(0.5, loss_scale_factor=1024.0)
+    assert float(optimizer.minimize(lambda: v * v, [v])) == 9.0
+    assert float(v) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"clipnorm": 1.0, "clipvalue": 1.0}, "clipped in one way"),
+        ({"global_clipnorm": -1.0}, "positive number"),
+        ({"ema_momentum": 2.0}, "between 0 and 1, not 2.0"),
+        ({"ema_overwrite_frequency": 0}, "ema_overwrite_frequency is an integer of at least 1"),
+        ({"gradient_accumulation_steps": 1}, "at least 2, not 1"),
+        ({"momentum": 1.5}, "momentum is between 0 and 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        optimizers.SGD(0.1, **options)
+
+
+def test_ftrl_and_optax_check_their_arguments():
+    with pytest.raises(ValueError, match="no other negative"):
+        optimizers.Ftrl(0.1, beta=-1.0)
+    with pytest.raises(TypeError, match=r"like optax.adam\(1e-3\), not 0.1"):
+        optimizers.Optax(0.1)
+    with pytest.raises(ValueError, match=r"optax\.add_decayed_weights"):
+        optimizers.Optax(optax.adam(0.1), weight_decay=0.1)
+
+
+# ---------------------------------------------------------------- mistakes
+def test_a_gradient_of_another_shape_is_refused_by_name():
+    v = jv.Variable([1.0, 2.0], name="v")
+    with pytest.raises(ShapeError, match=r"gradient of variable 'v' has shape \(3,\), .* \(2,\)"):
+        optimizers.SGD(0.1).apply_gradients([(jnp.ones(3), v)])
+
+
+def test_mistakes_in_the_list_are_explained():
+    v, optimizer = jv.Variable(1.0, name="v"), optimizers.SGD(0.1)
+    with pytest.raises(ValueError, match=r"no pairs\. An iterator"):
+        optimizer.apply_gradients([])
+    with pytest.raises(ValueError, match=r"No gradient for any variable, of \['v'\]"):
+        optimizer.apply_gradients([(None, v)])
+    with pytest.raises(ValueError, match="'v' comes twice"):
+        optimizer.apply_gradients([(1.0, v), (2.0, v)])
+    with pytest.raises(TypeError, match="Gradients come first"):
+        optimizer.apply_gradients([(v, 1.0)])
+    with pytest.raises(DtypeError, match="'n' is int32"):
+        optimizer.apply_gradients([(1.0, jv.Variable(1, name="n"))])
+    with pytest.raises(ValueError, match="list of variables is empty"):
+        optimizer.build([])
+    with pytest.raises(TypeError, match="a function that computes the loss"):
+        optimizer.minimize(1.0, [v])
+    assert float(v) == 1.0
+    assert not optimizer.slots
+
+
+def test_unknown_variables_and_slots_are_named():
+    known, unknown = jv.Variable(1.0, name="known"), jv.Variable(1.0, name="unknown")
+    optimizer = optimizers.SGD(0.1, momentum=0.9)
+    optimizer.build([known])
+    with pytest.raises(StateError, match=r"does not know variable 'unknown'.*\['known'\]"):
+        optimizer.get_slot(unknown, "momentum")
+    with pytest.raises(StateError, match=r"No slot 'velocity'; there are \['momentum'\]"):
+        optimizer.get_slot(known, "velocity")
+
+
+def test_minimize_takes_a_loss_and_its_tape():
+    v, optimizer = jv.Variable(3.0), optimizers.SGD(0.5, loss_scale_factor=8.0)
+    with jv.GradientTape() as tape:
+        loss = v * v
+    optimizer.minimize(loss, [v], tape=tape)
+    assert float(v) == 0.0
+
+
+# ---------------------------------------------------------------- dtypes
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradients_of_small_floats_update_float32(name, dtype):
+    v = jv.Variable([[1.0, -1.0], [2.0, 0.5]], name="v")
+    optimizer = MAKERS[name](100.0 if name == "Adadelta" else 0.05)
+
+    @jv.compile
+    def step():
+        with jv.GradientTape() as tape:
+            loss = (v.value.astype(dtype) ** 2).sum()
+        gradient = tape.gradient(loss, v)
+        optimizer.apply_gradients([(gradient.astype(dtype), v)])
+        return loss
+
+    losses = [float(step()) for _ in range(4)]
+    assert losses[-1] < losses[0]
+    assert v.dtype == jnp.float32
+    assert {x.dtype.name for x in optimizer.variables} <= {"float32", "int32"}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_variables_of_bfloat16_keep_their_dtype(name):
+    v = jv.Variable(jnp.ones((3, 2), jnp.bfloat16))
+    optimizer = MAKERS[name](100.0 if name == "Adadelta" else 0.05)
+    for _ in range(2):
+        optimizer.apply_gradients([(jnp.ones((3, 2), jnp.bfloat16), v)])
+    assert v.dtype == jnp.bfloat16
+    assert float(v[0, 0]) < 1.0
+
+
+def test_variables_of_float64(x64):
+    v = jv.Variable(np.array([1.0, 2.0]))
+    optimizer = optimizers.Adam(0.1)
+    optimizer.apply_gradients([(np.array([1.0, 1.0]), v)])
+    assert (v.dtype, optimizer.get_slot(v, "momentum").dtype) == (jnp.float64, jnp.float64)
+
+
+def test_slots_lie_where_their_variables_do():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    v = jv.Variable(jnp.ones((4, 2)), sharding=split)
+    optimizer = optimizers.Adam(0.1)
+    step = jv.compile(lambda: optimizer.minimize(lambda: (v * v).sum(), [v]))
+    for _ in range(2):
+        step()
+    assert v.sharding == split
+    assert optimizer.get_slot(v, "velocity").sharding == split
+
+
+# ---------------------------------------------------------------- loss scaling
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+def test_steps_with_infinite_gradients_are_skipped_and_the_scale_adapts(wrap):
+    v = jv.Variable(0.0, name="v")
+    inner = optimizers.SGD(1.0, momentum=0.5)
+    optimizer = optimizers.LossScaleOptimizer(inner, 8.0, dynamic_growth_steps=2)
+    step = wrap(lambda g: optimizer.apply_gradients([(g * optimizer.dynamic_scale, v)]))
+    seen = []
+    for g in (1.0, math.inf, 1.0, 1.0, math.nan):
+        step(jnp.float32(g))
+        seen.append([float(v), float(optimizer.dynamic_scale), int(optimizer.step_counter)])
+    assert seen == [[-1, 8, 1], [-1, 4, 0], [-2.5, 4, 1], [-4.25, 8, 0], [-4.25, 4, 0]]
+    assert int(optimizer.iterations) == 3
+    assert float(optimizer.get_slot(v, "momentum")) == -1.75
+
+
+def test_scaling_saves_gradients_of_float16_that_would_be_zero():
+    def trained(optimizer):
+        v = jv.Variable(1.0, name="v")
+
+        def loss():
+            return v.value.astype(jnp.float16) * jnp.float16(1e-4) * jnp.float16(1e-4)
+
+        optimizer.minimize(loss, [v])
+        return float(v)
+
+    assert trained(optimizers.SGD(1e6)) == 1.0
+    assert trained(optimizers.LossScaleOptimizer(optimizers.SGD(1e6))) < 1.0
+
+
+def test_a_scaled_optimizer_passes_the_rest_on():
+    v = jv.Variable(1.0, name="v")
+    inner = optimizers.SGD(0.5, momentum=0.5, use_ema=True, weight_decay=0.5)
+    optimizer = optimizers.LossScaleOptimizer(inner, 2.0)
+    optimizer.exclude_from_weight_decay([v])
+    optimizer.build([v])
+    optimizer.learning_rate = 0.25
+    optimizer.apply_gradients([(2.0, v)])
+    assert float(inner.learning_rate) == 0.25
+    with optimizer.averaged():
+        assert float(v) == 0.75
+    twin_v, twin = copy.deepcopy((v, optimizer))
+    twin.apply_gradients([(2.0, twin_v)])
+    assert (float(v), float(twin_v)) == (0.75, 0.375)
+    optimizer.finalize_variable_values([v])
+    with pytest.raises(TypeError, match="around another optimizer"):
+        optimizers.LossScaleOptimizer(optax.adam(0.1))
+    with pytest.raises(ValueError, match="loss_scale_factor of its own"):
+        optimizers.LossScaleOptimizer(optimizers.SGD(0.1, loss_scale_factor=2.0))
+
+
+# ---------------------------------------------------------------- two in one step
+class Layer(jv.Module):
+    def __init__(self, n_in, n_out, seed):
+        w = jax.random.normal(jax.random.key(seed), (n_in, n_out)) / n_in**0.5
+        self.w, self.b = jv.Variable(w, name="w"), jv.Variable(jnp.zeros(n_out), name="b")
+
+    def __call__(self, x):
+        return x @ self.w + self.b
+
+
+class Net(jv.Module):
+    def __init__(self, sizes, seed):
+        pairs = enumerate(itertools.pairwise(sizes))
+        self.layers = [Layer(n_in, n_out, seed + i) for i, (n_in, n_out) in pairs]
+
+    def __call__(self, x):
+        for layer in self.layers[:-1]:
+            x = jnp.tanh(layer(x))
+        return self.layers[-1](x)
+
+
+def test_a_generator_and_a_discriminator_learn_in_one_compiled_step():
+    generator, discriminator = Net([2, 1], 0), Net([1, 16, 1], 10)
+    g_optimizer, d_optimizer = optimizers.Adam(0.02, beta_1=0.5), optimizers.Adam(0.02, beta_1=0.5)
+    runs = []
+
+    @jv.compile
+    def step(real, noise):
+        runs.append(1)
+        with jv.GradientTape(persistent=True) as tape:
+            fake = generator(noise)
+            real_score, fake_score = discriminator(real), discriminator(fake)
+            to_judge = (jax.nn.softplus(-real_score) + jax.nn.softplus(fake_score)).mean()
+            to_fool = jax.nn.softplus(-fake_score).mean()
+        for loss, model, optimizer in (
+            (to_judge, discriminator, d_optimizer),
+            (to_fool, generator, g_optimizer),
+        ):
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return to_judge, to_fool
+
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        noise = rng.normal(size=(64, 2)).astype(np.float32)
+        real = (3 + 0.5 * rng.normal(size=(64, 1))).astype(np.float32)
+        step(real, noise)
+    fakes = generator(rng.normal(size=(1000, 2)).astype(np.float32))
+    assert len(runs) == 2
+    assert abs(float(fakes.mean()) - 3) < 1
+    assert int(g_optimizer.iterations) == int(d_optimizer.iterations) == 400
+
+
+def test_an_optimizer_resumes_in_another_process_to_the_bit():
+    def trained(model, optimizer, count):
+        step = jv.compile(train_step(model, optimizer))
+        for _ in range(count):
+            step(X, Y)
+        return jv.State.of(model=model, optimizer=optimizer)
+
+    whole = trained(Model(), optimizers.Adam(0.1), 6)
+    half = {k: np.asarray(v) for k, v in trained(Model(), optimizers.Adam(0.1), 3).items()}
+    model, optimizer = Model(), optimizers.Adam(0.1)
+    optimizer.build(model.trainable_variables)
+    jv.State.of(model=model, optimizer=optimizer).replace(half).commit()
+    same(trained(model, optimizer, 3).values(), whole.values())
+
+
+def test_nothing_warns_where_all_is_well():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model, optimizer = Model(), optimizers.Nadam(0.1, global_clipnorm=1.0)
+        step = jv.compile(train_step(model, optimizer))
+        for _ in range(3):
+            step(X, Y)
