@@ -19,15 +19,18 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _store, _frames, _state       the heart: where values are, frames, State, functionalize
     _staging                      a function as a program over the variables that it touches
     _reread, _checks              reads after an assign; checks while a program runs
+    _examples                     which example of a vectorized_map runs
     _variable                     Variable
     _module                       Module
     _record, _tape, _custom       what ran; GradientTape; functions with their own derivative
-    _control                      cond, while_loop, scan, ...; _carry says what they may carry
+    _control, _loops, _maps       cond, while_loop, scan, ...; _carry says what they may carry
     _print, _tensor_array         print in compiled code; arrays written element by element
     autograph                     Python's if, while and for: _autograph_rewrite turns them into
                                   calls of _autograph_branches, _autograph_loops, ...
     debugging                     checks of values while a program runs
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
+    random, initializers          _generator and _stateless; first values for variables
+    optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
 _tape and _module.
@@ -48,16 +51,16 @@ from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
 from jaxvars._concrete import ConcreteFunction as ConcreteFunction
 from jaxvars._control import cond as cond
-from jaxvars._control import fori_loop as fori_loop
-from jaxvars._control import map_fn as map_fn
-from jaxvars._control import scan as scan
 from jaxvars._control import switch as switch
-from jaxvars._control import vectorized_map as vectorized_map
-from jaxvars._control import while_loop as while_loop
 from jaxvars._custom import custom_gradient as custom_gradient
 from jaxvars._custom import recompute as recompute
 from jaxvars._custom import recompute_grad as recompute_grad
 from jaxvars._custom import stop_gradient as stop_gradient
+from jaxvars._loops import fori_loop as fori_loop
+from jaxvars._loops import scan as scan
+from jaxvars._loops import while_loop as while_loop
+from jaxvars._maps import map_fn as map_fn
+from jaxvars._maps import vectorized_map as vectorized_map
 from jaxvars._module import Module as Module
 from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement

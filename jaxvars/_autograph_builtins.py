@@ -20,9 +20,9 @@ from jaxvars import _trace
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import new_list
 from jaxvars._autograph_logic import not_, or_
-from jaxvars._control import in_block
 from jaxvars._face import plain
 from jaxvars._print import print_values
+from jaxvars._threads import in_block
 
 Value: TypeAlias = Any
 

@@ -21,7 +21,7 @@ from jaxvars._autograph_lists import Appended, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
-from jaxvars._control import named_scan, named_while
+from jaxvars._loops import named_scan, named_while
 
 Value: TypeAlias = Any
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`

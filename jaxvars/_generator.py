@@ -19,7 +19,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import operator
-import secrets
+import os
 from typing import Any, TypeAlias, final
 
 import jax
@@ -73,7 +73,7 @@ class Generator(Module):
 
     def __init__(self, seed: Any = None, *, name: str | None = None) -> None:
         super().__init__(name)
-        seed = secrets.randbits(64) if seed is None else seed
+        seed = int.from_bytes(os.urandom(8), "big") if seed is None else seed
         self.state = Variable(_first_state(key_of(seed)), trainable=False, name="generator")
 
     # ------------------------------------------------------------ making

@@ -858,3 +858,17 @@ def test_a_python_condition_on_a_traced_value_names_the_line_and_both_cures(fn):
 def test_a_guard_is_finite_or_none():
     with pytest.raises(jv.errors.CompileError, match="guard is None or \"finite\", not 'nan'"):
         jv.compile(lambda: 1, guard="nan")
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [lambda n: [i for i in range(n)], lambda n: float(n), lambda n: n.item()],
+    ids=["range", "float", "item"],
+)
+def test_a_number_that_python_needs_is_named_by_its_line_with_the_cures(fn):
+    with pytest.raises(jv.errors.ControlFlowError) as caught:
+        jv.compile(fn)(3)
+    message = str(caught.value)
+    assert f"test_compile.py:{fn.__code__.co_firstlineno}" in message
+    assert "static_argnames" in message
+    assert "jv.fori_loop(0, n" in message

@@ -510,15 +510,17 @@ def test_global_generator_and_stateless_functions_agree(name, args, kwargs):
     else:
         at = 2 if name == "categorical" else 1
         stateless = twin(*args[:at], seed, *args[at:], **kwargs)
-    compiled = jv.compile(lambda: getattr(G_7[0], name)(*args, **kwargs))
-    G_7[0].reset_from_seed(7)
     for other in (found, stateless):
         np.testing.assert_array_equal(other, expected)
-    np.testing.assert_allclose(compiled(), expected, rtol=1e-5)
     assert random.get_global_generator().state.numpy().tolist() == [0, 7, 0, 1]
 
 
-G_7 = [G(7)]
+@pytest.mark.parametrize(("name", "args", "kwargs"), CALLS)
+def test_every_draw_is_the_same_compiled(name, args, kwargs):
+    rng = G(7)
+    draw = jv.compile(lambda: getattr(rng, name)(*args, **kwargs))
+    np.testing.assert_allclose(draw(), getattr(G(7), name)(*args, **kwargs), rtol=1e-5)
+    assert rng.state.numpy().tolist() == [0, 7, 0, 1]
 
 
 @pytest.mark.parametrize(

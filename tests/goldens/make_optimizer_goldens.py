@@ -1,7 +1,8 @@
 """Make `optimizers.json`: what TensorFlow's Keras optimizers do to two variables.
 
 Run it where TensorFlow is installed, `python tests/goldens/make_optimizer_goldens.py`; the tests
-only read the file. Each case holds the values after each of the steps.
+only read the file. Each case holds the values after each of the steps. TensorFlow is imported
+inside the functions, as pytest imports all files to look for doctests.
 """
 
 from __future__ import annotations
@@ -11,11 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-os.environ["KERAS_BACKEND"] = "tensorflow"
-
-import keras
 import numpy as np
-import tensorflow as tf
 
 STEPS = 6
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -57,6 +54,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
 
 
 def main() -> None:
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import keras
+    import tensorflow as tf
+
     rng = np.random.default_rng(0)
     start = [rng.normal(size=shape).astype(np.float32) for shape in ((3, 2), (4,))]
     grads = [[rng.normal(size=x.shape).astype(np.float32) for x in start] for _ in range(STEPS)]
@@ -70,12 +71,14 @@ def main() -> None:
 
 
 def case(name: str, kwargs: dict[str, Any], start: Any, grads: Any) -> dict[str, Any]:
+    import keras
+
     variables = [keras.Variable(x, name=n) for x, n in zip(start, "wb", strict=True)]
     optimizer = getattr(keras.optimizers, name)(**kwargs)
     after = []
     for step in grads:
-        optimizer.apply_gradients(zip([tf.constant(g) for g in step], variables, strict=True))
-        after.append([np.array(v).tolist() for v in variables])
+        optimizer.apply_gradients(zip(step, variables, strict=True))
+        after.append([v.numpy().tolist() for v in variables])
     return {"optimizer": name, "arguments": kwargs, "after": after}
 
 

@@ -1,0 +1,355 @@
+"""`while_loop`, `fori_loop` and `scan`: loops whose bodies may read and assign variables.
+
+Eagerly they are Python's own loops; staged, one `jax.lax` operation. `named_while` and `named_scan`
+are the same over tuples whose elements have names, for messages; `_control.py` has the rules.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._carry import (
+    Carried,
+    Names,
+    Stack,
+    count_of,
+    described,
+    leading_size,
+    parameter_name,
+    settled,
+    stackable,
+    taken_apart,
+    truth,
+    type_of,
+)
+from jaxvars._staging import Rebuild, Staged, stage
+from jaxvars._threads import CREATES, Threads, alone, result_types
+from jaxvars.errors import ControlFlowError, user_line
+
+Value: TypeAlias = Any
+
+
+def while_loop(
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    *,
+    max_iterations: int | None = None,
+) -> Any:
+    """Run a function again and again as long as a condition holds.
+
+    Both functions may read and assign variables.
+
+    Args:
+        cond_fun: takes the value, returns a scalar.
+        body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
+        init_val: the first value: a pytree of arrays.
+        max_iterations: stop after so many in any case. With such a bound the loop can be
+            differentiated in reverse in a compiled function; it then takes the memory and nearly
+            the time of that many iterations. The condition is asked after the last one, too.
+
+    Returns:
+        The last value.
+
+    Raises:
+        ControlFlowError: when the body changes structure, a shape or a dtype, naming which.
+
+    >>> steps = while_loop(
+    ...     lambda c: c[0] != 1,
+    ...     lambda c: (jnp.where(c[0] % 2 == 0, c[0] // 2, 3 * c[0] + 1), c[1] + 1),
+    ...     (6, 0),
+    ... )[1]
+    >>> int(steps)
+    8
+    """
+    name = parameter_name(body_fun, 0)
+    return named_while(cond_fun, alone(body_fun), (init_val,), (name,), max_iterations)[0]
+
+
+def named_while(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., tuple[Any, ...]],
+    init: tuple[Any, ...],
+    names: Names,
+    max_iterations: int | None = None,
+) -> tuple[Any, ...]:
+    """Run a loop over named values: both functions take them all, `body_fun` returns them all."""
+    carried = Carried(init, names)
+    if max_iterations is not None:
+        max_iterations = count_of(max_iterations, "max_iterations of a loop")
+    if not _is_staged():
+        arrays, count = carried.arrays, 0
+        while truth(cond_fun(*carried(arrays))) and count != max_iterations:
+            arrays = carried.advance(body_fun(*carried(arrays)))
+            count += 1
+        return carried(arrays)
+    body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
+    test = stage(lambda *xs: truth(cond_fun(*carried(xs))), carried.arrays, CREATES)
+    threads = Threads([body, test])
+    loop = _While(threads, carried, cond_fun)
+    final = loop.run() if max_iterations is None else loop.run_bounded(max_iterations)
+    threads.write(final[0])
+    return carried(final[1])
+
+
+@final
+class _While:
+    """A loop as `lax` has it, over (values of the cells that change, arrays)."""
+
+    def __init__(self, threads: Threads, carried: Carried, cond_fun: Any) -> None:
+        self._threads = threads
+        self._carried = carried
+        self._body, self._test = threads.programs
+        self._cond_fun = cond_fun
+        self._read = threads.rereader()
+        self._first = threads.changed(threads.state()), carried.arrays
+
+    def _next(self, carry: Any) -> Any:
+        outputs, new = self._body(self._body.consts, self._read(carry[0]), carry[1])
+        return self._threads.changed(new), self._carried.cast(outputs)
+
+    def _check(self, carry: Any) -> tuple[Value, Any]:
+        (go,), new = self._test(self._test.consts, self._read(carry[0]), carry[1])
+        return go, (self._threads.changed(new), carry[1])
+
+    def run(self) -> Any:
+        """Run until the condition is false."""
+        if self._test.writes:
+            return self._run_going(lambda step, c: jax.lax.while_loop(lambda c: c[0], step, c))
+        test = _like_users(self._cond_fun, lambda carry: self._check(carry)[0])
+        return jax.lax.while_loop(test, self._next, self._first)
+
+    def run_bounded(self, count: int) -> Any:
+        """Run a fixed number of iterations, the last ones of which may do nothing."""
+
+        def loop(step: Any, carry: Any) -> Any:
+            def one(carry: Any, _: None) -> Any:
+                return jax.lax.cond(carry[0], step, lambda same: same, carry), None
+
+            return jax.lax.scan(one, carry, None, length=count)[0]
+
+        return self._run_going(loop)
+
+    def _run_going(self, loop: Callable[[Any, Any], Any]) -> Any:
+        """Run a loop that carries whether it goes on: the condition is asked once each time."""
+        carry = self._check(self._first)
+        return loop(lambda carry: self._check(self._next(carry[1])), carry)[1]
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Run a function for each integer of a range.
+
+    It may read and assign variables.
+
+    Args:
+        lower: the first integer.
+        upper: the one after the last. If both are known when the program is staged the loop can
+            be differentiated in reverse; for traced ones see `while_loop`.
+        body_fun: takes the integer, as an array, and the value; returns the next value.
+        init_val: the first value: a pytree of arrays.
+        unroll: how many iterations to write out one after the other.
+
+    Returns:
+        The last value.
+
+    Raises:
+        ControlFlowError: when the body changes structure, a shape or a dtype, naming which; or
+            when `unroll` is given with traced bounds.
+
+    >>> int(fori_loop(0, 5, lambda i, total: total + i, 0))
+    10
+    """
+    name = parameter_name(body_fun, 1)
+    first, last = _integer(lower), _integer(upper)
+    if not (_trace.is_tracer(first) or _trace.is_tracer(last)):
+        return _counted(first, int(last) - int(first), body_fun, init_val, name, unroll or 1)
+    if unroll is not None:
+        raise ControlFlowError(
+            f"jv.fori_loop at {user_line()} can't be unrolled: how often it runs is not known when "
+            "the program is staged. Leave unroll out, or give Python numbers as bounds."
+        )
+    kind = jnp.promote_types(first.dtype, last.dtype)
+    names = ("the counter", "the upper bound", name)
+    return named_while(
+        functools.wraps(body_fun)(lambda i, end, _: i < end),
+        lambda i, end, value: (i + 1, end, body_fun(i, value)),
+        (first.astype(kind), last.astype(kind), init_val),
+        names,
+    )[2]
+
+
+def _integer(bound: Any) -> Value:
+    value = settled(bound)
+    if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
+        raise ControlFlowError(
+            f"A bound of jv.fori_loop at {user_line()} is an integer, not {type_of(value)}."
+        )
+    if not _trace.is_tracer(value):
+        return value
+    return jax.lax.convert_element_type(value, value.dtype)  # not a weak type
+
+
+def _counted(
+    first: Value, count: int, body_fun: Any, init_val: Any, name: str, unroll: int | bool
+) -> Any:
+    def step(state: Any, _: None) -> Any:
+        i, value = state
+        return (i + 1, body_fun(i, value)), None
+
+    names = ("the counter", name)
+    start = (first, init_val)
+    return named_scan(step, start, None, names, length=max(count, 0), unroll=unroll)[0][1]
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    *,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """Run a function over the first axis of arrays, carrying a value along.
+
+    It may read and assign variables. Can be differentiated in reverse.
+
+    Args:
+        f: takes the carry and the next element, returns the next carry and an output.
+        init: the first carry: a pytree of arrays.
+        xs: arrays of shape [n, ...], or a pytree of them; None with a length.
+        length: n.
+        reverse: go from the last element to the first; outputs stay in the order of `xs`.
+        unroll: how many iterations to write out one after the other.
+
+    Returns:
+        The last carry, and the outputs stacked along a first axis of size n.
+
+    Raises:
+        ControlFlowError: when `f` changes the carry's structure, a shape or a dtype, naming
+            which; or when the sizes of `xs` differ.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0.0, jnp.arange(4.0))
+    >>> float(total), sums.tolist()
+    (6.0, [0.0, 1.0, 3.0, 6.0])
+    """
+    line = user_line()
+
+    def step(state: Any, x: Any) -> Any:
+        result = f(state[0], x)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ControlFlowError(
+                f"The function of jv.scan at {line} returns a tuple of two, (carry, output), not "
+                f"{described(result)}. Without an output return (carry, None)."
+            )
+        return (result[0],), result[1]
+
+    names = (parameter_name(f, 0),)
+    (carry,), ys = named_scan(
+        step, (init,), xs, names, length=length, reverse=reverse, unroll=unroll
+    )
+    return carry, ys
+
+
+def named_scan(
+    body_fun: Callable[[Any, Any], tuple[tuple[Any, ...], Any]],
+    init: tuple[Any, ...],
+    xs: Any,
+    names: Names,
+    *,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[tuple[Any, ...], Any]:
+    """Run a loop over arrays: `body_fun(state, x)` takes and returns a tuple of named values."""
+    elements = Rebuild(xs)
+    arrays, elements.arrays = [jnp.asarray(x) for x in elements.arrays], []
+    size = leading_size(arrays, length)
+    carried = Carried(init, names)
+    if size and not _is_staged():
+        order = range(size)[::-1] if reverse else range(size)
+        return _python_scan(body_fun, carried, elements, arrays, order)
+    box: list[Rebuild] = []
+
+    def one(state: Any, x: Sequence[Value]) -> Any:
+        state, y = body_fun(state, elements(x))
+        form, ys = stackable(y, carried.line)
+        box[:] = [form]
+        return state, ys
+
+    specs = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
+    threads = Threads([_stage_body(one, carried, specs)])
+    (program,), read, n = threads.programs, threads.rereader(), len(carried.arrays)
+
+    def step(carry: Any, x: Any) -> Any:
+        outputs, new = program(program.consts, read(carry[0]), [*carry[1], *x])
+        return (threads.changed(new), carried.cast(outputs[:n])), outputs[n:]
+
+    first = threads.changed(threads.state()), carried.arrays
+    final, ys = jax.lax.scan(step, first, arrays, size, reverse=reverse, unroll=unroll)
+    threads.write(final[0])
+    return carried(final[1]), box[0](ys)[0]
+
+
+def _stage_body(
+    fn: Callable[..., tuple[tuple[Any, ...], Sequence[Value]]],
+    carried: Carried,
+    specs: Sequence[Any] = (),
+) -> Staged:
+    """Trace the body of a loop until it returns what it takes.
+
+    Args:
+        fn: takes the carried values and a list of others; returns the former and more outputs.
+        carried: what is carried before the loop; takes the types that the body gives it.
+        specs: of the other values.
+    """
+    box: list[Rebuild] = []
+
+    def flat(*leaves: Value) -> list[Value]:
+        n = len(carried.arrays)
+        state, others = fn(carried(leaves[:n]), leaves[n:])
+        form, arrays = taken_apart(state)
+        box[:] = [form]
+        return [*arrays, *others]
+
+    while True:
+        body = stage(flat, [*carried.arrays, *specs], CREATES)
+        n = sum(constant is None for constant in box[0].constants())
+        if carried.accept(box[0], result_types(body)[:n]):
+            return body
+
+
+def _python_scan(
+    body_fun: Any, carried: Carried, elements: Rebuild, arrays: Sequence[Value], order: range
+) -> tuple[tuple[Any, ...], Any]:
+    """Run the iterations one after the other; there is at least one."""
+    columns = [list(x) for x in arrays]
+    carry, stack = carried.arrays, Stack(carried.line)
+    for i in order:
+        state, y = body_fun(carried(carry), elements([column[i] for column in columns]))
+        carry = carried.advance(state)
+        stack.put(i, y)
+    return carried(carry), stack.whole()
+
+
+def _is_staged() -> bool:
+    """Tell whether loops are to be staged rather than run."""
+    return _trace.strip(_trace.current()) is not _trace.EVAL
+
+
+def _like_users(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Have JAX call `fn` by the name and line of the user's function, for messages."""
+    return functools.wraps(user)(lambda carry: fn(carry))

@@ -1,0 +1,168 @@
+"""`map_fn` and `vectorized_map`: a function for each element, in turn or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._carry import (
+    count_of,
+    leading_size,
+)
+from jaxvars._checks import first_failure, without_signals
+from jaxvars._examples import EXAMPLE, merge_of, numbered
+from jaxvars._loops import named_scan
+from jaxvars._staging import Rebuild, stage
+from jaxvars._store import Cell
+from jaxvars._threads import CREATES, Threads
+from jaxvars.errors import ControlFlowError, user_line
+
+Value: TypeAlias = Any
+
+_EXAMPLES = object()  # the name of the axis of examples: nobody else's
+
+
+def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+    """Run a function for each element along the first axis of arrays, one after the other.
+
+    It may read and assign variables.
+
+    Args:
+        f: takes an element, returns an output.
+        xs: arrays of shape [n, ...], or a pytree of them.
+        batch_size: run so many elements at once, by `vectorized_map`; `f` may then assign no
+            variables.
+
+    Returns:
+        The outputs stacked along a first axis of size n.
+
+    Raises:
+        ControlFlowError: when the sizes of `xs` differ, or `batch_size` is not positive.
+
+    >>> map_fn(lambda x: x * x, jnp.arange(4)).tolist()
+    [0, 1, 4, 9]
+    """
+    if batch_size is None:
+        return named_scan(lambda _, x: ((), f(x)), (), xs, ())[1]
+    batch_size = count_of(batch_size, "The batch_size of map_fn", 1)
+    size = leading_size(jax.tree.leaves(xs), None)
+    whole = size - size % batch_size
+    parts: list[Any] = []
+    if whole:
+        rows = jax.tree.map(
+            lambda x: jnp.asarray(x)[:whole].reshape(-1, batch_size, *jnp.shape(x)[1:]), xs
+        )
+        done = map_fn(lambda batch: vectorized_map(f, batch), rows)
+        parts.append(jax.tree.map(lambda y: y.reshape(whole, *y.shape[2:]), done))
+    if whole < size or not size:
+        parts.append(vectorized_map(f, jax.tree.map(lambda x: jnp.asarray(x)[whole:], xs)))
+    return jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts)
+
+
+def vectorized_map(
+    f: Callable[[Any], Any], elems: Any, *, in_axes: Any = 0, out_axes: Any = 0
+) -> Any:
+    """Run a function for all examples at once: `jax.vmap`, with variables.
+
+    It may read variables, but assign none. It may draw random numbers: each example draws others,
+    and a generator moves on by as many draws as one example makes.
+
+    Args:
+        f: takes one example, returns an output.
+        elems: arrays with one axis for the examples, or a pytree of them.
+        in_axes: which axis that is, None for what is the same for all: a number, or a pytree
+            like `elems`.
+        out_axes: where the axis is in the outputs.
+
+    Returns:
+        The outputs of all examples.
+
+    Raises:
+        ControlFlowError: when `f` assigns a variable: each example has a value for it, and it can
+            hold one.
+
+    >>> from jaxvars import Variable
+    >>> w = Variable(3.0)
+    >>> vectorized_map(lambda x: w * x, jnp.arange(3.0)).tolist()
+    [0.0, 3.0, 6.0]
+    """
+    given = Rebuild(elems)
+    arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
+    axes = _axes(in_axes, elems)
+    _check_axes(arrays, axes)
+    specs = [_example(x, axis) for x, axis in zip(arrays, axes, strict=True)]
+    staged = stage(lambda *xs: f(given(xs)), specs, CREATES)
+    if not staged.rebuild.is_plain:
+        raise ControlFlowError(
+            f"The function of the vectorized_map at {user_line()} returns what is no array: "
+            f"{[x() for x in staged.rebuild.constants() if x is not None]}."
+        )
+    for cell in without_signals(staged.writes):
+        if merge_of(cell) is None:
+            raise _per_example(cell)
+    threads = Threads([staged])
+    (program,), state = threads.programs, threads.state()
+
+    def one(values: Sequence[Value]) -> Any:
+        mine = {EXAMPLE.key: _number(state)} if EXAMPLE.key in state else {}
+        outputs, new = program(program.consts, state | mine, values)
+        return staged.rebuild(outputs), threads.changed(new)
+
+    run = jax.vmap(one, in_axes=(axes,), out_axes=(out_axes, 0), axis_name=_EXAMPLES)
+    result, new = run(arrays)
+    pairs = zip(threads.written, new, strict=True)
+    threads.write([_merged(cell, state[cell.key], values) for cell, values in pairs])
+    return result
+
+
+def _number(state: dict[int, Value]) -> Value:
+    return numbered(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
+
+
+def _merged(cell: Cell, old: Value, values: Value) -> Value:
+    merge = merge_of(cell)
+    return first_failure(values) if merge is None else merge(old, values)
+
+
+def _axes(in_axes: Any, elems: Any) -> list[int | None]:
+    is_none = lambda x: x is None  # noqa: E731 - one use in two places of a line
+    return jax.tree.leaves(jax.tree.broadcast(in_axes, elems, is_leaf=is_none), is_leaf=is_none)
+
+
+def _check_axes(arrays: Sequence[Value], axes: Sequence[int | None]) -> None:
+    """Refuse arrays that do not have one number of examples."""
+    sizes: set[int] = set()
+    for x, axis in zip(arrays, axes, strict=True):
+        if axis is not None and not -x.ndim <= axis < x.ndim:
+            raise ControlFlowError(
+                f"vectorized_map at {user_line()} goes over axis {axis} of an array of shape "
+                f"{list(x.shape)}, which has no such axis."
+            )
+        sizes |= set() if axis is None else {x.shape[axis]}
+    if len(sizes) != 1:
+        shapes = [list(x.shape) for x in arrays]
+        raise ControlFlowError(
+            f"vectorized_map at {user_line()} goes over axes of one size, the number of examples: "
+            f"there are arrays of shapes {shapes}, and in_axes {axes}."
+        )
+
+
+def _example(x: Value, axis: int | None) -> Any:
+    if axis is None:
+        return x
+    shape = list(x.shape)
+    del shape[axis]
+    return jax.ShapeDtypeStruct(tuple(shape), x.dtype)
+
+
+def _per_example(cell: Cell) -> ControlFlowError:
+    return ControlFlowError(
+        f"Variable {cell.name!r} is assigned inside the vectorized_map at {user_line()}: each "
+        "example has a value for it, but it can hold one only. Return the values and assign what "
+        "you make of them, or go through the examples one by one:\n"
+        f"    {cell.name}.assign(jv.vectorized_map(f, xs).mean(0))    # or\n"
+        "    jv.map_fn(f, xs)"
+    )

@@ -1,0 +1,104 @@
+"""The cells that staged functions touch, threaded through one operation of JAX's.
+
+What `_control.py`, `_loops.py` and `_maps.py` have in common.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+from jaxvars import _trace
+from jaxvars._carry import (
+    Type,
+    type_of,
+)
+from jaxvars._frames import LOCAL, CaptureFrame, moves
+from jaxvars._reread import reread
+from jaxvars._staging import Staged
+
+Value: TypeAlias = Any
+
+
+CREATES = (
+    "A branch or the body of a loop tried to create a variable, which would exist on one way only; "
+    "create it outside."
+)
+
+
+@final
+class Program:
+    """A staged function over the values of cells by key."""
+
+    def __init__(self, staged: Staged) -> None:
+        self._run, self.consts = _trace.opened(staged.program)
+        self._reads = [cell.key for cell in staged.reads]
+        self.writes = [cell.key for cell in staged.writes]
+
+    def __call__(
+        self, consts: Any, state: dict[int, Value], values: Sequence[Value]
+    ) -> tuple[list[Value], dict[int, Value]]:
+        """Return the array results, and the values of all cells afterwards."""
+        outputs = self._run(consts, [*(state[key] for key in self._reads), *values])
+        n = len(outputs) - len(self.writes)
+        return outputs[:n], {**state, **dict(zip(self.writes, outputs[n:], strict=True))}
+
+
+@final
+class Threads:
+    """The cells that some programs touch, threaded through one operation.
+
+    Attributes:
+        programs: over the values of these cells.
+        written: the cells that are assigned.
+    """
+
+    def __init__(self, staged: Sequence[Staged]) -> None:
+        self.programs = [Program(s) for s in staged]
+        self._frame = LOCAL.frame
+        written = {cell.key: cell for s in staged for cell in s.writes}
+        self._cells = {cell.key: cell for s in staged for cell in s.reads} | written
+        self.written = list(written.values())
+        for cell in self.written:
+            self._frame.check_writable(cell)
+
+    def state(self) -> dict[int, Value]:
+        """Return the values of all cells now."""
+        return {key: self._frame.read(cell) for key, cell in self._cells.items()}
+
+    def changed(self, state: dict[int, Value]) -> list[Value]:
+        """Return, of all values, those of the cells that are assigned."""
+        return [state[cell.key] for cell in self.written]
+
+    def rereader(self) -> Callable[[Sequence[Value]], dict[int, Value]]:
+        """Return what makes all values, as an iteration reads them, of those assigned before it."""
+        first = self.state()
+
+        def read(values: Sequence[Value]) -> dict[int, Value]:
+            anew = {
+                cell.key: reread(x, first[cell.key]) if moves(cell) and not cell.deliver else x
+                for cell, x in zip(self.written, values, strict=True)
+            }
+            return {**first, **anew}
+
+        return read
+
+    def write(self, values: Sequence[Value]) -> None:
+        """Assign the cells."""
+        self._frame.write_all(self.written, values)
+
+
+def in_block() -> bool:
+    """Tell whether a branch or the body of a loop is being staged."""
+    frame = LOCAL.frame
+    return isinstance(frame, CaptureFrame) and frame.refuse_creation is CREATES
+
+
+def alone(fun: Callable[..., Any]) -> Callable[..., tuple[Any]]:
+    return functools.wraps(fun)(lambda *args: (fun(*args),))
+
+
+def result_types(staged: Staged) -> list[Type]:
+    avals = staged.program.out_avals
+    return [type_of(aval) for aval in avals[: len(avals) - len(staged.writes)]]
