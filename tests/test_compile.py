@@ -862,7 +862,7 @@ def test_a_guard_is_finite_or_none():
 
 @pytest.mark.parametrize(
     "fn",
-    [lambda n: [i for i in range(n)], lambda n: float(n), lambda n: n.item()],
+    [lambda n: list(range(n)), lambda n: float(n), lambda n: n.item()],
     ids=["range", "float", "item"],
 )
 def test_a_number_that_python_needs_is_named_by_its_line_with_the_cures(fn):
