@@ -196,6 +196,16 @@ def debugging(m: Model, x: Any) -> Any:
     return jv.debugging.check_numerics(m.w * x)
 
 
+def random(m: Model, x: Any) -> Any:
+    noise = jv.random.stateless_normal((2,), seed=(1, 2))
+    m.w.assign_add(noise)
+    return m.w * x
+
+
+def initializers(m: Model, x: Any) -> Any:
+    return jv.initializers.GlorotUniform(seed=3)((2, 2)) @ m.w * x
+
+
 PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "Variable": variable, "Module": module, "GradientTape": gradient_tape,
     "ForwardAccumulator": forward_accumulator, "UnconnectedGradients": unconnected_gradients,
@@ -205,10 +215,12 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "recompute": recompute, "cond": cond, "switch": switch, "while_loop": while_loop,
     "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
     "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
+    "random": random, "initializers": initializers,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices",
     "get_soft_device_placement", "set_soft_device_placement",
+    "optimizers",  # they hold variables of their own, and have their own tests
 }  # fmt: skip
 
 
