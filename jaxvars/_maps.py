@@ -8,10 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._carry import (
-    count_of,
-    leading_size,
-)
+from jaxvars._carry import count_of, leading_size
 from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
 from jaxvars._loops import named_scan

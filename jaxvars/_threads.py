@@ -10,10 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars import _trace
-from jaxvars._carry import (
-    Type,
-    type_of,
-)
+from jaxvars._carry import Type, type_of
 from jaxvars._frames import LOCAL, CaptureFrame, moves
 from jaxvars._reread import reread
 from jaxvars._staging import Staged
