@@ -60,6 +60,11 @@ def joined(one: Type, other: Type) -> Type | None:
     return None
 
 
+def all_joined(ones: Sequence[Type], others: Sequence[Type]) -> list[Type]:
+    """Return the types for values of either types, which do not differ."""
+    return [joined(one, other) or one for one, other in zip(ones, others, strict=True)]
+
+
 def _rank(dtype: Any) -> int:
     kind = np.dtype(dtype).kind if not jnp.issubdtype(dtype, jax.dtypes.extended) else "-"
     kind = "f" if kind == "V" else kind.replace("u", "i")  # bfloat16 and its kin
@@ -283,8 +288,7 @@ class Carried:
             return False
         if (found := difference(self._form, form, (self._types, types), self._names)) is not None:
             raise self._change(found)
-        both = zip(self._types, types, strict=True)
-        new = [joined(a, b) or a for a, b in both]
+        new = all_joined(self._types, types)
         if new == self._types:
             return True
         self.arrays = self.cast(self.arrays, new)
@@ -355,7 +359,7 @@ class Stack:
                 f"The outputs of the loop at {self._line} can't be stacked: {found.label} is "
                 f"{found.one} in one iteration and {found.other} in another."
             )
-        self._types = [joined(a, b) or a for a, b in zip(self._types, types, strict=True)]
+        self._types = all_joined(self._types, types)
         self._rows[i] = arrays
 
     def whole(self) -> Any:

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._frames import LOCAL, CaptureFrame, Owner, moves
-from jaxvars._store import STORE, Cell
+from jaxvars._frames import LOCAL, CaptureFrame, Signal, moves
+from jaxvars._store import Cell
 from jaxvars.errors import CheckError, user_line
 
 Value: TypeAlias = Any
@@ -99,19 +99,7 @@ def _deliver(failure: Value) -> None:
         raise_if_failed(failure)
 
 
-@final
-class _Signal(Owner):
-    """The owner of the cell that holds a failure."""
-
-    __slots__ = ("__weakref__", "cell")
-
-    def __init__(self) -> None:
-        aval = _trace.aval_of(NO_FAILURE)
-        self.cell = Cell(self, aval, "a failed check", None, deliver=_deliver)
-        STORE[self.cell.key] = NO_FAILURE
-
-
-_SIGNAL = _Signal()
+_SIGNAL = Signal("a failed check", NO_FAILURE, _deliver)
 FAILURE = _SIGNAL.cell
 
 
@@ -200,9 +188,9 @@ def calling_back(run: Callable[[], Any]) -> Any:
     Raised.error = None
     try:
         return run()
-    except Exception as error:
+    except Exception:
         if (raised := Raised.error) is not None:
             raise raised from None
-        raise error
+        raise
     finally:
         Raised.error = None

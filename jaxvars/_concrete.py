@@ -78,10 +78,9 @@ class ConcreteFunction:
     @property
     def structured_outputs(self) -> Any:
         """The result, with a shape and dtype in place of each array."""
-        program = self._entry.staged.program
-        n = len(program.out_avals) - len(self._entry.staged.writes)
-        specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.out_avals[:n]]
-        return self._entry.staged.rebuild(specs)
+        staged = self._entry.staged
+        results, _ = staged.split(staged.program.out_avals)
+        return staged.rebuild([jax.ShapeDtypeStruct(a.shape, a.dtype) for a in results])
 
     @property
     def graph(self) -> Graph:

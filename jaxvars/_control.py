@@ -35,10 +35,10 @@ from jaxvars._carry import (
     Result,
     Type,
     alike,
+    all_joined,
     converted,
     difference,
     index_of,
-    joined,
     plainly,
     truth,
 )
@@ -165,7 +165,7 @@ def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Seq
                 "so that all must give the same structure, shape and dtype. Set it in each "
                 "branch, and convert it, for example with x.astype(...)."
             )
-        types = [joined(a, b) or a for a, b in zip(types, other.types, strict=True)]
+        types = all_joined(types, other.types)
     return types
 
 
@@ -186,9 +186,7 @@ def named_conditions() -> Generator[None]:
         yield
     except jax.errors.TracerBoolConversionError as error:
         raise _explained(_NEEDS_A_BOOL, error) from None
-    except jax.errors.ConcretizationTypeError as error:
-        raise _explained(_NEEDS_A_NUMBER, error) from None
-    except jax.errors.TracerIntegerConversionError as error:
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
         raise _explained(_NEEDS_A_NUMBER, error) from None
 
 

@@ -228,14 +228,8 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
             return fn(*inner_args, **inner_kwargs)
 
         staged = stage(run, values, "A recomputed function tried to create variables.")
-        frame = LOCAL.frame
-        for cell in staged.writes:
-            frame.check_writable(cell)
-        inputs = [*map(frame.read, staged.reads), *values]
-        outputs = jax.checkpoint(staged.function())(*inputs)
-        n = len(outputs) - len(staged.writes)
-        frame.write_all(staged.writes, outputs[n:])
-        return staged.rebuild(outputs[:n])
+        program = jax.checkpoint(staged.function())
+        return staged.apply(lambda reads, xs: program(*reads, *xs), values)
 
     return call
 

@@ -134,11 +134,11 @@ class Entry:
             raise Miss
         values = [*given, *kept, *self._idle]
         outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
-        n = len(outputs) - len(self.staged.writes)
-        new = tuple(outputs[n + i] for i in self._output_order)
-        result: Any = tuple(outputs[:n])
+        results, written = self.staged.split(outputs)
+        new = tuple(written[i] for i in self._output_order)
+        result: Any = tuple(results)
         if self._is_checked:
-            failure = outputs[n + self.staged.writes.index(FAILURE)]
+            failure = written[self.staged.writes.index(FAILURE)]
             new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), given, new))
             result = (*result, failure)
         elif self.staged.rebuild.is_plain:
@@ -256,13 +256,7 @@ class Entry:
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
-        frame, staged = LOCAL.frame, self._whole
-        for cell in staged.writes:
-            frame.check_writable(cell)
-        outputs = self._inner([frame.read(cell) for cell in staged.reads], list(leaves))
-        n = len(outputs) - len(staged.writes)
-        frame.write_all(staged.writes, outputs[n:])
-        return staged.rebuild(outputs[:n])
+        return self._whole.apply(self._inner, list(leaves))
 
     # ------------------------------------------------------------ looking inside
     def lower(self) -> Any:

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._frames import Owner
-from jaxvars._store import STORE, Cell
+from jaxvars._frames import Signal
+from jaxvars._store import Cell
 
 Value: TypeAlias = Any
 Merge: TypeAlias = Callable[[Value, Value], Value]
@@ -37,19 +36,7 @@ def _keep(_: Value) -> None:
     """Take what is written to the cell: a map's own number, which has done its work."""
 
 
-@final
-class _Example(Owner):
-    """The owner of the cell that holds the example's number."""
-
-    __slots__ = ("__weakref__", "cell")
-
-    def __init__(self) -> None:
-        aval = _trace.aval_of(NO_EXAMPLE)
-        self.cell = Cell(self, aval, "the number of the example", None, deliver=_keep)
-        STORE[self.cell.key] = NO_EXAMPLE
-
-
-_EXAMPLE = _Example()
+_EXAMPLE = Signal("the number of the example", NO_EXAMPLE, _keep)
 EXAMPLE = _EXAMPLE.cell
 
 

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias, TypeVar, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars import _trace
 from jaxvars._reread import reread
@@ -71,10 +72,27 @@ _EPOCHS = itertools.count(1)
 
 
 class Owner(ABC):
-    """What has a cell: the one subclass is Variable."""
+    """What has a cell: a Variable, or a Signal."""
 
     __slots__ = ()
     cell: Cell
+
+
+@final
+class Signal(Owner):
+    """The owner of a cell that is no variable's: it is threaded like one, but keeps nothing.
+
+    Args:
+        name: of what it says.
+        idle: what it is when nothing has been said.
+        deliver: takes what is written to it outside of a program.
+    """
+
+    __slots__ = ("__weakref__", "cell")
+
+    def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Value], None]) -> None:
+        self.cell = Cell(self, _trace.aval_of(idle), name, None, deliver=deliver)
+        STORE[self.cell.key] = idle
 
 
 def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:

@@ -10,12 +10,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
+from jaxvars._optimizer_options import Options
 
 Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]
@@ -24,18 +25,7 @@ AVERAGE = "average"
 SUM = "gradient_accumulator"
 
 
-class Options(Protocol):
-    """What an optimizer is asked to do besides its transformation."""
-
-    weight_decay: float | None
-    clipnorm: float | None
-    clipvalue: float | None
-    global_clipnorm: float | None
-    use_ema: bool
-    ema_momentum: float
-    ema_overwrite_frequency: int | None
-    loss_scale_factor: float | None
-    gradient_accumulation_steps: int | None
+_OPTIONS = tuple(Options.__annotations__.keys() - {"name"})
 
 
 @final
@@ -48,13 +38,13 @@ class Recipe:
     """
 
     def __init__(
-        self, transformation: Any, options: Options, params: Values, undecayed: Set[str]
+        self, transformation: Any, options: object, params: Values, undecayed: Set[str]
     ) -> None:
         import optax
 
         self._init = transformation.init
         self._update: Any = optax.with_extra_args_support(transformation).update
-        self._options = {name: getattr(options, name) for name in Options.__annotations__}
+        self._options = {name: getattr(options, name) for name in _OPTIONS}
         self._undecayed = undecayed
         paths, self._form = _paths(self._init, params)
         shared = set(_paths_of_none(self._init))

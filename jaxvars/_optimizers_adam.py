@@ -104,8 +104,23 @@ class AdamW(_AdamLike):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, **given)
 
 
+class _TwoMoments(Optimizer):
+    """What Adamax, Nadam and Lamb share."""
+
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, **options)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+
+
 @final
-class Adamax(Optimizer):
+class Adamax(_TwoMoments):
     """Adam with the largest recent gradient in place of the mean square.
 
     Args:
@@ -124,23 +139,12 @@ class Adamax(Optimizer):
     Differs from optax: epsilon is added to the norm, not to the gradient.
     """
 
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(learning_rate, **options)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-
     def _transformation(self) -> Any:
         return _rules.adamax(self.beta_1, self.beta_2, self.epsilon)
 
 
 @final
-class Nadam(Optimizer):
+class Nadam(_TwoMoments):
     """Adam with Nesterov momentum.
 
     Args:
@@ -159,23 +163,12 @@ class Nadam(Optimizer):
     Differs from optax: the momentum grows with the number of updates.
     """
 
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(learning_rate, **options)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-
     def _transformation(self) -> Any:
         return _rules.nadam(self.beta_1, self.beta_2, self.epsilon)
 
 
 @final
-class Lamb(Optimizer):
+class Lamb(_TwoMoments):
     """Adam whose step for each variable has the size of the variable.
 
     Args:
@@ -193,17 +186,6 @@ class Lamb(Optimizer):
 
     Differs from optax: weight decay is not part of the step whose size is adapted.
     """
-
-    def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(learning_rate, **options)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def _transformation(self) -> Any:
         import optax

@@ -11,18 +11,19 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
 
 from jaxvars import _trace
 from jaxvars._around import around
-from jaxvars._frames import CaptureFrame, Created, within
+from jaxvars._frames import LOCAL, CaptureFrame, Created, within
 from jaxvars._reread import reread_p
 from jaxvars._store import Cell
 
 Value: TypeAlias = Any
+T = TypeVar("T")
 
 
 @final
@@ -120,6 +121,25 @@ class Staged:
     def function(self) -> Callable[..., list[Value]]:
         """Return the program as a function of flat inputs."""
         return _trace.jaxpr_function(self.program)
+
+    def split(self, outputs: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+        """Return what of the program's outputs are results, and what the cells written."""
+        n = len(outputs) - len(self.writes)
+        return outputs[:n], outputs[n:]
+
+    def apply(self, run: Callable[..., Sequence[Value]], values: Sequence[Value]) -> Any:
+        """Run as part of what goes on in the current frame; return the function's result.
+
+        Args:
+            run: the program, of a list of the cells' values and one of the arguments.
+            values: the arguments.
+        """
+        frame = LOCAL.frame
+        for cell in self.writes:
+            frame.check_writable(cell)
+        results, new = self.split(run([*map(frame.read, self.reads)], values))
+        frame.write_all(self.writes, new)
+        return self.rebuild(results)
 
     def to_run(self) -> Staged:
         """Return the same without what only matters to whoever differentiates it."""

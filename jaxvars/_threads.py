@@ -97,5 +97,4 @@ def alone(fun: Callable[..., Any]) -> Callable[..., tuple[Any]]:
 
 
 def result_types(staged: Staged) -> list[Type]:
-    avals = staged.program.out_avals
-    return [type_of(aval) for aval in avals[: len(avals) - len(staged.writes)]]
+    return list(map(type_of, staged.split(staged.program.out_avals)[0]))
