@@ -83,7 +83,6 @@ class Color(enum.Enum):
         ([1.0], [1.0, 2.0]),
         ({}, {"a": 1.0}),
     ],
-    ids=str,
 )
 def test_options_of_all_kinds_are_told_apart(values: tuple[Any, ...]):
     def body(x: Any, option: Any) -> Any:

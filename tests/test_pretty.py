@@ -85,7 +85,6 @@ class Plain:
         (np.array(["a", "b"]), "['a' 'b']"),
         (b"bytes", "b'bytes'"),
     ],
-    ids=repr,
 )
 def test_what_values_look_like(value, text):
     assert pretty(value) == text

@@ -142,7 +142,6 @@ def test_text_becomes_numpy_text_that_cannot_be_changed(value, text):
         np.array([None]),
         np.array(["a", 1], object),
     ],
-    ids=repr,
 )
 def test_what_is_no_tensor(value):
     with pytest.raises(NotATensorError, match=r"^the thing is \w+, which is no tensor"):

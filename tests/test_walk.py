@@ -104,7 +104,6 @@ def test_paths_and_order(root, expected):
         Bag(),
         object(),
     ],
-    ids=repr,
 )
 def test_where_nothing_is_found(root):
     assert paths(root) == []
