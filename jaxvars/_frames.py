@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._placement import SCOPES, brought_here
 from jaxvars._reread import reread
 from jaxvars._store import (
     SHARED,
@@ -232,6 +233,11 @@ class EagerFrame(Frame):
 
     def __init__(self) -> None:
         super().__init__(_trace.EVAL)
+
+    def read(self, cell: Cell) -> Value:
+        """Return the value on the device of the open scope, if there is one."""
+        value = self._observed(cell) if self.observers else self.get(cell)
+        return brought_here(value) if SCOPES and cell.home is not None else value
 
     def get(self, cell: Cell) -> Value:
         """Return the value from `STORE`; warn if it is about to become a constant."""

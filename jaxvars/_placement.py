@@ -5,6 +5,8 @@
 
 Rules this file keeps:
 - a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
+- a variable that was placed on another device is read as a copy on the scope's; the variable
+  stays where it is;
 - names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0";
 - with soft placement (the default) a device that does not exist falls back to JAX's default
   device, and says so once; without it, asking raises and lists what there is.
@@ -21,6 +23,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars.errors import DeviceError
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
@@ -32,6 +35,9 @@ _NAME = re.compile(
 )
 _soft = True
 _told: set[str] = set()
+
+SCOPES: list[None] = []
+"""Not empty while a device scope is open in any thread."""
 
 
 def list_devices(kind: str | None = None) -> list[Device]:
@@ -81,6 +87,8 @@ def get_soft_device_placement() -> bool:
 def device(name: str | Device | None) -> Generator[Device | None]:
     """Create variables and run operations on one device.
 
+    Variables that live elsewhere are read as copies on this device.
+
     Args:
         name: "CPU:0", "/GPU:1", TensorFlow's full form, a `jax.Device`, or None for JAX's
             default device.
@@ -100,7 +108,11 @@ def device(name: str | Device | None) -> Generator[Device | None]:
     """
     found = name if name is None or isinstance(name, jax.Device) else find_device(name)
     with jax.default_device(found):
-        yield found
+        SCOPES.append(None)
+        try:
+            yield found
+        finally:
+            SCOPES.pop()
 
 
 def find_device(name: str) -> Device:
@@ -139,6 +151,21 @@ def scope_home() -> Any:
     if chosen is None or isinstance(chosen, str):
         return None
     return jax.sharding.SingleDeviceSharding(chosen)
+
+
+def brought_here(value: Any) -> Any:
+    """Return a value on the device of the current scope, if it is on another single one."""
+    home = scope_home()
+    if home is None or not is_elsewhere(value, home):
+        return value
+    return jax.device_put(value, home)
+
+
+def is_elsewhere(value: Any, home: Any) -> bool:
+    """Tell whether a value was put on a single device that is not that of `home`."""
+    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    alone = known and value.committed and len(value.sharding.device_set) == 1
+    return alone and value.sharding != home
 
 
 # ---------------------------------------------------------------- pickling

@@ -28,7 +28,8 @@ import numpy as np
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain
 from jaxvars._frames import LOCAL, Owner, lifted
-from jaxvars._placement import dump_sharding, load_sharding, scope_home
+from jaxvars._mesh import home_of
+from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import Cell
 from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
 from jaxvars.errors import NotATensorError, ShapeError
@@ -84,12 +85,14 @@ class Variable(Face, Owner):
         name: any text; need not be unique. Open name scopes come before it.
         dtype: as inferred when None: 3.14 is float32, [1, 2] int32, "abc" string.
         shape: what the initial value is broadcast to, when given.
-        sharding: a `jax.sharding.Sharding` or `jax.Device` to live on; the open
-            `jv.device` scope when None.
+        sharding: where it lives for good: a `PartitionSpec` over the mesh in force (`jv.use_mesh`),
+            a `jax.sharding.Sharding` or a `jax.Device`. When None, replicated over the mesh in
+            force, or on the device of the open `jv.device` scope.
 
     Raises:
         NotATensorError: when the initial value is None, a dict or another object.
         DtypeError: when it cannot have the dtype, or 64-bit is asked for and is off.
+        ShardingError: when it cannot be spread as asked.
         CreationError: inside a compiled function, on any call but the first.
         TypeError: when the name is no text.
 
@@ -125,7 +128,7 @@ class Variable(Face, Owner):
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
-            self.cell = Cell(self, _trace.aval_of(value), name, _home(sharding, value))
+            self.cell = Cell(self, _trace.aval_of(value), name, home_of(sharding, value, name))
         LOCAL.frame.create(self.cell, value)
 
     # ------------------------------------------------------------ what it is
@@ -156,7 +159,7 @@ class Variable(Face, Owner):
     @property
     def sharding(self) -> Any:
         """How the value lies on devices; None for text and in compiled code."""
-        value = self.value
+        value = LOCAL.frame.get(self.cell)  # not brought to the device of a scope
         return None if _trace.is_tracer(value) or is_string(self.dtype) else value.sharding
 
     @property
@@ -349,7 +352,9 @@ class Variable(Face, Owner):
                 f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
                 f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
             )
-        return new
+        home = self.cell.home
+        elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(new, home)
+        return jax.device_put(new, home) if elsewhere else new
 
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
@@ -483,17 +488,6 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return np.broadcast_shapes(shape, to) == to
     except ValueError:
         return False
-
-
-def _home(sharding: Any, value: Value) -> Any:
-    """Return where the variable stays: as asked, or as a value that is spread already."""
-    if sharding is None and not _trace.is_tracer(value) and len(value.sharding.device_set) > 1:
-        return value.sharding
-    if sharding is None:
-        return scope_home()
-    if isinstance(sharding, jax.Device):
-        return jax.sharding.SingleDeviceSharding(sharding)
-    return sharding
 
 
 def _integers(indices: Any, name: str) -> Value:

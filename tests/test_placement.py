@@ -122,6 +122,48 @@ def test_a_copy_goes_where_the_scope_says():
     assert v.device == CPUS[2]
 
 
+def pinned(values, device):
+    """A variable whose value was put on its device, so that JAX would not move it."""
+    v = jv.Variable(jnp.zeros(len(values)), sharding=device)
+    v.assign(jnp.array(values))
+    return v
+
+
+def test_variables_of_other_devices_are_read_as_copies_on_the_scopes():
+    a, b = pinned([1.0, 2.0], CPUS[1]), pinned([3.0, 4.0], CPUS[3])
+    with jv.device("CPU:2"):
+        products = [a * b, jnp.multiply(a, b), a.value * b[:]]
+    assert [p.tolist() for p in products] == [[3.0, 8.0]] * 3
+    assert [p.devices() for p in products] == [{CPUS[2]}] * 3
+    assert (a.device, b.device) == (CPUS[1], CPUS[3])
+    assert (a * 2).devices() == {CPUS[1]}, "outside of a scope"
+
+
+def test_a_variable_of_another_device_in_a_scope_has_its_own_device():
+    a = pinned([1.0, 2.0], CPUS[1])
+    with jv.device("CPU:2"):
+        assert a.device == CPUS[1]
+
+
+def test_gradients_across_devices():
+    a, b = pinned([1.0, 2.0], CPUS[1]), pinned([3.0, 4.0], CPUS[3])
+    with jv.device("CPU:2"):
+        with jv.GradientTape() as tape:
+            y = jnp.sum(a * b * a)
+        grads = tape.gradient(y, [a, b])
+    assert [g.tolist() for g in grads] == [[6.0, 16.0], [1.0, 4.0]]
+
+
+def test_a_part_of_another_devices_variable_may_be_assigned():
+    a, b = pinned([1.0, 2.0], CPUS[1]), pinned([3.0, 4.0], CPUS[3])
+    a.assign_add(b.value)
+    assert a.numpy().tolist() == [4.0, 6.0]
+    a[0].assign(b.value[1])
+    a.scatter_add([1], b.value[:1])
+    assert a.numpy().tolist() == [4.0, 9.0]
+    assert a.device == CPUS[1]
+
+
 def test_text_is_on_the_host():
     with jv.device("CPU:1"):
         v = jv.Variable("text")
