@@ -40,6 +40,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxvars import launch as launch
+
+if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher needs no JAX
+    raise SystemExit(launch.main())
+
 from jaxvars import autograph as autograph
 from jaxvars import debugging as debugging
 from jaxvars import errors as errors

@@ -18,13 +18,13 @@ NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "compile", "cond",
     "custom_gradient", "debugging", "device", "errors", "fori_loop", "functionalize",
-    "get_soft_device_placement", "initializers", "list_devices", "map_fn", "name_scope",
+    "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
     "optimizers", "print", "random", "recompute", "recompute_grad", "run_eagerly", "scan",
     "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop",
 }  # fmt: skip
 
-MODULES = {"autograph", "debugging", "errors", "initializers", "optimizers", "random"}
+MODULES = {"autograph", "debugging", "errors", "initializers", "launch", "optimizers", "random"}
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
