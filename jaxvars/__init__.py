@@ -25,6 +25,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _record, _tape, _custom       what ran; GradientTape; functions with their own derivative
     _control, _loops, _maps       cond, while_loop, scan, ...; _carry says what they may carry
     _print, _tensor_array         print in compiled code; arrays written element by element
+    _progress                     a bar for a loop, drawn by _progress_display
     autograph                     Python's if, while and for: _autograph_rewrite turns them into
                                   calls of _autograph_branches, _autograph_loops, ...
     debugging                     checks of values while a program runs
@@ -72,6 +73,7 @@ from jaxvars._placement import get_soft_device_placement as get_soft_device_plac
 from jaxvars._placement import list_devices as list_devices
 from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
 from jaxvars._print import print as print
+from jaxvars._progress import progress as progress
 from jaxvars._state import State as State
 from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator

@@ -218,7 +218,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "random": random, "initializers": initializers,
 }  # fmt: skip
 NOT_A_PROGRAM = {
-    "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices",
+    "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",
     "get_soft_device_placement", "set_soft_device_placement",
     "optimizers",  # they hold variables of their own, and have their own tests
 }  # fmt: skip

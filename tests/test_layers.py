@@ -68,6 +68,8 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_print.py",
         "_elements.py",
         "_numerics.py",
+        "_progress.py",
+        "_progress_display.py",
         "_tensor_array.py",
     ),
     5: (

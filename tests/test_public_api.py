@@ -19,8 +19,8 @@ NAMES = {
     "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "compile", "cond",
     "custom_gradient", "debugging", "device", "errors", "fori_loop", "functionalize",
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
-    "optimizers", "print", "random", "recompute", "recompute_grad", "run_eagerly", "scan",
-    "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
+    "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly",
+    "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop",
 }  # fmt: skip
 
