@@ -65,6 +65,9 @@ T = TypeVar("T")
 DETOUR: list[None] = []
 """Not empty while a frame, a tape or eager mode is in force in any thread."""
 
+PLACED: list[Callable[[Cell, Value, str], None]] = []
+"""Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
+
 TRACING = threading.RLock()
 """Held while user code is traced, so that a body runs once for a signature."""
 
@@ -294,7 +297,7 @@ class EagerFrame(Frame):
                 "first call."
             )
         SHARED.add(cell.key)
-        STORE[cell.key] = at_home(cell, value)
+        STORE[cell.key] = at_home(cell, value, "created")
 
     def is_shared(self, cell: Cell) -> bool:
         """Tell whether somebody besides `STORE` holds the array."""
@@ -473,11 +476,13 @@ def moves(cell: Cell) -> bool:
     return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
 
 
-def at_home(cell: Cell, value: Value) -> Value:
+def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     """Return the value where the cell was placed, if it was placed anywhere."""
-    if cell.home is None or _trace.is_tracer(value) or value.sharding == cell.home:
-        return value
-    return jax.device_put(value, cell.home)
+    if cell.home is not None and not _trace.is_tracer(value) and value.sharding != cell.home:
+        value = jax.device_put(value, cell.home)
+    for tell in PLACED:
+        tell(cell, value, verb)
+    return value
 
 
 @final

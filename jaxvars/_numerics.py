@@ -11,7 +11,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias, final
@@ -23,20 +22,9 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._around import AROUND
 from jaxvars._checks import FAILURE, require
-from jaxvars._frames import DETOUR, LOCAL
+from jaxvars._standing import leave, stand, stands
 
 Value: TypeAlias = Any
-
-
-@final
-class _Local(threading.local):
-    """What listens in each thread, if anything does."""
-
-    def __init__(self) -> None:
-        self.placed: _trace.recording | None = None
-
-
-_LOCAL = _Local()
 
 
 def enable_check_numerics() -> None:
@@ -64,11 +52,7 @@ def enable_check_numerics() -> None:
     Differs from TensorFlow: an infinity that is only passed on is no mistake, so that masks of
     -inf may be added.
     """
-    if _LOCAL.placed is None:
-        _refuse_elsewhere("enabled")
-        _LOCAL.placed = _trace.recording(_Numerics())
-        _LOCAL.placed.__enter__()
-        DETOUR.append(None)
+    stand(_NUMERICS, "The check of numerics")
 
 
 def disable_check_numerics() -> None:
@@ -77,24 +61,7 @@ def disable_check_numerics() -> None:
     Raises:
         RuntimeError: inside a tape, a compiled function or a transform.
     """
-    if _LOCAL.placed is not None:
-        _refuse_elsewhere("disabled")
-        DETOUR.pop()
-        _LOCAL.placed.__exit__(None, None, None)
-        _LOCAL.placed = None
-
-
-def _refuse_elsewhere(what: str) -> None:
-    trace = _trace.current()
-    depth = 0
-    while isinstance(trace, _trace.Recorder):
-        trace, depth = trace.parent, depth + 1
-    is_alone = depth == (_LOCAL.placed is not None)
-    if LOCAL.frame is not LOCAL.eager or trace is not _trace.EVAL or not is_alone:
-        raise RuntimeError(
-            f"The check of numerics is {what} inside a tape, a compiled function or a transform: "
-            "do it outside, around all of it."
-        )
+    leave(_NUMERICS, "The check of numerics")
 
 
 @final
@@ -115,6 +82,9 @@ class _Numerics:
             name = equation.params.get("name") or equation.name
             _check(name, filter(_is_float, equation.inputs), filter(_is_float, outputs))
         return outputs
+
+
+_NUMERICS = _Numerics()
 
 
 def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None:
@@ -148,7 +118,7 @@ def _is_float(x: Value) -> bool:
 
 def _around() -> AbstractContextManager[None]:
     """Return what is entered around code that is traced: more of the same."""
-    return nullcontext() if _LOCAL.placed is None else _trace.recording(_Numerics())
+    return _trace.recording(_NUMERICS) if stands(_NUMERICS) else nullcontext()
 
 
 AROUND.append(_around)

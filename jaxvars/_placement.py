@@ -128,7 +128,7 @@ def find_device(name: str) -> Device:
 
 
 def _fall_back(name: str) -> Device:
-    have = ", ".join(f"{d.platform.upper()}:{d.id}" for d in list_devices())
+    have = ", ".join(map(short_name, list_devices()))
     if not _soft:
         raise DeviceError(
             f"There is no device {name!r}; there are: {have}. Ask for one of these, or let "
@@ -139,7 +139,7 @@ def _fall_back(name: str) -> Device:
         _told.add(name)
         warnings.warn(
             f"There is no device {name!r}; there are: {have}. Using "
-            f"{default.platform.upper()}:{default.id} (soft placement).",
+            f"{short_name(default)} (soft placement).",
             stacklevel=5,
         )
     return default
@@ -151,6 +151,31 @@ def scope_home() -> Any:
     if chosen is None or isinstance(chosen, str):
         return None
     return jax.sharding.SingleDeviceSharding(chosen)
+
+
+def device_name(device: Device) -> str:
+    """Return a device's name in TensorFlow's full form.
+
+    >>> device_name(list_devices("cpu")[0])
+    '/job:localhost/replica:0/task:0/device:CPU:0'
+    """
+    return f"/job:localhost/replica:0/task:{device.process_index}/device:{short_name(device)}"
+
+
+def short_name(device: Device) -> str:
+    """Return a name like `CPU:0`, as `jv.device` takes it in the device's own process."""
+    mine = jax.local_devices(backend=device.platform)
+    index = mine.index(device) if device in mine else device.id
+    return f"{device.platform.upper()}:{index}"
+
+
+def device_text(value: jax.Array) -> str:
+    """Return where an array lies, in words: `device ...:CPU:0`, or `8 devices, CPU:0 to CPU:7`."""
+    devices = sorted(value.sharding.device_set, key=lambda device: device.id)
+    if len(devices) == 1:
+        return f"device {device_name(devices[0])}"
+    names = [short_name(device) for device in devices]
+    return f"{len(devices)} devices, {names[0]} to {names[-1]}"
 
 
 def brought_here(value: Any) -> Any:

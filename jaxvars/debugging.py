@@ -6,7 +6,7 @@
 
 Shapes, ranks and dtypes are known when a function is traced, and checked then. Values are
 checked when it runs: a compiled step in which a check fails raises CheckError and leaves every
-variable as it was.
+variable as it was. `NanAlarm` looks at variables every so many steps, and waits for nothing.
 
 Rules this file keeps:
 - a message names the variable, says how many elements are wrong, and shows the first of them;
@@ -23,11 +23,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._alarm import NanAlarm as NanAlarm
+from jaxvars._alarm import nonfinite as nonfinite
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
 from jaxvars._frames import Owner, cells_in
 from jaxvars._numerics import disable_check_numerics as disable_check_numerics
 from jaxvars._numerics import enable_check_numerics as enable_check_numerics
+from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
+from jaxvars._placement_log import set_log_device_placement as set_log_device_placement
 from jaxvars._shapes import Sizes, misfit
 from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars._variable import Variable
