@@ -67,6 +67,9 @@ from jaxvars._loops import scan as scan
 from jaxvars._loops import while_loop as while_loop
 from jaxvars._maps import map_fn as map_fn
 from jaxvars._maps import vectorized_map as vectorized_map
+from jaxvars._mesh import mesh as mesh
+from jaxvars._mesh import shard as shard
+from jaxvars._mesh import use_mesh as use_mesh
 from jaxvars._module import Module as Module
 from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement

@@ -30,14 +30,17 @@ from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
 import jax
+import numpy as np
 
 from jaxvars import _trace
+from jaxvars._arrivals import Arrivals, check_form, spec_for
 from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner
+from jaxvars._homes import is_about_places
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._staging import Staged, stage
@@ -98,13 +101,16 @@ class Function:
         input_signature: Sequence[TensorSpec] | None,
         guard: str | None,
         autograph: bool,
+        in_shardings: Any,
     ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.python_function = fn
         self._signature = Signature(fn, static_argnames, input_signature)
+        check_form(in_shardings, self._signature.parameters, self._signature.name)
         self._donate = donate
         self._guard = guard
         self._autograph = autograph
+        self._in_shardings = in_shardings
         self._body = convert(fn) if autograph else fn
         self._entries: dict[Any, Entry] = {}
         self._paths = HotPaths()
@@ -124,6 +130,7 @@ class Function:
             input_signature=signature.specs,
             guard=self._guard,
             autograph=self._autograph,
+            in_shardings=self._in_shardings,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -137,6 +144,9 @@ class Function:
                 self._paths.cool(by_shape=True)
             except Elsewhere:
                 pass
+            except ValueError as error:
+                if not is_about_places(error):
+                    raise
             else:
                 if result is not MISS:
                     return result
@@ -192,6 +202,9 @@ class Function:
             result = entry.run(tuple(call.values))
         except Elsewhere:
             return entry.inline(call.values)
+        except ValueError as error:
+            entry.explain(error, call.values)
+            raise
         parts = entry.parts
         if parts is not None and self._signature.is_plain:
             self._paths.add(parts, args, kwargs, call.values)
@@ -220,12 +233,29 @@ class Function:
             self._in_progress.pop()
         staged.rebuild.let_go(call.objects)
         donate = self._donate is not False
-        entry = Entry(call.key, staged, self._signature.name, donate=donate)
+        entry = Entry(
+            call.key,
+            staged,
+            self._signature.name,
+            donate=donate,
+            arrivals=self._arrivals(call),
+            values=call.values,
+        )
         self._check_donation(entry)
-        entry.watch(call.objects, self._evict)
+        entry.watch(call.objects, self._evict, self._paths.cool)
         self._entries[call.key] = entry
         self._note(call.key, time.perf_counter() - start)
         return entry
+
+    def _arrivals(self, call: Call) -> Arrivals:
+        names = self._signature.traced_names(call.key)
+        shapes = map(np.shape, call.values)
+        given = self._in_shardings
+        specs = [
+            spec_for(given, argument, shape)
+            for (argument, _), shape in zip(names, shapes, strict=True)
+        ]
+        return Arrivals([name for _, name in names], specs)
 
     def _stage(self, call: Call) -> Staged:
         def run(*values: Value) -> Any:
@@ -388,6 +418,7 @@ def compile(
     input_signature: Sequence[TensorSpec] | None = None,
     guard: str | None = None,
     autograph: bool = False,
+    in_shardings: Any = None,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 
 
@@ -400,6 +431,7 @@ def compile(
     input_signature: Sequence[TensorSpec] | None = None,
     guard: str | None = None,
     autograph: bool = False,
+    in_shardings: Any = None,
 ) -> Any:
     """Compile a function that may read and assign variables.
 
@@ -422,6 +454,10 @@ def compile(
             there is no guard.
         autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
             values, here and in the functions that it calls: see `jv.autograph`.
+        in_shardings: how arguments are spread over the mesh of the variables when they arrive: a
+            PartitionSpec for all arrays of as many dimensions or more, or a dict from names of
+            arguments to specs. Arguments that nobody has put anywhere, like NumPy arrays, are
+            else replicated.
 
     Returns:
         A `Function`; without `fn`, a decorator.
@@ -432,6 +468,8 @@ def compile(
             one that nobody keeps.
         ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
         CheckError: (from a call) when a check or the guard fails; no variable is changed then.
+        ShardingError: (from a call) when variables and arguments lie on different devices, or
+            an argument cannot be divided as `in_shardings` says.
 
     Example:
         >>> import jaxvars as jv
@@ -465,6 +503,7 @@ def compile(
             input_signature=input_signature,
             guard=guard,
             autograph=autograph,
+            in_shardings=in_shardings,
         )
 
     return decorate if fn is None else decorate(fn)

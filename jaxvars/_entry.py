@@ -7,7 +7,9 @@ Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common ca
 - the first run, which compiles, is given copies: it may be interrupted anywhere;
 - only what was assigned is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
-  that an error in the callback changes nothing.
+  that an error in the callback changes nothing;
+- what is assigned comes back where it was placed: a program is then compiled once, and not
+  again for its own results. If a variable is placed anew, `renew_users` has it compiled anew.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars import _trace
+from jaxvars._arrivals import Arrivals, lowered_like
 from jaxvars._checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars._frames import DETOUR, LOCAL
+from jaxvars._homes import apart, gather, home_now, is_about_places, mesh_of, placed
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
 from jaxvars._staging import Staged
@@ -44,6 +48,9 @@ class Miss(Exception):  # noqa: N818 - a signal between us, not an error
     """The arguments are not those that a program was made for."""
 
 
+_ENTRIES: weakref.WeakSet[Entry] = weakref.WeakSet()
+
+
 @final
 class Entry:
     """A compiled program over some cells.
@@ -54,7 +61,16 @@ class Entry:
         run: takes the traced arguments to the function's result, updating the variables.
     """
 
-    def __init__(self, key: Any, staged: Staged, name: str, *, donate: bool) -> None:
+    def __init__(
+        self,
+        key: Any,
+        staged: Staged,
+        name: str,
+        *,
+        donate: bool,
+        arrivals: Arrivals,
+        values: Leaves,
+    ) -> None:
         self.key = key
         self.staged = staged.to_run()
         self._whole = staged
@@ -66,6 +82,8 @@ class Entry:
         checked = any(getattr(jax.config, name) for name in ("jax_debug_nans", "jax_debug_infs"))
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
+        self._arrivals = arrivals
+        self._lowered = list(map(lowered_like, self._specs, values))
         self._flat = self.staged.function()
         self._group_cells()
         self._jitted = self._jit()
@@ -74,12 +92,23 @@ class Entry:
         self._finish = self._finisher()
         self._owners: list[Callable[[], object]] = []
         self._array: type | None = None  # what values are when they are no tracers
+        self._cool: Callable[[], None] = lambda: None
+        _ENTRIES.add(self)
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
         settle()  # so that its tray lets go of the values
 
-    def watch(self, objects: Sequence[object], evict: Callable[[Entry], None]) -> None:
-        """Have `evict` called when one of some objects, or a variable used, is gone."""
+    def watch(
+        self, objects: Sequence[object], evict: Callable[[Entry], None], cool: Callable[[], None]
+    ) -> None:
+        """Have `evict` called when one of some objects, or a variable used, is gone.
+
+        Args:
+            objects: what the function was called with.
+            evict: forgets this entry.
+            cool: forgets the hot paths to it.
+        """
+        self._cool = cool
         this = weakref.ref(self)
 
         def gone(_: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -118,6 +147,10 @@ class Entry:
         homes = tuple(cell.home for cell in self._tray.cells)
         if any(homes):
             options["out_shardings"] = (homes, None)
+        if self._arrivals.shardings is not None:
+            groups = [self._given, self._kept] if self._kept else [self._given]
+            lent = [tuple(cell.home for cell in cells) for cells in groups]
+            options["in_shardings"] = (*lent, *self._arrivals.shardings)
         return jax.jit(self._named(self._run_grouped), **options)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,16 +195,51 @@ class Entry:
         """Run once on copies, so that jit has compiled before anything is donated."""
         _check_place()
         try:
-            result = exclusively(lambda: self._fly_on_copies(leaves))
+            result = exclusively(lambda: self._first_flight(leaves))
         except (Miss, Elsewhere):
             raise
         except BaseException:
             self._jitted.clear_cache()  # or jit would stay on its slow path
             raise
-        touches = self._tray.keys or self._kept
+        touches = self._tray.keys or self._kept or self._arrivals.shardings
         steady = self._run_carefully if touches else self._run_pure
         self.run = self._run_on_copies if self.has_callbacks else steady
         return self._finished(result)
+
+    def _first_flight(self, leaves: Leaves) -> Any:
+        """Bring together what the program uses, and run it."""
+        cells = [*self._tray.cells, *self._kept]
+        moved = gather(cells, [] if self._arrivals.wanted else self._named_leaves(leaves))
+        self._settle(leaves)
+        if moved or self._arrivals.shardings is not None:
+            self._jitted = self._jit()
+            renew_users(moved, but=self)
+        return self._fly_on_copies(self._arrivals.bring(leaves))
+
+    def _settle(self, leaves: Leaves) -> None:
+        """Find out where the arguments are to be."""
+        cells = [*self._tray.cells, *self._kept]
+        places = [*map(home_now, cells), *map(placed, leaves)]
+        self._arrivals.settle([leaf.shape for leaf in self._specs], mesh_of(places))
+
+    def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Value]]:
+        names = [f"Argument {name}" for name in self._arrivals.names]
+        return list(zip(names, leaves, strict=True))
+
+    def renew(self) -> None:
+        """Have the program compiled anew at the next call: a variable has been placed anew."""
+        settle()
+        self._jitted = self._jit()
+        self.run = self._first_run
+        self._cool()
+
+    def explain(self, error: ValueError, leaves: Leaves) -> None:
+        """Raise ShardingError if JAX refused a call because things do not lie together."""
+        if is_about_places(error):
+            cells = [*self._tray.cells, *self._kept]
+            homes = exclusively(lambda: [(f"Variable {c.name!r}", home_now(c)) for c in cells])
+            given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
+            raise apart(homes, given) from error
 
     @property
     def parts(self) -> Parts | None:
@@ -196,6 +264,7 @@ class Entry:
     def _run_carefully(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what somebody else may hold."""
         _check_place()
+        leaves = self._arrivals.bring(leaves)
         return self._finished(exclusively(lambda: self._fly(leaves)))
 
     def _finished(self, result: Any) -> Any:
@@ -217,6 +286,7 @@ class Entry:
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
         _check_place()
+        leaves = self._arrivals.bring(leaves)
         return self._finished(exclusively(lambda: self._fly_on_copies(leaves)))
 
     def _fly_on_copies(self, leaves: Leaves) -> Any:
@@ -256,18 +326,28 @@ class Entry:
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
+        if self._arrivals.wanted:
+            self._settle(leaves)
+            leaves = self._arrivals.bring(leaves)
         return self._whole.apply(self._inner, list(leaves))
 
     # ------------------------------------------------------------ looking inside
     def lower(self) -> Any:
         """Return the lowered program."""
-        leaves = [jax.ShapeDtypeStruct(s.shape, s.dtype, weak_type=s.weak) for s in self._specs]
         groups = [self._given, self._kept] if self._kept else [self._given]
         specs = [
-            tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype) for c in cells)
+            tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.home) for c in cells)
             for cells in groups
         ]
-        return self._jitted.lower(*specs, *leaves)
+        return self._jitted.lower(*specs, *self._lowered)
+
+
+def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
+    """Have all programs that use some cells compiled anew: the cells have new homes."""
+    keys = {cell.key for cell in cells}
+    for entry in list(_ENTRIES) if keys else ():
+        if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):
+            entry.renew()
 
 
 def _check_place() -> None:

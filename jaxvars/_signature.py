@@ -214,13 +214,27 @@ class Signature:
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [self._path_name(path) for path, _ in paths]
 
+    def traced_names(self, key: Any) -> list[tuple[str, str]]:
+        """Return for each traced leaf the argument that it is in, and what it is called itself."""
+        tree = jax.tree.unflatten(key[0], range(len(key[1])))
+        paths, _ = jax.tree_util.tree_flatten_with_path(tree)
+        return [
+            (self._argument(path), self._path_name(path))
+            for (path, _), leaf in zip(paths, key[1], strict=True)
+            if isinstance(leaf, Traced)
+        ]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the arguments, where they are known."""
+        return tuple(self._signature.parameters) if self._signature else ()
+
     def _path_name(self, path: tuple[Any, ...]) -> str:
-        which, first, *rest = path
-        if which.idx == 1:  # (args, kwargs)
-            name = first.key
-        else:
-            name = self._positional_name(first.idx)
-        return f"{name}{jax.tree_util.keystr(tuple(rest))}"
+        return f"{self._argument(path)}{jax.tree_util.keystr(tuple(path[2:]))}"
+
+    def _argument(self, path: tuple[Any, ...]) -> str:
+        which, first, *_ = path  # of (args, kwargs)
+        return first.key if which.idx == 1 else self._positional_name(first.idx)
 
     def _positional_name(self, i: int) -> str:
         parameters = list(self._signature.parameters.values()) if self._signature else []

@@ -256,3 +256,13 @@ class DeviceError(JaxvarsError, ValueError):
     Wrong: `jv.device("GPU:7")` on a machine with one GPU and soft placement off. Cure: one of
     `jv.list_devices()`.
     """
+
+
+@final
+class ShardingError(JaxvarsError, ValueError):
+    """A value that cannot be spread over devices as asked, or values that lie apart.
+
+    Wrong: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data" has 4
+    devices, or a step that uses variables of two meshes. Cure: pad the dimension; and one mesh,
+    `with jv.use_mesh({"data": 4}): ...`, for all that a step uses.
+    """

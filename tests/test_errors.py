@@ -31,6 +31,7 @@ BUILTINS = {
     "ControlFlowError": (TypeError, ValueError),
     "TapeError": (RuntimeError, ValueError),
     "DeviceError": (ValueError,),
+    "ShardingError": (ValueError,),
     "StaleReadWarning": (UserWarning,),
     "RetraceWarning": (UserWarning,),
     "GradientWarning": (UserWarning,),

@@ -22,6 +22,7 @@ NAMES = {
     "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop",
+    "mesh", "shard", "use_mesh",
 }  # fmt: skip
 
 MODULES = {"autograph", "debugging", "errors", "initializers", "launch", "optimizers", "random"}

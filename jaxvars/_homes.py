@@ -1,0 +1,99 @@
+"""What a program uses lies together: on one device, or on one mesh.
+
+XLA runs a program on the devices where its inputs are, and would compile it anew if one of them
+came back elsewhere. So what a program on a mesh uses and nobody has placed moves there, once.
+
+Rules this file keeps:
+- nothing moves before all is known to fit together;
+- a variable that was placed is never moved;
+- a program without a mesh is left as it is, and pays nothing for those that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+from jax.sharding import NamedSharding
+
+from jaxvars import _trace
+from jaxvars._mesh import place_text, replicated_like
+from jaxvars._store import SHARED, STORE, Cell
+from jaxvars.errors import ShardingError
+
+Value: TypeAlias = Any
+Named: TypeAlias = Iterable[tuple[str, Value]]
+
+_WORDS = ("incompatible devices", "does not match the sharding")
+
+
+def placed(value: Value) -> Any:
+    """Return the sharding that somebody has chosen for a value, or None."""
+    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    chosen = known and value.committed
+    return value.sharding if chosen else None
+
+
+def home_now(cell: Cell) -> Any:
+    """Return where a cell was placed, or where its value happens to have been; or None."""
+    return placed(STORE.get(cell.key)) if cell.home is None else cell.home
+
+
+def mesh_of(places: Iterable[Any]) -> Any:
+    """Return the mesh of the first place that is on one, or None."""
+    return next((place.mesh for place in places if isinstance(place, NamedSharding)), None)
+
+
+def lie_together(places: Iterable[Any]) -> bool:
+    """Tell whether all places that are known have the same devices."""
+    return len({frozenset(place.device_set) for place in places if place is not None}) < 2
+
+
+def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
+    """Move what was placed nowhere to the mesh of the rest, if there is one; return what moved.
+
+    To be called while the values are in `STORE` and nobody else touches them.
+
+    Raises:
+        ShardingError: when what was placed does not lie together.
+    """
+    homes = {cell.key: home_now(cell) for cell in cells}
+    given = [(name, placed(value)) for name, value in arguments]
+    places = [*homes.values(), *(place for _, place in given)]
+    anchor = next((place for place in places if isinstance(place, NamedSharding)), None)
+    if anchor is None:
+        return []
+    if not lie_together(places):
+        raise apart([(f"Variable {cell.name!r}", homes[cell.key]) for cell in cells], given)
+    loose = [cell for cell in cells if cell.home is None]
+    for cell in loose:
+        settle_at(cell, homes[cell.key] or replicated_like(anchor))
+    return loose
+
+
+def settle_at(cell: Cell, home: Any) -> None:
+    """Give a cell a home, and move its value there; under the same condition as `gather`."""
+    if cell.key in STORE and STORE[cell.key].sharding != home:
+        STORE[cell.key] = jax.device_put(STORE[cell.key], home)
+        SHARED.add(cell.key)  # the pieces may be the old value's own memory
+    cell.home = home
+
+
+def apart(*groups: Named) -> ShardingError:
+    """Return the error for things that do not lie together."""
+    lines = [
+        f"    {name}: {place_text(place)}" for group in groups for name, place in group if place
+    ]
+    return ShardingError(
+        "A program runs on one set of devices; what this one uses lies on incompatible devices:\n"
+        + "\n".join(lines)
+        + "\nCreate all variables on one mesh, `with jv.use_mesh(mesh): ...`, or move them with "
+        'jv.place; move arguments with jv.shard(x, jax.P("data"), mesh=mesh), or leave them '
+        "where nobody has put them, like NumPy arrays."
+    )
+
+
+def is_about_places(error: ValueError) -> bool:
+    """Tell whether JAX refused arguments for where they lie."""
+    return not isinstance(error, ShardingError) and any(w in str(error) for w in _WORDS)

@@ -1,0 +1,281 @@
+"""Meshes: devices in a grid with named axes, and how values are spread over them.
+
+    with jv.use_mesh({"data": 4, "model": 2}):
+        w = jv.Variable(jnp.zeros((512, 512)), sharding=jax.P(None, "model"))
+        b = jv.Variable(jnp.zeros(512))                # on all of them, the same
+
+Rules this file keeps:
+- the mesh in force is JAX's own (`jax.set_mesh`), and its axes are Auto: XLA's partitioner decides
+  how a program is divided, from where its inputs lie;
+- a value that cannot be spread as asked is refused before anything is moved, and by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+from jaxvars import _trace
+from jaxvars._placement import scope_home
+from jaxvars.errors import DeviceError, ShardingError
+
+Value: TypeAlias = Any
+
+
+def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
+    """Arrange devices in a grid with named axes.
+
+    Args:
+        axes: the size of each axis by name, outermost first; one may be -1, for what is left.
+        devices: exactly as many as the sizes multiply to, in the order of the grid. When None,
+            the first ones of all processes, in an order that suits their network.
+
+    Returns:
+        A `jax.sharding.Mesh`, whose axes are Auto.
+
+    Raises:
+        DeviceError: when there are too few devices, or the sizes do not multiply out.
+
+    >>> import jax
+    >>> one = mesh({"data": 1, "model": 1}, jax.devices()[:1])
+    >>> dict(one.shape)
+    {'data': 1, 'model': 1}
+    """
+    have = list(jax.devices() if devices is None else devices)
+    sizes = _sizes(axes, len(have), "are given" if devices is not None else "there are")
+    types = (AxisType.Auto,) * len(sizes)
+    need = math.prod(sizes)
+    if devices is None:
+        if need > len(have):
+            raise DeviceError(_too_few(axes, need, len(have)))
+        return jax.make_mesh(sizes, tuple(axes), axis_types=types, devices=have[:need])
+    if need != len(have):
+        raise DeviceError(
+            f"A mesh of {dict(axes)} has {need} devices, and {len(have)} are given: give as many."
+        )
+    return Mesh(np.array(have).reshape(sizes), tuple(axes), axis_types=types)
+
+
+def _sizes(axes: Mapping[str, int], have: int, words: str) -> tuple[int, ...]:
+    sizes = list(axes.values())
+    wrong = [size for size in sizes if not isinstance(size, int | np.integer) or size == 0]
+    if not sizes or wrong or sizes.count(-1) > 1 or min(sizes) < -1:
+        raise DeviceError(
+            f"{dict(axes)} is no mesh: name at least one axis, each with a size of 1 or more, and "
+            'one -1 at most, for what is left: jv.mesh({"data": -1, "model": 2}).'
+        )
+    if -1 in sizes:
+        others = -math.prod(sizes)
+        if have % others:
+            raise DeviceError(
+                f"A mesh of {dict(axes)} needs a multiple of {others} devices, and {words} {have}."
+            )
+        sizes[sizes.index(-1)] = have // others
+    return tuple(map(int, sizes))
+
+
+def _too_few(axes: Mapping[str, int], need: int, have: int) -> str:
+    return (
+        f"A mesh of {dict(axes)} needs {need} devices, and there are {have}. Ask for -1 to take "
+        "what there is. To try it on a CPU, make that many before JAX is first used:\n"
+        f"    XLA_FLAGS=--xla_force_host_platform_device_count={need} python ...\n"
+        f'or jax.config.update("jax_num_cpu_devices", {need}).'
+    )
+
+
+@contextmanager
+def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
+    """Create variables and run operations on a mesh.
+
+    Inside, a PartitionSpec by itself says how a value is spread, and what is created without
+    one is replicated. The variables stay where they are afterwards. It is `jax.set_mesh`, which
+    wins over `jv.device`.
+
+    Args:
+        mesh: a `jax.sharding.Mesh`, or the axes to make one of.
+
+    Yields:
+        The mesh.
+
+    Raises:
+        DeviceError: when there are too few devices.
+        ShardingError: when an axis of the mesh is not Auto.
+
+    >>> import jax, jaxvars as jv
+    >>> with use_mesh({"data": 1}) as made:
+    ...     v = jv.Variable([[1.0, 2.0]], sharding=jax.P("data"))
+    >>> v.sharding.spec, v.sharding.mesh == made
+    (P('data',), True)
+
+    A compiled function that is called both inside and outside is compiled for each by XLA:
+    JAX keeps the programs of the two apart.
+    """
+    found = mesh if isinstance(mesh, Mesh) else _made(mesh)
+    _check_axes(found)
+    with jax.set_mesh(found):
+        yield found
+
+
+_made = mesh
+
+
+def _check_axes(mesh: Any) -> None:
+    if any(kind is not AxisType.Auto for kind in mesh.axis_types):
+        raise ShardingError(
+            f"The axes of {mesh} must be Auto, so that a program is divided by where its inputs "
+            "lie. jax.make_mesh makes others unless it is told: use "
+            f"jv.mesh({dict(mesh.shape)})."
+        )
+
+
+def current_mesh() -> Mesh | None:
+    """Return the mesh in force, or None."""
+    with _trace.at(_trace.EVAL):  # JAX tells only outside of traces
+        found = jax.sharding.get_mesh()
+    return None if found.empty else found
+
+
+# ---------------------------------------------------------------- spreading
+def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
+    """Spread arrays over a mesh.
+
+    Outside of compiled functions they are moved; inside, XLA is told how to keep them.
+
+    Args:
+        x: an array, number or Variable, or a pytree of them.
+        spec: a `PartitionSpec` or `Sharding` for all of them, or a pytree of such that `x`
+            begins like.
+        mesh: the mesh; the one in force when None.
+
+    Returns:
+        The same structure, of arrays.
+
+    Raises:
+        ShardingError: when an array cannot be spread so, or there is no mesh.
+
+    >>> import jax, numpy as np
+    >>> with use_mesh({"data": 1}):
+    ...     shard({"x": np.ones((4, 2))}, jax.P("data"))["x"].sharding.spec
+    P('data',)
+    """
+    arrays = jax.tree.map(lambda leaf: leaf, x)  # reads variables
+    found, form = jax.tree_util.tree_flatten_with_path(arrays)
+    specs = jax.tree.leaves(jax.tree.broadcast(spec, arrays, is_leaf=is_spec), is_leaf=is_spec)
+    wanted = [
+        as_sharding(one, np.shape(leaf), f"array{jax.tree_util.keystr(path)}", mesh)
+        for (path, leaf), one in zip(found, specs, strict=True)
+    ]
+    leaves = [leaf for _, leaf in found]
+    return jax.tree.unflatten(form, list(map(put, leaves, wanted)))
+
+
+def put(value: Value, sharding: Any) -> Value:
+    """Move a value, or tell XLA where a traced one is to be."""
+    if _trace.is_tracer(value):
+        return jax.lax.with_sharding_constraint(value, sharding)
+    return jax.device_put(value, sharding)
+
+
+def is_spec(x: object) -> bool:
+    """Tell whether something says where a value lies."""
+    return x is None or isinstance(x, PartitionSpec | jax.sharding.Sharding | jax.Device)
+
+
+def as_sharding(spec: Any, shape: tuple[int, ...], what: str, mesh: Mesh | None = None) -> Any:
+    """Return the sharding that a spec means for a value.
+
+    Args:
+        spec: a PartitionSpec, a Sharding, a Device, or None: replicated.
+        shape: of the value.
+        what: what the value is called, like "Variable 'w'".
+        mesh: for a PartitionSpec; the one in force when None.
+
+    Raises:
+        ShardingError: when it does not fit, or there is no mesh.
+    """
+    if isinstance(spec, jax.Device):
+        return SingleDeviceSharding(spec)
+    if isinstance(spec, PartitionSpec | None):
+        spec = _named(spec or PartitionSpec(), what, mesh or current_mesh())
+    elif not isinstance(spec, jax.sharding.Sharding):
+        raise ShardingError(
+            f"{what}: {spec!r} does not say where it lies. Give a PartitionSpec, like "
+            'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'
+        )
+    problem = misfit(spec, shape)
+    if problem:
+        raise ShardingError(f"{what} {problem}")
+    return spec
+
+
+def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
+    if mesh is None:
+        raise ShardingError(
+            f"{what} is to be spread as {spec}, but there is no mesh in force. Say over which:\n"
+            '    with jv.use_mesh({"data": 4, "model": 2}):\n'
+            "        ..."
+        )
+    names = [name for axes in spec for name in _axes(axes)]
+    wrong = [name for name in names if name not in mesh.shape or names.count(name) > 1]
+    if wrong:
+        raise ShardingError(
+            f"{what} cannot be spread as {spec} over a mesh of {dict(mesh.shape)}: each of its "
+            f"axes may be there once, and {wrong[0]!r} is there twice or is no axis of it."
+        )
+    return NamedSharding(mesh, spec)
+
+
+def _axes(part: Any) -> tuple[str, ...]:
+    """Return the axes that a dimension is divided along."""
+    return part if isinstance(part, tuple) else (part,) if isinstance(part, str) else ()
+
+
+def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
+    """Say why a value of a shape cannot be spread so, or return None."""
+    if not isinstance(sharding, NamedSharding):
+        return None
+    _check_axes(sharding.mesh)
+    spec, sizes = sharding.spec, sharding.mesh.shape
+    if len(spec) > len(shape):
+        return f"of shape {shape} has {len(shape)} dimensions, and {spec} is for {len(spec)}."
+    for i, (size, axes) in enumerate(zip(shape, spec, strict=False)):
+        names = _axes(axes)
+        parts = math.prod(sizes[name] for name in names)
+        if size % parts:
+            return (
+                f"of shape {shape} cannot be divided as {spec}: dimension {i} has size {size}, "
+                f"no multiple of the {parts} devices along {' and '.join(map(repr, names))}. "
+                "Pad it, or divide another dimension."
+            )
+    return None
+
+
+def home_of(sharding: Any, value: Value, name: str) -> Any:
+    """Return where a variable stays: as asked, as its value is spread, or as the scopes say."""
+    if sharding is not None:
+        return as_sharding(sharding, value.shape, f"Variable {name!r}")
+    if not _trace.is_tracer(value) and len(value.sharding.device_set) > 1:
+        return value.sharding
+    found = current_mesh()
+    return scope_home() if found is None else NamedSharding(found, PartitionSpec())
+
+
+def replicated_like(home: Any) -> Any:
+    """Return the sharding of a whole copy on each device of a mesh; None if it is no mesh."""
+    return NamedSharding(home.mesh, PartitionSpec()) if isinstance(home, NamedSharding) else None
+
+
+def place_text(sharding: Any) -> str:
+    """Return where something lies, in words."""
+    if sharding is None:
+        return "anywhere"
+    if isinstance(sharding, NamedSharding):
+        return f"{sharding.spec} on a mesh of {dict(sharding.mesh.shape)}"
+    names = sorted(f"{d.platform.upper()}:{d.id}" for d in sharding.device_set)
+    return ", ".join(names) if len(names) < 4 else f"{len(names)} devices"
