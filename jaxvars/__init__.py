@@ -31,6 +31,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     debugging                     checks of values while a program runs
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
     random, initializers          _generator and _stateless; first values for variables
+    checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
@@ -47,7 +48,9 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
     raise SystemExit(launch.main())
 
 from jaxvars import autograph as autograph
+from jaxvars import checkpoint as checkpoint
 from jaxvars import debugging as debugging
+from jaxvars import distributed as distributed
 from jaxvars import errors as errors
 from jaxvars import initializers as initializers
 from jaxvars import optimizers as optimizers

@@ -215,10 +215,46 @@ class CheckError(JaxvarsError, AssertionError, ValueError):
 
 
 @final
+class CheckpointError(JaxvarsError, ValueError):
+    """A checkpoint that is not there, is damaged, or does not fit; no variable was changed by it.
+
+    The message lists every difference by the path of its variable: missing, extra, another
+    shape or dtype, corrupt.
+
+    Wrong: `jv.checkpoint.Checkpoint(model=Linear(3)).restore(path)` where `path` was saved with
+    `Linear(2)`. Cure: make the objects as they were when it was saved; of a damaged checkpoint,
+    restore the one before.
+    """
+
+
+@final
+class SavedError(JaxvarsError, ValueError):
+    """A program that cannot be saved, or a file of one that cannot be loaded.
+
+    Wrong: saving a function that nobody has said the arguments of, and that was never called:
+
+        jv.saved.save(jv.compile(f), "f.jaxvars")
+
+    Cure: `jv.saved.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
+    damaged is saved anew, or copied again from where it came from.
+    """
+
+
+@final
 class TapeError(JaxvarsError, RuntimeError, ValueError):
     """A GradientTape asked for what it cannot give.
 
     Wrong: asking a tape twice for a gradient. Cure: `jv.GradientTape(persistent=True)`.
+    """
+
+
+@final
+class CheckpointWarning(UserWarning):
+    """Values of a checkpoint that no variable has taken, when nothing is left that could.
+
+    Wrong: `jv.checkpoint.Checkpoint(network=model).restore(path)` of what was saved as
+    `Checkpoint(model=model)`. Cure: the same names; or `restore(path).expect_partial()` where
+    only a part is wanted.
     """
 
 
@@ -265,4 +301,17 @@ class ShardingError(JaxvarsError, ValueError):
     Wrong: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data" has 4
     devices, or a step that uses variables of two meshes. Cure: pad the dimension; and one mesh,
     `with jv.use_mesh({"data": 4}): ...`, for all that a step uses.
+    """
+
+
+@final
+class DistributedError(JaxvarsError, RuntimeError):
+    """Processes that cannot be brought together.
+
+    Wrong:
+
+        model = Model()                   # JAX looks for its devices here
+        jv.distributed.initialize()       # too late to find those of the other processes
+
+    Cure: `jv.distributed.initialize()` at the top of the program.
     """

@@ -29,6 +29,8 @@ BUILTINS = {
     "CheckError": (AssertionError, ValueError),
     "CompileError": (TypeError, ValueError),
     "ControlFlowError": (TypeError, ValueError),
+    "CheckpointError": (ValueError,),
+    "CheckpointWarning": (UserWarning,),
     "TapeError": (RuntimeError, ValueError),
     "DeviceError": (ValueError,),
     "ShardingError": (ValueError,),
@@ -115,6 +117,7 @@ WRONG = [
     (errors.CompileError, lambda: compiled_forever(1.0)),
     (errors.ControlFlowError, lambda: jv.compile(lambda x: 1 if x > 0 else 2)(1.0)),
     (errors.CheckError, lambda: jv.debugging.assert_finite(jnp.log(0.0))),
+    (errors.CheckpointError, lambda: jv.checkpoint.Checkpoint().restore("no/such/checkpoint")),
     (errors.TapeError, tape_twice),
     (errors.DeviceError, no_such_device),
 ]

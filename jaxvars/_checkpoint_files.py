@@ -1,0 +1,379 @@
+"""Where checkpoints are on disk: a folder written by orbax, or one .npz file.
+
+Either holds the values as plain arrays, and a manifest: what each variable is, with a digest.
+
+Rules this file keeps:
+- a checkpoint appears whole, under its name, or not at all, whenever the process is killed;
+- sizes are checked against the manifest, and that against the size of the files, before memory
+  is taken; no pickle, nothing compressed, nothing of a file is run or names another file;
+- every value is compared with its digest. What is wrong is collected for all variables, and
+  raised as one CheckpointError by whoever asked for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import time
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, final
+from urllib.parse import quote
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._digest import Entry, Value, decode, encode
+from jaxvars.errors import CheckpointError
+
+PathLike: TypeAlias = str | os.PathLike[str]
+T = TypeVar("T")
+
+MANIFEST = "jaxvars.json"
+_FORMAT = 1
+_SIMPLE = re.compile(r"\w[\w\-]*(/[\w\-]+)*", re.ASCII)
+_NUMBERS = itertools.count()
+
+
+# ---------------------------------------------------------------- writing
+def write(
+    path: PathLike, values: Mapping[str, Value], about: Mapping[str, Any] | None = None
+) -> Path:
+    """Write values by variable path, and return where: a .npz file, or else a folder.
+
+    What was there is replaced when all is written. May run in any thread, beside steps, as long
+    as nobody donates the values.
+
+    Args:
+        path: where; absolute or not.
+        values: arrays of JAX, or NumPy's of text.
+        about: more to keep with them, of what JSON can say: `Stored.about`.
+
+    Raises:
+        CheckpointError: when a value cannot be written; there is then what was there before.
+        OSError: when the disk is full, or the folder cannot be written.
+    """
+    target = absolute(path)
+    plain, entries = _encoded(values)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _clear(target)
+    fresh = target.with_name(f"{target.name}.tmp-{os.getpid()}-{next(_NUMBERS)}")
+    try:
+        manifest = _manifest(entries, about or {})
+        (_write_file if target.suffix == ".npz" else _write_folder)(fresh, plain, manifest)
+        _put_in_place(fresh, target)
+    finally:
+        remove(fresh)
+    return target
+
+
+def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Entry]]:
+    far = [p for p, v in values.items() if not getattr(v, "is_fully_addressable", True)]
+    if far:
+        raise CheckpointError(
+            "A checkpoint is written by one process, and these variables have parts in others:\n  "
+            + "\n  ".join(far)
+        )
+    both = {path: encode(value) for path, value in values.items()}
+    return {p: plain for p, (plain, _) in both.items()}, {
+        p: entry for p, (_, entry) in both.items()
+    }
+
+
+def absolute(path: PathLike) -> Path:
+    """Return a path that means the same when the working folder changes."""
+    return Path(os.path.abspath(os.fspath(path)))  # noqa: PTH100 - resolve() would follow links
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    if not target.is_dir():
+        os.replace(fresh, target)  # noqa: PTH105 - atomic, as its name says
+    else:  # a folder cannot be replaced at once: reading knows the name in between
+        old = _set_aside(target)
+        remove(old)
+        target.rename(old)
+        fresh.rename(target)
+        remove(old)
+    _sync(target.parent)
+
+
+def _set_aside(target: Path) -> Path:
+    return target.with_name(f"{target.name}.replaced")
+
+
+def _clear(target: Path) -> None:
+    """Remove what writers of this target that were killed have left."""
+    old = _set_aside(target)
+    if old.exists():
+        remove(old) if target.exists() else old.rename(target)
+    for left in target.parent.glob(f"{_escaped(target.name)}.tmp-*"):
+        if _is_left(left.name.removeprefix(f"{target.name}.tmp-")):
+            remove(left)
+
+
+def _escaped(name: str) -> str:
+    """Return a pattern of glob that matches just this name."""
+    return re.sub(r"([*?\[])", r"[\1]", name)
+
+
+def _is_left(rest: str) -> bool:
+    found = re.match(r"(\d+)-", rest)
+    if found is None or int(found[1]) == os.getpid():
+        return False
+    try:
+        os.kill(int(found[1]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        pass
+    return False
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not every file system can
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _manifest(entries: Mapping[str, Entry], about: Mapping[str, Any]) -> dict[str, Any]:
+    words: dict[str, Any] = {
+        "jaxvars": _FORMAT,
+        "time_ns": time.time_ns(),
+        "about": dict(about),
+        "variables": {path: entry.to_json() for path, entry in entries.items()},
+    }
+    return words | {"sha256": _digest_of(words)}
+
+
+def _digest_of(words: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def stored_name(path: str) -> str:
+    """Return what a variable's array is called on disk, safe as part of a path."""
+    return path if _SIMPLE.fullmatch(path) else quote(path, safe="").replace(".", "%2E")
+
+
+def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]) -> None:
+    import orbax.checkpoint as ocp
+
+    tree = {stored_name(p): x for p, x in plain.items() if x.size}  # orbax writes no empty ones
+    tree = tree or {"-": np.zeros(1, np.uint8)}
+    args = ocp.args.PyTreeSave(tree, custom_metadata=manifest)
+    handler = ocp.PyTreeCheckpointHandler(use_compression=False)
+    with ocp.Checkpointer(handler) as checkpointer:
+        checkpointer.save(path, args)
+
+
+def _write_file(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]) -> None:
+    with path.open("xb") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, value in plain.items():
+                array = np.asarray(value)
+                if array.dtype.kind == "V":  # bfloat16, which NumPy's files do not know
+                    array = array.view(f"u{array.dtype.itemsize}")
+                with archive.open(f"{stored_name(name)}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+            archive.writestr(MANIFEST, json.dumps(manifest))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# ---------------------------------------------------------------- reading
+class Stored(ABC):
+    """A checkpoint on disk.
+
+    Attributes:
+        path: where it is.
+        entries: what it says of each variable, by path.
+        time_ns: when it was written.
+        about: what else was kept with it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        words = _checked_manifest(self._words())
+        self.time_ns: int = words["time_ns"]
+        self.about: dict[str, Any] = words["about"]
+        self.entries = {p: Entry.from_json(entry) for p, entry in words["variables"].items()}
+        total, size = sum(entry.nbytes for entry in self.entries.values()), self._size()
+        if total > size:
+            raise ValueError(f"it should hold {total:,} bytes, and its files have {size:,}")
+
+    @abstractmethod
+    def _words(self) -> Any:
+        """Return the manifest as it is on disk."""
+
+    @abstractmethod
+    def _size(self) -> int:
+        """Return how many bytes the files have."""
+
+    @abstractmethod
+    def _array(self, name: str, entry: Entry) -> np.ndarray:
+        """Return the array of a variable; raise ValueError where it is not as it should be."""
+
+    def read(self, path: str) -> np.ndarray:
+        """Return the plain numbers of one variable.
+
+        Raises:
+            ValueError: when they are not what was written, with the reason.
+        """
+        entry = self.entries[path]
+        stored = np.empty(entry.stored_shape, jnp.dtype(entry.stored_dtype))
+        if entry.nbytes:
+            stored = _tamed(lambda: self._array(stored_name(path), entry))
+        if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
+            raise ValueError("its file is of another form than was written")
+        if not entry.holds(stored):
+            raise ValueError("its digest is not that of what was written")
+        return stored
+
+    def value(self, path: str) -> Value:
+        """Return the value of one variable: a NumPy array, or a `jax.Array` of random keys.
+
+        Raises:
+            ValueError: when it is not what was written, with the reason.
+        """
+        stored = self.read(path)
+        return _tamed(lambda: decode(stored, self.entries[path]))
+
+
+def open_stored(path: PathLike) -> Stored:
+    """Return a checkpoint on disk, with a sound manifest; no value has been read.
+
+    Raises:
+        CheckpointError: when there is none, or its manifest is damaged.
+    """
+    target = absolute(path)
+    old = _set_aside(target)
+    place = old if not target.exists() and old.is_dir() else target
+    if not place.exists():
+        raise CheckpointError(f"There is no checkpoint at {target}.{_near(target)}")
+    try:
+        return _tamed(lambda: (Folder if place.is_dir() else File)(place))
+    except ValueError as error:
+        raise CheckpointError(
+            f"{target} is no checkpoint of jaxvars that can be restored: {error}."
+        ) from None
+
+
+def is_complete(path: PathLike) -> bool:
+    """Tell whether there is a checkpoint with a sound manifest, and as many bytes as it says."""
+    try:
+        open_stored(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def _near(target: Path) -> str:
+    if not target.parent.is_dir():
+        return f" There is no folder {target.parent} either."
+    names = sorted(p.name for p in target.parent.iterdir())[:8]
+    return f" In {target.parent} there are: {', '.join(names) or 'no files'}."
+
+
+def _checked_manifest(words: Any) -> dict[str, Any]:
+    if not isinstance(words, dict) or "jaxvars" not in words:
+        raise ValueError("it has no manifest, so that its values could not be verified")
+    if words["jaxvars"] != _FORMAT:
+        raise ValueError(f"its format is {words['jaxvars']!r}, and this version reads {_FORMAT}")
+    rest = {key: word for key, word in words.items() if key != "sha256"}
+    if words.get("sha256") != _digest_of(rest):
+        raise ValueError("its manifest is damaged")
+    return words
+
+
+def _tamed(action: Callable[[], T]) -> T:
+    """Run what reads a file; whatever is wrong with that becomes a ValueError."""
+    try:
+        return action()
+    except ValueError:
+        raise
+    except MemoryError:
+        raise ValueError("there is not enough memory for it") from None
+    except Exception as error:
+        raise ValueError(f"{type(error).__name__}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0][:200]
+
+
+@final
+class Folder(Stored):
+    """A checkpoint of orbax: zarr arrays in an OCDBT database, each read by itself."""
+
+    def _words(self) -> Any:
+        text = (self.path / "_METADATA").read_text(encoding="utf-8")
+        return json.loads(text).get("custom_metadata")
+
+    def _size(self) -> int:
+        return sum(p.lstat().st_size for p in self.path.rglob("*"))
+
+    def _array(self, name: str, entry: Entry) -> np.ndarray:
+        import tensorstore as ts
+
+        base = {"driver": "file", "path": f"{self.path}/"}
+        spec = {
+            "driver": "zarr",
+            "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"},
+            "metadata": {"compressor": None, "filters": None, "shape": list(entry.stored_shape)},
+            "dtype": entry.stored_dtype,
+        }
+        return ts.open(spec, open=True, read=True).result().read().result()
+
+
+@final
+class File(Stored):
+    """A checkpoint in one .npz file."""
+
+    def _words(self) -> Any:
+        return json.loads(self._member(MANIFEST))
+
+    def _size(self) -> int:
+        return self.path.stat().st_size
+
+    def _array(self, name: str, entry: Entry) -> np.ndarray:
+        data = io.BytesIO(self._member(f"{name}.npy"))
+        version = np.lib.format.read_magic(data)
+        if version != (1, 0):
+            raise ValueError(f"its header has version {version}")
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(data)
+        rest = data.getbuffer()[data.tell() :]
+        if dtype.kind not in "biufc" or shape != entry.stored_shape or len(rest) != entry.nbytes:
+            raise ValueError("its file is of another form than was written")
+        array = np.frombuffer(rest, jnp.dtype(entry.stored_dtype))
+        return array.reshape(shape, order="F" if in_columns else "C")
+
+    def _member(self, name: str) -> bytes:
+        with zipfile.ZipFile(self.path) as archive:
+            info = archive.getinfo(name)
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size > self._size():
+                raise ValueError(f"{name} is compressed, which no checkpoint is")
+            return archive.read(info)
+
+
+def newest(paths: Iterable[Path]) -> Path | None:
+    """Return the checkpoint that was written last, of those that are complete."""
+    found = [(open_stored(path).time_ns, path) for path in paths if is_complete(path)]
+    return max(found)[1] if found else None

@@ -1,0 +1,154 @@
+"""What a value is on disk: plain numbers, what they mean, and a digest of both.
+
+Rules this file keeps:
+- encoding loses nothing: every dtype, text and random keys come back bit for bit;
+- what comes back is made of numbers and text only: nothing in a file is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._tensor import is_string, string
+
+Value: TypeAlias = Any  # a jax.Array, or a NumPy array
+
+_NATIVE = "biufc"  # kinds of dtype that are stored as they are, and bfloat16; others as bytes
+_MOST_DIMENSIONS = 64
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """What a checkpoint says of one variable.
+
+    Attributes:
+        shape: of the variable.
+        dtype: of the variable, by name: "float32", "bfloat16", "string", "key<fry>".
+        stored_shape: of the plain numbers on disk.
+        stored_dtype: of the plain numbers on disk.
+        sha256: of all this and of their bytes.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    stored_shape: tuple[int, ...]
+    stored_dtype: str
+    sha256: str
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the plain numbers take."""
+        return math.prod(self.stored_shape) * jnp.dtype(self.stored_dtype).itemsize
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this as plain lists and text."""
+        return {
+            "shape": list(self.shape),
+            "dtype": self.dtype,
+            "stored": [list(self.stored_shape), self.stored_dtype],
+            "sha256": self.sha256,
+        }
+
+    @classmethod
+    def from_json(cls, words: Any) -> Entry:
+        """Return what `to_json` gave.
+
+        Raises:
+            ValueError: when it is something else.
+        """
+        try:
+            shape, dtype = words["stored"]
+            entry = cls(_sizes(words["shape"]), words["dtype"], _sizes(shape), dtype,
+                        words["sha256"])  # fmt: skip
+            known = isinstance(dtype, str) and _is_native(jnp.dtype(dtype))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"not an entry: {error!r}") from None
+        if not (known and isinstance(entry.dtype, str) and isinstance(entry.sha256, str)):
+            raise ValueError("not an entry: no plain numbers")
+        return entry
+
+    def holds(self, stored: np.ndarray) -> bool:
+        """Tell whether these are the bytes that were written."""
+        return _digest(self.shape, self.dtype, stored) == self.sha256
+
+
+def _sizes(words: Any) -> tuple[int, ...]:
+    if not isinstance(words, list) or len(words) > _MOST_DIMENSIONS:
+        raise TypeError("a shape is a list")
+    if not all(type(size) is int and 0 <= size < 2**62 for size in words):
+        raise TypeError("sizes are whole numbers")
+    return tuple(words)
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return how a dtype is called on disk."""
+    return "string" if is_string(dtype) else str(dtype)
+
+
+def encode(value: Value) -> tuple[Value, Entry]:
+    """Return a value as plain numbers, and what is to be known of them.
+
+    A `jax.Array` of a plain dtype is returned as it is, so that it is written shard by shard.
+    """
+    plain = _plain(value)
+    on_host = np.asarray(plain)
+    shape, dtype = tuple(value.shape), dtype_name(value.dtype)
+    digest = _digest(shape, dtype, on_host)
+    return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, digest)
+
+
+def decode(stored: np.ndarray, entry: Entry) -> Value:
+    """Return the value that was encoded: a NumPy array, or a `jax.Array` of random keys.
+
+    Raises:
+        ValueError: when these numbers are none.
+    """
+    if entry.dtype == "string":
+        words = json.loads(stored.tobytes())
+        if not all(isinstance(word, str) for word in words):
+            raise ValueError("no text")
+        return np.array(words, dtype=string).reshape(entry.shape)
+    if entry.dtype.startswith("key<"):
+        return jax.random.wrap_key_data(jnp.asarray(stored), impl=key_impl(entry.dtype))
+    return stored.view(jnp.dtype(entry.dtype)).reshape(entry.shape)
+
+
+def key_impl(name: str) -> str:
+    """Return the kind of random keys with a dtype of this name."""
+    for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
+        if str(jax.random.key(0, impl=impl).dtype) == name:
+            return impl
+    raise ValueError(f"no random keys that this version knows: {name}")
+
+
+def _plain(value: Value) -> Value:
+    if is_string(value.dtype):
+        return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return jax.random.key_data(value)
+    return value if _is_native(value.dtype) else np.asarray(value).view(np.uint8)  # float8, int4
+
+
+def _is_native(dtype: Any) -> bool:
+    return (dtype.kind in _NATIVE and dtype.isbuiltin == 1) or dtype == jnp.bfloat16
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    """Return the bytes of an array, without a copy if that can be."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _digest(shape: tuple[int, ...], dtype: str, stored: np.ndarray) -> str:
+    about = json.dumps([shape, dtype, stored.shape, stored.dtype.name])
+    digest = hashlib.sha256(about.encode())
+    digest.update(memoryview(_bytes(stored)))  # pyright: ignore[reportArgumentType] - a buffer
+    return digest.hexdigest()
