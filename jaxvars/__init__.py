@@ -28,8 +28,8 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _progress                     a bar for a loop, drawn by _progress_display
     autograph                     Python's if, while and for: _autograph_rewrite turns them into
                                   calls of _autograph_branches, _autograph_loops, ...
-    debugging                     checks of values while a program runs
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
+    debugging                     checks of values while a program runs; _alarm looks now and then
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots

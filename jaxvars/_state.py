@@ -71,7 +71,7 @@ class State(Mapping[str, Any]):
         Raises:
             StateError: when there is no variable in an object.
         """
-        cells = _named_cells(objects, named)
+        cells = named_cells(objects, named)
         frame = LOCAL.frame
         values = [frame.read(cell) for cell in cells.values()]
         if copy:
@@ -161,7 +161,8 @@ def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Value]], Layout]:
 jax.tree_util.register_pytree_with_keys(State, _flatten_with_keys, State)
 
 
-def _named_cells(objects: Sequence[object], named: Mapping[str, object]) -> dict[str, Cell]:
+def named_cells(objects: Sequence[object], named: Mapping[str, object]) -> dict[str, Cell]:
+    """Return the cells of all variables in some objects by path; see `State.of`."""
     cells: dict[str, Cell] = {}
     seen: set[int] = set()
     for prefix, root in [*_prefixed(objects, alone=not named), *named.items()]:

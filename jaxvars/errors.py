@@ -207,7 +207,8 @@ class CheckError(JaxvarsError, AssertionError, ValueError):
     """A value that failed a check when the function was run; no variable was changed by it.
 
     Raised by the checks in `jv.debugging`, by `assert` in a function that is compiled with
-    `autograph=True`, and by `jv.compile(guard="finite")`.
+    `autograph=True`, and by `jv.compile(guard="finite")`. (A `NanAlarm` raises it, too, and looks
+    only after the steps have been done.)
 
     Wrong: `jv.debugging.assert_finite(jnp.log(0.0))`. Cure: look at the value that the message
     names, and for the line where it became so.

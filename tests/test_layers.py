@@ -93,7 +93,6 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_autograph_state.py",
         "_autograph_values.py",
         "config.py",
-        "debugging.py",
     ),
     6: (
         "_arrivals.py",

@@ -1,0 +1,254 @@
+"""NaN alarms: `NanAlarm` looks at variables now and then, `nonfinite` at this moment.
+
+    alarm = jv.debugging.NanAlarm(model, optimizer, every=100)
+    for batch in batches:
+        step(*batch)
+        alarm.step()
+
+A look is a small program that is queued behind the steps, and reads the variables where they lie.
+Its result is looked at when it is there, some steps later; so nobody waits for the device.
+
+Rules this file keeps:
+- a step costs a count, and while a look is under way the question whether it is done;
+- a look takes no value out of a variable, so that the next step is donated what it would be;
+- nothing is changed: what an alarm tells of has happened. `compile(guard="finite")` prevents it,
+  and waits for each step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _compile
+from jaxvars._display import Table
+from jaxvars._frames import LOCAL, moves
+from jaxvars._state import named_cells
+from jaxvars._store import Cell
+from jaxvars._tensor import is_string
+from jaxvars.errors import CheckError, CompileError, user_line
+
+Value: TypeAlias = Any
+
+_SHOWN = 10  # variables named by a message
+
+
+# ---------------------------------------------------------------- the alarm
+@final
+class NanAlarm:
+    """Looks every so many steps whether variables are finite, without waiting for the device.
+
+    Reads the variables, and changes none. Used by `with`, it looks once more at the end.
+
+    Args:
+        *objects: Variables, Modules, optimizers, or anything that holds them. Which float and
+            complex variables there are is found out at the first look: slots that an optimizer
+            makes in its first step are seen.
+        every: how many calls of `step` from one look to the next. A look reads each variable
+            once; that is its cost.
+
+    Raises:
+        TypeError: when there is nothing to look at.
+        ValueError: when `every` is not positive.
+
+    The steps go on until a look is done, which is found out by the next `step`. The variables
+    then are not those of the step in which it began; the message says between which steps
+    that was.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, 2.0], name="w")
+        >>> @jv.compile
+        ... def step(x):
+        ...     w.assign(jnp.log(w - x))
+        >>> with NanAlarm(w, every=10) as alarm:
+        ...     step(1.0)
+        ...     alarm.step()
+        Traceback (most recent call last):
+        jaxvars.errors.CheckError: After step 1, a variable is not finite...
+          w float32[2]: 1 of 2 elements are infinite...
+    """
+
+    __slots__ = ("_asked", "_cells", "_every", "_good", "_left", "_look", "_objects", "_pending",
+                 "_steps")  # fmt: skip
+
+    def __init__(self, *objects: object, every: int = 100) -> None:
+        if not objects:
+            raise TypeError("NanAlarm needs something with variables: NanAlarm(model, every=100).")
+        if every < 1:
+            raise ValueError(f"NanAlarm: every is a number of steps, not {every!r}.")
+        self._objects = objects
+        self._every = self._left = every
+        self._steps = 0  # that were counted before the last look
+        self._good = 0  # after which all was well
+        self._asked = 0  # after which a look was begun
+        self._pending: Value = None
+        self._look: Any = None
+        self._cells: list[tuple[str, Cell]] = []
+
+    @property
+    def steps(self) -> int:
+        """How often `step` was called."""
+        return self._steps + self._every - self._left
+
+    def step(self) -> None:
+        """Count a step; begin a look if it is time, and raise if one has found something.
+
+        Raises:
+            CheckError: naming each variable that is not finite, and between which steps that was.
+            CompileError: inside a compiled function.
+        """
+        if LOCAL.frame is not LOCAL.eager:
+            raise CompileError(_inside("alarm.step()"))
+        self._left -= 1
+        if self._pending is not None and self._pending.is_ready():
+            self._judge()
+        if self._left <= 0:
+            self._begin()
+
+    def check(self) -> None:
+        """Look now, and wait for what is found.
+
+        Raises:
+            CheckError: naming each variable that is not finite.
+            CompileError: inside a compiled function.
+        """
+        if LOCAL.frame is not LOCAL.eager:
+            raise CompileError(_inside("alarm.check()"))
+        self._begin()
+        self._judge()
+
+    def __enter__(self) -> NanAlarm:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.check()
+
+    def _begin(self) -> None:
+        if self._pending is not None:  # from `every` steps ago
+            self._judge()
+        self._steps, self._left = self.steps, self._every
+        if self._look is None:
+            self._look = self._program()
+        self._pending, self._asked = self._look(), self._steps
+
+    def _program(self) -> Any:
+        cells = _floats(self._objects)
+        self._cells = list(cells.items())
+
+        def look() -> Value:
+            return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
+
+        return _compile.compile(look)
+
+    def _judge(self) -> None:
+        counts, self._pending = np.asarray(self._pending), None
+        if not counts.any():
+            self._good = self._asked
+            return
+        since = f", and all was well after step {self._good}" if self._good else ""
+        raise CheckError(
+            f"After step {self._asked}, {_how_many(counts)}{since}.\n"
+            f"{_findings(self._cells, counts)}\n"
+            f"These steps are done: go back to a checkpoint of step {self._good} or before. "
+            'jv.compile(guard="finite") stops such a step before it changes anything, and '
+            "jv.debugging.enable_check_numerics() finds the operation."
+        )
+
+
+# ---------------------------------------------------------------- a table
+def nonfinite(*objects: object, everything: bool = False) -> Table:
+    """Return a table of the variables that hold NaN or infinities, and how many.
+
+    Waits for the values. Changes nothing.
+
+    Args:
+        *objects: Variables, Modules, or anything that holds them.
+        everything: list all variables of a float or complex dtype, those that are finite too.
+
+    Returns:
+        A row for each: path, shape, dtype, number of NaN, number of infinities, and the
+        largest absolute value of the finite elements. Empty, and so false, if there is none.
+
+    Raises:
+        StateError: when there is no variable in an object.
+        CompileError: inside a compiled function.
+
+    Example:
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, jnp.nan, -3.0], name="w")
+        >>> b = jv.Variable([1.0, 2.0], name="b")
+        >>> print(nonfinite({"w": w, "b": b}))
+        variables that are not finite
+        path  shape  dtype    NaN  infinite  largest
+        ----  -----  -------  ---  --------  -------
+        w     (3,)   float32    1         0        3
+        >>> bool(nonfinite(b))
+        False
+    """
+    if LOCAL.frame is not LOCAL.eager:
+        raise CompileError(_inside("nonfinite(...)"))
+    rows: list[tuple[Any, ...]] = []
+    for name, cell in _floats(objects).items():
+        nans, infinities, largest = _facts(LOCAL.frame.read(cell))
+        if everything or nans or infinities:
+            shape, dtype = cell.aval.shape, str(cell.aval.dtype)
+            rows.append((name, shape, dtype, int(nans), int(infinities), float(largest)))
+    return Table(
+        title="variables" if everything else "variables that are not finite",
+        columns=("path", "shape", "dtype", "NaN", "infinite", "largest"),
+        rows=rows,
+    )
+
+
+@jax.jit
+def _facts(x: Value) -> tuple[Value, Value, Value]:
+    largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
+    return (*_counts(x), largest)
+
+
+# ---------------------------------------------------------------- parts
+def _floats(objects: Iterable[object]) -> dict[str, Cell]:
+    """Return the cells of float and complex variables in some objects, by path."""
+    cells = named_cells(list(objects), {})
+    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and moves(c)}
+
+
+def _counts(x: Value) -> tuple[Value, Value]:
+    """Return how many elements are NaN, and how many are infinite."""
+    return jnp.isnan(x).sum(), jnp.isinf(x).sum()
+
+
+def _how_many(counts: np.ndarray) -> str:
+    wrong = int(counts.any(axis=1).sum())
+    if wrong == 1:
+        return "a variable is not finite"
+    return f"{wrong} of {len(counts)} variables are not finite"
+
+
+def _findings(cells: list[tuple[str, Cell]], counts: np.ndarray) -> str:
+    pairs = zip(cells, counts.tolist(), strict=True)
+    lines = [_finding(*cell, *count) for cell, count in pairs if any(count)]
+    more = [f"  ... and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    return "\n".join(lines[:_SHOWN] + more)
+
+
+def _finding(path: str, cell: Cell, nans: int, infinities: int) -> str:
+    shape, size = cell.aval.shape, math.prod(cell.aval.shape)
+    kinds = {"NaN": nans, "infinite": infinities}
+    found = [f"{count:,} of {size:,} elements are {kind}" for kind, count in kinds.items() if count]
+    return f"  {path} {cell.aval.dtype}[{','.join(map(str, shape))}]: {', '.join(found)}"
+
+
+def _inside(what: str) -> str:
+    return (
+        f"{what} at {user_line()} is called inside a compiled function, where there are no values "
+        "yet. Call it outside, after the step; inside, jv.debugging.check_numerics(x) is a check "
+        "of the program's own."
+    )
