@@ -12,10 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._display import did_you_mean
+from jaxvars.errors import DistributedError
 
 Value: TypeAlias = Any
 
@@ -23,6 +26,26 @@ Value: TypeAlias = Any
 def plain(value: Any) -> Any:
     """Return the array that a Variable or a slice of one stands for; others as they are."""
     return value.value if isinstance(value, Face) else value
+
+
+def processes_of(value: Value) -> int:
+    """Return over how many processes a value lies, if this one has not all of it; else 1."""
+    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    if not known or value.is_fully_addressable or value.is_fully_replicated:
+        return 1
+    return len({device.process_index for device in value.sharding.device_set})
+
+
+def whole(value: Value) -> Value:
+    """Return the value; raise DistributedError if this process has only a part of it."""
+    count = processes_of(value)
+    if count > 1:
+        raise DistributedError(
+            f"This value of shape {value.shape} lies on {count} processes, and this one has only a "
+            "part of it. jv.distributed.all_gather(v), called by all of them, returns the whole; "
+            "v.value.addressable_shards are the parts that are here."
+        )
+    return value
 
 
 class Face(ABC):
@@ -65,7 +88,7 @@ class Face(ABC):
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
         """Return the value as a NumPy array of its own (it may be changed)."""
-        return np.array(self.value)
+        return np.array(whole(self.value))
 
     def item(self) -> Any:
         """Return the value of a scalar as a Python number or string."""
@@ -80,7 +103,7 @@ class Face(ABC):
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(self.value, dtype=dtype, copy=copy)
+        return np.array(whole(self.value), dtype=dtype, copy=copy)
 
     def __jax_array__(self) -> Value:
         return self.value
@@ -113,7 +136,7 @@ class Face(ABC):
     def __iter__(self) -> Iterator[Value]:
         if not self.shape:
             raise TypeError("A scalar variable cannot be iterated over.")
-        return iter(self.value)
+        return iter(whole(self.value))
 
     def __contains__(self, item: Any) -> bool:
         return bool(jnp.any(self.value == plain(item)))

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _display, _trace
-from jaxvars._face import Face, plain
+from jaxvars._face import Face, plain, processes_of, whole
 from jaxvars._frames import LOCAL, Owner, lifted
 from jaxvars._mesh import home_of
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
@@ -532,6 +532,8 @@ def _check_index(variable: Variable, index: Any) -> None:
 def _shown(value: Value) -> str:
     if _trace.is_tracer(value):
         return "(traced)"
+    if (count := processes_of(value)) > 1:
+        return f"(on {count} processes)"
     if jnp.issubdtype(value.dtype, jax.dtypes.extended):
         return str(jax.random.key_data(value))
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
@@ -554,7 +556,7 @@ def _dump(value: Value) -> tuple[Any, str | None]:
     """Return the value as NumPy, and the kind of random key that it is, if it is one."""
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(value)), str(jax.random.key_impl(value))
-    return np.asarray(value), None
+    return np.asarray(whole(value)), None
 
 
 def _unpickle(data: Any, key: str | None, name: str, trainable: bool, home: Any) -> Variable:

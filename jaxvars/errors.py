@@ -307,7 +307,9 @@ class ShardingError(JaxvarsError, ValueError):
 
 @final
 class DistributedError(JaxvarsError, RuntimeError):
-    """Processes that cannot be brought together.
+    """Processes that cannot be brought together, or that differ where they must not.
+
+    Also a value that lies on several processes, asked for by one of them.
 
     Wrong:
 
