@@ -28,6 +28,8 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     _progress                     a bar for a loop, drawn by _progress_display
     autograph                     Python's if, while and for: _autograph_rewrite turns them into
                                   calls of _autograph_branches, _autograph_loops, ...
+    config                        devices before JAX starts
+    debugging                     checks of values while a program runs; the log of placement
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
     debugging                     checks of values while a program runs; _alarm looks now and then
     random, initializers          _generator and _stateless; first values for variables
@@ -49,6 +51,7 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
 
 from jaxvars import autograph as autograph
 from jaxvars import checkpoint as checkpoint
+from jaxvars import config as config
 from jaxvars import debugging as debugging
 from jaxvars import distributed as distributed
 from jaxvars import errors as errors

@@ -17,7 +17,7 @@ from jaxvars import _compile, _concrete, _module, _state, _tape, _variable
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
     "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "checkpoint",
-    "compile", "cond", "custom_gradient", "debugging", "device", "distributed", "errors", "fori_loop", "functionalize",
+    "compile", "cond", "config", "custom_gradient", "debugging", "device", "distributed", "errors", "fori_loop", "functionalize",
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
     "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
@@ -26,7 +26,7 @@ NAMES = {
 }  # fmt: skip
 
 MODULES = {
-    "autograph", "checkpoint", "debugging", "distributed", "errors", "initializers", "launch",
+    "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
     "optimizers", "random",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})

@@ -1,0 +1,133 @@
+"""`config.py`: devices before and after JAX has started. Each start is a process of its own."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+import jaxvars as jv
+from jaxvars import config
+from jaxvars.errors import DeviceError
+
+pytestmark = pytest.mark.skipif(
+    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+)
+CPU = config.PhysicalDevice("/physical_device:CPU:0", "CPU")
+
+
+# ---------------------------------------------------------------- after the start
+def test_the_cpu_is_one_processor_and_eight_devices():
+    assert config.list_physical_devices("CPU") == config.list_physical_devices("cpu") == [CPU]
+    assert CPU in config.list_physical_devices()
+    logical = config.list_logical_devices("CPU")
+    assert len(logical) == 8
+    assert logical[3] == config.LogicalDevice("/job:localhost/replica:0/task:0/device:CPU:3", "CPU")
+    assert config.list_logical_devices("ABACUS") == []
+
+
+def test_names_of_logical_devices_are_taken_by_device():
+    for listed, device in zip(config.list_logical_devices("CPU"), jax.devices("cpu"), strict=True):
+        with jv.device(listed.name) as found:
+            assert found == device
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        lambda: config.set_logical_devices(4),
+        lambda: config.set_visible_devices([], "GPU"),
+        lambda: config.set_memory_fraction(0.5),
+    ],
+)
+def test_what_comes_too_late_is_refused(late):
+    assert config.has_started()
+    with pytest.raises(DeviceError, match=r"JAX has started .* right after `import jaxvars`"):
+        late()
+
+
+def test_what_is_so_already_is_never_too_late():
+    config.set_logical_devices(8)
+    assert len(jax.devices("cpu")) == 8
+
+
+@pytest.mark.parametrize(
+    ("refused", "message"),
+    [
+        (lambda: config.set_logical_devices(2, "GPU"), "JAX has no virtual GPU devices"),
+        (lambda: config.set_logical_devices(0), "at least one CPU device, not 0"),
+        (lambda: config.set_memory_fraction(0), "more than 0 and at most 1, not 0"),
+        (lambda: config.set_memory_growth("CPU:0", True), "CPU always grows"),
+        (lambda: config.get_memory_growth(CPU), "CPU always grows"),
+        (lambda: config.set_memory_growth("GPU:77", True), r"no device 'GPU:77'; there are: .*CPU"),
+        (lambda: config.set_visible_devices("CPU:0", "GPU"), r"CPU:0' is no GPU"),
+        (lambda: config.get_memory_info("CPU:1"), r"device:CPU:1 does not count its memory"),
+    ],
+)
+def test_what_is_refused(refused, message):
+    with pytest.raises(DeviceError, match=message):
+        refused()
+
+
+def test_soft_placement_is_here_too():
+    assert config.get_soft_device_placement is jv.get_soft_device_placement
+    assert config.set_soft_device_placement is jv.set_soft_device_placement
+
+
+# ---------------------------------------------------------------- before it
+def in_a_new_process(run_python, code, **env):
+    done = run_python("-c", "import os, jax\nimport jaxvars as jv\n" + code, XLA_FLAGS="", **env)
+    assert done.stdout.endswith("fine\n"), done.stdout + done.stderr
+
+
+def test_virtual_devices_and_listing_before_the_start(run_python):
+    in_a_new_process(
+        run_python,
+        """
+assert [d.device_type for d in jv.config.list_physical_devices()] == ["CPU"]
+assert not jv.config.has_started()
+jv.config.set_logical_devices(2)
+jv.config.set_logical_devices(3)
+jv.config.set_visible_devices(jv.config.list_physical_devices("CPU"), "CPU")
+assert not jv.config.has_started()
+assert len(jv.config.list_logical_devices()) == len(jax.devices()) == 3
+assert jv.config.has_started()
+with jv.device("CPU:2"):
+    assert jv.Variable(1.0).device == jax.devices()[2]
+print("fine")
+""",
+    )
+
+
+FAKE_GPUS = """
+jv.config._gpus_of_driver = lambda: 3  # as on a machine that has them
+gpus = jv.config.list_physical_devices("GPU")
+assert [gpu.name for gpu in gpus] == [f"/physical_device:GPU:{i}" for i in range(3)]
+"""
+
+
+def test_gpus_before_the_start(run_python):
+    in_a_new_process(
+        run_python,
+        FAKE_GPUS
+        + """
+jv.config.set_visible_devices(gpus, "GPU")  # all of them: nothing to do
+jv.config.set_visible_devices([gpus[0], "GPU:2"], "GPU")
+assert jax.config.values["jax_cuda_visible_devices"] == "0,2"
+assert jv.config.get_visible_devices("GPU") == [gpus[0], gpus[2]]
+assert not jv.config.get_memory_growth(gpus[0])
+jv.config.set_memory_growth(gpus[0], True)
+assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+assert jv.config.get_memory_growth("GPU:1")
+jv.config.set_memory_fraction(0.5)
+assert os.environ["XLA_CLIENT_MEM_FRACTION"] == "0.5"
+jv.config.set_visible_devices([], "GPU")
+assert jax.config.values["jax_platforms"] == "cpu"
+assert jv.config.get_visible_devices() == jv.config.list_physical_devices("CPU")
+try:
+    jv.config.set_visible_devices([])
+except jv.errors.DeviceError as error:
+    assert "JAX always has its CPU" in str(error), error
+    print("fine")
+""",
+        JAX_PLATFORMS="",
+    )
