@@ -1,0 +1,293 @@
+"""A directory of checkpoints: each is there whole, or not there.
+
+    directory/ckpt-12                 a checkpoint, with `manager.json` inside: its record
+    directory/.ckpt.new-12-8a3f51c0   one that is being written
+    directory/.ckpt.old-51c08a3f      one that is being deleted
+    directory/.ckpt.lock              held by whoever writes or deletes
+
+Rules this file keeps:
+- a checkpoint is written under another name and renamed: a process that is killed at any moment
+  leaves no part of one under a name that counts;
+- the record is written last: what has one is whole. Should a process be killed between the two
+  renames by which one checkpoint takes the place of another, the next to write finishes them;
+- only what has a record, or a hidden name of the above form, is ever deleted, and it is renamed
+  away first;
+- one thread of one process writes at a time. So whoever has the lock knows that what is
+  half-written was left behind, and removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import threading
+import weakref
+import zipfile
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, final
+
+from jaxvars._checkpoint_files import remove
+from jaxvars._checkpoint_retention import Record
+from jaxvars.errors import CheckpointError
+
+T = TypeVar("T")
+_Key: TypeAlias = tuple[Path, int, int, int]
+
+RECORD = "manager.json"
+
+
+@final
+class _Turn:
+    """Whose turn it is, in this process, to write to a directory."""
+
+    def __init__(self) -> None:
+        self.mutex = threading.RLock()
+        self.depth = 0
+
+
+_TURNS: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()
+_MAKING = threading.Lock()
+
+
+@final
+class Directory:
+    """The checkpoints of one name in a directory.
+
+    Args:
+        path: of the directory, absolute; it need not be there.
+        name: what the names of the checkpoints begin with.
+        suffix: what they end with.
+    """
+
+    def __init__(self, path: Path, name: str, suffix: str) -> None:
+        self.path = path
+        self.name = name
+        self._suffix = suffix
+        with _MAKING:
+            self._turn = _TURNS.setdefault(os.path.realpath(path / name), _Turn())
+        self._known: dict[_Key, Record | None] = {}
+
+    # ------------------------------------------------------------ what is there
+    def path_of(self, number: int) -> Path:
+        """Return where the checkpoint of a number is."""
+        return self.path / f"{self.name}-{number}{self._suffix}"
+
+    def records(self) -> list[Record]:
+        """Return the records of all checkpoints, in the order they were saved."""
+        records = [record for record in self._scan().values() if record is not None]
+        return sorted(records, key=lambda r: (r.serial, r.time, r.number))
+
+    def damaged(self) -> list[Path]:
+        """Return the checkpoints whose record cannot be read."""
+        return [path for path, record in self._scan().items() if record is None]
+
+    def _scan(self) -> dict[Path, Record | None]:
+        known: dict[_Key, Record | None] = {}
+        for path in self._listed(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"):
+            with contextlib.suppress(OSError):  # no manager wrote it, or it has just been deleted
+                status = (path / RECORD if path.is_dir() else path).stat()
+                key = (path, status.st_ino, status.st_mtime_ns, status.st_size)
+                known[key] = self._known[key] if key in self._known else _record_in(path)
+        self._known = known
+        return {
+            key[0]: record
+            for key, record in known.items()
+            if record is None or self.path_of(record.number) == key[0]  # else a copy made by hand
+        }
+
+    def _listed(self, pattern: str) -> list[Path]:
+        try:
+            paths = sorted(self.path.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [path for path in paths if re.fullmatch(pattern, path.name)]
+
+    # ------------------------------------------------------------ changing it
+    def exclusively(self, action: Callable[[], T]) -> T:
+        """Run `action` while nobody else writes here, with nothing left behind by others."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self._turn.mutex, self._deeper() as depth:
+            if depth > 1:  # a signal handler that saves, while this thread saves
+                return action()
+            with self._locked(wait=True) as alone:
+                if alone:
+                    self._sweep()
+                return action()
+
+    def tidy(self) -> None:
+        """Finish what a killed process left unfinished, unless somebody is writing."""
+        if self._left():
+            with (
+                contextlib.suppress(OSError),  # somebody is, or this may not be written to
+                self._turn.mutex,
+                self._deeper() as depth,
+                self._locked(wait=False) as alone,
+            ):
+                if alone and depth == 1:
+                    self._sweep()
+
+    @contextmanager
+    def _deeper(self) -> Generator[int]:
+        self._turn.depth += 1
+        try:
+            yield self._turn.depth
+        finally:
+            self._turn.depth -= 1
+
+    @contextmanager
+    def _locked(self, *, wait: bool) -> Generator[bool]:
+        """Hold the lock; yield False where the file system has none."""
+        with (self.path / f".{self.name}.lock").open("wb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:
+                yield False
+                return
+            try:
+                yield True
+            finally:  # not by closing: a forked process may have the file, too
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def put(self, record: Record, write: Callable[[Path], object]) -> Path:
+        """Have a checkpoint written and give it its name; to be called `exclusively`.
+
+        Raises:
+            CheckpointError: when something else has the name.
+        """
+        place = self.path_of(record.number)
+        if os.path.lexists(place) and place not in [self.path_of(r.number) for r in self.records()]:
+            raise CheckpointError(
+                f"{place} is there and is not replaced: no CheckpointManager wrote it, or it is "
+                f"damaged. Move it away, save with another checkpoint_number, or give the manager "
+                "another directory or checkpoint_name."
+            )
+        staged = self._hidden(f"new-{record.number}", self._suffix)
+        try:
+            write(staged)
+            _add_record(staged, record)
+            self._name(staged, place)
+        finally:
+            self._settle(staged, place)
+        return place
+
+    def delete(self, number: int) -> None:
+        """Delete a checkpoint that has a record; to be called `exclusively`."""
+        away = self._hidden("old")
+        with contextlib.suppress(FileNotFoundError):
+            self.path_of(number).rename(away)
+        remove(away)
+
+    def _name(self, staged: Path, place: Path) -> None:
+        old = self._hidden("old")
+        with contextlib.suppress(FileNotFoundError):
+            place.rename(old)
+        staged.rename(place)
+        _sync(self.path)
+        remove(old)
+
+    def _settle(self, staged: Path, place: Path) -> None:
+        """Give what was written its name if it is whole and that is free, else remove it."""
+        with contextlib.suppress(FileNotFoundError):
+            if not place.exists() and _record_in(staged) is not None:
+                self._name(staged, place)
+        remove(staged)
+
+    def _sweep(self) -> None:
+        whole = rf"{self._hidden_pattern}new-(\d+)-[0-9a-f]{{8}}{re.escape(self._suffix)}"
+        for path in self._left():
+            if found := re.fullmatch(whole, path.name):
+                self._settle(path, self.path_of(int(found[1])))
+            else:
+                remove(path)
+
+    def _left(self) -> list[Path]:
+        return self._listed(rf"{self._hidden_pattern}(new-\d+|old)-[0-9a-f]{{8}}(\..*)?")
+
+    @property
+    def _hidden_pattern(self) -> str:
+        return rf"\.{re.escape(self.name)}\."
+
+    def _hidden(self, kind: str, suffix: str = "") -> Path:
+        return self.path / f".{self.name}.{kind}-{secrets.token_hex(4)}{suffix}"
+
+
+# ---------------------------------------------------------------- records
+def _record_in(path: Path) -> Record | None:
+    """Return the record of a checkpoint, None if it is damaged.
+
+    Raises:
+        FileNotFoundError: when there is none.
+    """
+    try:
+        return _parsed(_words(path))
+    except ValueError:
+        return None
+
+
+def _words(path: Path) -> Any:
+    try:
+        if path.is_dir():
+            return json.loads((path / RECORD).read_bytes())
+        with zipfile.ZipFile(path) as archive:
+            if RECORD not in archive.namelist():
+                raise FileNotFoundError(path)
+            return json.loads(archive.read(RECORD))
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever a damaged file makes of itself
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _parsed(words: Any) -> Record:
+    try:
+        if words["sha256"] != _digest(words["record"]):
+            raise ValueError("its digest is not that of what was written")
+        return Record.from_json(words["record"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record: {error!r}") from None
+
+
+def _add_record(path: Path, record: Record) -> None:
+    words = record.to_json()
+    text = json.dumps({"record": words, "sha256": _digest(words)}, allow_nan=False)
+    if path.is_dir():
+        draft = path / f"{RECORD}.part"
+        _write_synced(draft, text)
+        draft.rename(path / RECORD)
+        _sync(path)
+    else:
+        with path.open("r+b") as file:
+            with zipfile.ZipFile(file, "a") as archive:
+                archive.writestr(RECORD, text)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _digest(words: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
+
+
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder survive a power failure, where that can be had."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
