@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._digest import Entry, Value, decode, encode
+from jaxvars._face import processes_of
 from jaxvars.errors import CheckpointError
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -76,7 +77,7 @@ def write(
 
 
 def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Entry]]:
-    far = [p for p, v in values.items() if not getattr(v, "is_fully_addressable", True)]
+    far = [path for path, value in values.items() if processes_of(value) > 1]
     if far:
         raise CheckpointError(
             "A checkpoint is written by one process, and these variables have parts in others:\n  "
