@@ -35,6 +35,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
+    profiler                      where the time of a step goes
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
 _tape and _module.
@@ -57,6 +58,7 @@ from jaxvars import distributed as distributed
 from jaxvars import errors as errors
 from jaxvars import initializers as initializers
 from jaxvars import optimizers as optimizers
+from jaxvars import profiler as profiler
 from jaxvars import random as random
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile

@@ -219,6 +219,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",
+    "profiler",
     "get_soft_device_placement", "set_soft_device_placement",
     "optimizers",  # they hold variables of their own, and have their own tests
 }  # fmt: skip

@@ -135,6 +135,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "distributed.py",
         "interop.py",
         "optimizers.py",
+        "profiler.py",
         "random.py",
         "saved.py",
     ),

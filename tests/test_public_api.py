@@ -21,13 +21,13 @@ NAMES = {
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
     "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
-    "while_loop",
+    "while_loop", "profiler",
     "mesh", "shard", "use_mesh",
 }  # fmt: skip
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
-    "optimizers", "random",
+    "optimizers", "profiler", "random",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
