@@ -60,6 +60,7 @@ from jaxvars import initializers as initializers
 from jaxvars import optimizers as optimizers
 from jaxvars import profiler as profiler
 from jaxvars import random as random
+from jaxvars import saved as saved
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly

@@ -14,7 +14,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 import jax
@@ -125,13 +125,48 @@ def require(
         if not _trace.is_tracer(good) and bool(np.all(good)):
             return
         shown = {name: jnp.asarray(x) for name, x in (values or {}).items()}
-        failure = _failure(jnp.asarray(good), message, shown, line or user_line())
-        frame = LOCAL.frame
-        if frame.keeps_signals():
-            old = frame.get(FAILURE)
-            frame.put(FAILURE, jnp.where(old[0] > 0, old, failure))
-        else:
-            _deliver(failure)
+        report(_failure(jnp.asarray(good), message, shown, line or user_line()))
+
+
+def report(failure: Value) -> None:
+    """Have the current program fail if a failure is set, and none was before."""
+    frame = LOCAL.frame
+    if frame.keeps_signals():
+        old = frame.get(FAILURE)
+        frame.put(FAILURE, jnp.where(old[0] > 0, old, failure))
+    else:
+        _deliver(failure)
+
+
+# ---------------------------------------------------------------- checks in files
+def sites_in(program: Any) -> dict[str, Any]:
+    """Return what the checks in a program say when they fail, as data, by number as text."""
+    used = _trace.integers_in(program)
+    sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
+    for words in sites.values():  # which element it was cannot be told where sizes are open
+        sizes = words["shape"]
+        words["shape"] = sizes if all(isinstance(size, int) for size in sizes) else ()
+    return {str(number): words for number, words in sites.items()}
+
+
+def renumbered(failure: Value, sites: Mapping[str, Any]) -> Value:
+    """Return a failure of a program from a file as one of this process.
+
+    Args:
+        failure: as the program gave it.
+        sites: what `sites_in` gave.
+
+    Raises:
+        TypeError: when `sites` is something else.
+    """
+    number = failure[0]
+    for theirs, words in sites.items():
+        texts: dict[str, Any] = {
+            key: tuple(x) if isinstance(x, list) else x for key, x in words.items()
+        }
+        ours = _SITES.setdefault(_Site(**texts), len(_SITES) + 1)
+        number = jnp.where(failure[0] == int(theirs), ours, number)
+    return failure.at[0].set(number)
 
 
 def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) -> Value:

@@ -280,6 +280,29 @@ def primitives_in(jaxpr: Any) -> set[str]:
     return names
 
 
+def integers_in(jaxpr: Any) -> set[int]:
+    """Return the single integers that are constants of a jaxpr or of those it contains."""
+    found: set[int] = set()
+    todo = [jaxpr]
+    while todo:
+        closed = todo.pop()
+        known = [var.val for eqn in open_jaxpr(closed).eqns for var in _literals(eqn)]
+        known += getattr(closed, "consts", ())
+        found.update(int(x) for x in known if _is_integer(x))
+        for eqn in open_jaxpr(closed).eqns:
+            todo += inner_jaxprs(eqn.params)
+    return found
+
+
+def _literals(eqn: Any) -> list[Any]:
+    return [var for var in eqn.invars if isinstance(var, jex.Literal)]
+
+
+def _is_integer(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(value, int) or (kind in ("i", "u") and not value.shape)
+
+
 _ITERATING = frozenset({"while", "scan", "cond", "custom_vjp_call", "pure_callback"})
 
 

@@ -19,7 +19,7 @@ NAMES = {
     "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "checkpoint",
     "compile", "cond", "config", "custom_gradient", "debugging", "device", "distributed", "errors", "fori_loop", "functionalize",
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
-    "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly",
+    "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop", "profiler",
     "mesh", "shard", "use_mesh",
@@ -27,7 +27,7 @@ NAMES = {
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
-    "optimizers", "profiler", "random",
+    "optimizers", "profiler", "random", "saved",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 

@@ -1,0 +1,311 @@
+"""Forms: what the arguments and results of a saved program look like, as data.
+
+A form is lists, tuples, dicts, named tuples and None, with a `Tensor`, `Static` or `Baked` in
+place of each leaf. It is written as JSON, printed as a signature, and compared with the arguments
+of a call.
+
+Rules this file keeps:
+- nothing of a file is run: a named tuple is made anew from the names of its fields;
+- what a file cannot hold is refused when it is saved, with the name of the argument;
+- arguments are converted as `input_signature` does it, or refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from jaxvars._face import plain
+from jaxvars._tensor import to_tensor
+from jaxvars.errors import DtypeError, NotATensorError, SavedError
+
+Value: TypeAlias = Any
+Form: TypeAlias = Any
+Size: TypeAlias = int | str
+
+STATICS = (bool, int, float, str)
+"""Types of which a file holds the values of static arguments."""
+
+
+@final
+@dataclass(frozen=True)
+class Tensor:
+    """An array: which one, its sizes (a name for one that may differ), its dtype by name."""
+
+    index: int
+    shape: tuple[Size, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@final
+@dataclass(frozen=True)
+class Static:
+    """A Python value that is part of the program."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@final
+@dataclass(frozen=True)
+class Baked:
+    """An object that is part of the program, and cannot be given to it any more."""
+
+    kind: str
+
+
+LEAVES = (Tensor, Static, Baked)
+
+
+def is_named(value: object) -> bool:
+    """Tell whether a value is a named tuple."""
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def leaves_of(form: Form) -> Iterator[Any]:
+    """Yield the leaves of a form."""
+    if isinstance(form, LEAVES):
+        yield form
+    elif form is not None:
+        for child in form.values() if isinstance(form, Mapping) else form:
+            yield from leaves_of(child)
+
+
+@functools.cache
+def named_tuple(kind: str, fields: tuple[str, ...]) -> Any:
+    """Return the class of named tuples with these fields."""
+    make: Any = namedtuple
+    return make(kind, fields)
+
+
+# ---------------------------------------------------------------- as JSON
+def to_json(form: Form, what: str) -> Any:
+    """Return a form as lists, dicts, text and numbers.
+
+    Args:
+        form: to be written.
+        what: how errors call it, for example "argument 'x' of step".
+
+    Raises:
+        SavedError: when there is something in it that a file cannot hold.
+    """
+    kind: Any = type(form)
+    if form is None:
+        return None
+    if kind is Tensor:
+        return {"tensor": form.index, "shape": list(form.shape), "dtype": form.dtype}
+    if kind is Static:
+        return {"static": form.value}
+    if is_named(form):
+        pairs = zip(form._fields, form, strict=True)
+        return {"named": kind.__name__, "items": _items(pairs, what)}
+    if kind in (list, tuple):
+        return {kind.__name__: [to_json(child, what) for child in form]}
+    if isinstance(form, dict) and all(type(key) in (str, int) for key in form):
+        return {"ordered" if kind is OrderedDict else "dict": _items(form.items(), what)}
+    found = form.kind if isinstance(form, Baked) else kind.__name__
+    raise SavedError(
+        f"{what} holds a {found}, which a file cannot hold: there are arrays, numbers, text and "
+        "None, in lists, tuples, named tuples, and dicts with text or numbers as keys."
+    )
+
+
+def _items(pairs: Any, what: str) -> list[list[Any]]:
+    return [[key, to_json(child, what)] for key, child in pairs]
+
+
+def from_json(words: Any) -> Form:
+    """Return the form that was written.
+
+    Raises:
+        ValueError: when it is none.
+    """
+    if words is None:
+        return None
+    if not isinstance(words, dict):
+        raise ValueError("no form")
+    if "tensor" in words:
+        return _tensor(words)
+    if "static" in words and isinstance(words["static"], STATICS):
+        return Static(words["static"])
+    for name, kind in (("list", list), ("tuple", tuple)):
+        if name in words:
+            return kind(map(from_json, words[name]))
+    pairs = [(_key(key), from_json(child)) for key, child in words.get("items", ())]
+    if "named" in words:
+        kind = named_tuple(words["named"], tuple(key for key, _ in pairs))
+        return kind(*(child for _, child in pairs))
+    for name, kind in (("dict", dict), ("ordered", OrderedDict)):
+        if name in words:
+            return kind((_key(key), from_json(child)) for key, child in words[name])
+    raise ValueError("no form")
+
+
+def _tensor(words: Any) -> Tensor:
+    index, shape, dtype = words["tensor"], words["shape"], words["dtype"]
+    sizes = all(type(x) is str or (type(x) is int and x >= 0) for x in shape)
+    if type(index) is not int or index < 0 or not sizes or type(dtype) is not str:
+        raise ValueError("no tensor")
+    return Tensor(index, tuple(shape), dtype)
+
+
+def _key(key: Any) -> Any:
+    if type(key) not in (str, int):
+        raise ValueError("no key")
+    return key
+
+
+# ---------------------------------------------------------------- as text
+def describe(form: Form) -> str:
+    """Return a form as a reader would write it.
+
+    >>> describe({"x": Tensor(0, ("batch", 3), "float32"), "training": Static(True)})
+    "{'x': float32[batch,3], 'training': True}"
+    """
+    if isinstance(form, Mapping):
+        return f"{{{', '.join(f'{key!r}: {describe(child)}' for key, child in form.items())}}}"
+    if is_named(form):
+        pairs = zip(form._fields, form, strict=True)
+        return f"{type(form).__name__}({', '.join(f'{k}={describe(x)}' for k, x in pairs)})"
+    if isinstance(form, list):
+        return f"[{', '.join(map(describe, form))}]"
+    if isinstance(form, tuple):
+        return f"({', '.join(map(describe, form))}{',' if len(form) == 1 else ''})"
+    return str(form)
+
+
+def filled(form: Form, values: Sequence[Value]) -> Any:
+    """Return what a form describes, with these arrays in it."""
+    kind: Any = type(form)
+    if isinstance(form, Tensor):
+        return values[form.index]
+    if isinstance(form, Static):
+        return form.value
+    if form is None:
+        return None
+    if isinstance(form, Mapping):
+        return kind((key, filled(child, values)) for key, child in form.items())
+    children = [filled(child, values) for child in form]
+    return kind(*children) if is_named(form) else kind(children)
+
+
+# ---------------------------------------------------------------- the arguments of a call
+@final
+class Mismatch(Exception):  # noqa: N818 - a signal between us, not an error
+    """Arguments that do not have a form, and why."""
+
+
+def fit(form: Form, value: Any, *, exactly: bool) -> list[Value]:
+    """Return the arrays among some arguments, in order.
+
+    Args:
+        form: of the arguments; a dict by name.
+        value: the arguments; a dict by name.
+        exactly: take arrays of the very dtype only, and convert nothing.
+
+    Raises:
+        Mismatch: when they do not have the form.
+    """
+    return _Fitting(exactly=exactly).all(form, value)
+
+
+@final
+class _Fitting:
+    """One comparison of arguments with a form."""
+
+    def __init__(self, *, exactly: bool) -> None:
+        self._exactly = exactly
+        self._found: dict[int, Value] = {}
+        self._sizes: dict[str, tuple[int, str]] = {}
+
+    def all(self, form: Form, value: Any) -> list[Value]:
+        for name, child in form.items():
+            self._fit(child, value[name], name)
+        return [self._found[i] for i in sorted(self._found)]
+
+    def _fit(self, form: Form, value: Any, path: str) -> None:
+        if isinstance(form, Tensor):
+            self._found[form.index] = self._array(form, value, path)
+        elif isinstance(form, Static):
+            if type(value) is not type(form.value) or value != form.value:
+                raise Mismatch(f"{path} is {_shown(value)}, not {form.value!r}")
+        elif form is None:
+            if value is not None:
+                raise Mismatch(f"{path} is {_shown(value)}, not None")
+        else:
+            for child, part, name in _parts(form, value, path):
+                self._fit(child, part, name)
+
+    def _array(self, form: Tensor, value: Any, path: str) -> Value:
+        value = plain(value)
+        if self._exactly:
+            if str(getattr(value, "dtype", None)) != form.dtype:
+                raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+            array = value
+        else:
+            array = _converted(form, value, path)
+        if len(array.shape) != len(form.shape):
+            raise Mismatch(f"{path} is {_shown(array)}, not {form}")
+        for axis, (want, have) in enumerate(zip(form.shape, array.shape, strict=True)):
+            self._check_size(want, have, f"{path}.shape[{axis}]")
+        return array
+
+    def _check_size(self, want: Size, have: Any, path: str) -> None:
+        if isinstance(want, int):
+            if have != want:
+                raise Mismatch(f"{path} is {have}, not {want}")
+        elif want.isidentifier():  # of others, like "2*n", JAX takes care
+            if isinstance(have, int) and have < 1:
+                raise Mismatch(f"{path} is {have}, and must be 1 or more")
+            known, where = self._sizes.setdefault(want, (have, path))
+            if known != have:
+                raise Mismatch(f"{path} is {have}, but {where} is {known}, and both are {want}")
+
+
+def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
+    """Return the parts of a form, of a value, and what they are called."""
+    if isinstance(form, Mapping):
+        if not isinstance(value, Mapping) or set(value) != set(form):
+            raise Mismatch(f"{path} is {_shown(value)}, not a dict of {list(form)}")
+        return [(child, value[key], f"{path}[{key!r}]") for key, child in form.items()]
+    if is_named(form):
+        if not is_named(value) or value._fields != form._fields:
+            raise Mismatch(f"{path} is {_shown(value)}, not a named tuple of {form._fields}")
+        names = [f"{path}.{field}" for field in form._fields]
+    else:
+        kind = list if isinstance(form, list) else tuple
+        if not isinstance(value, kind) or is_named(value) or len(value) != len(form):
+            raise Mismatch(f"{path} is {_shown(value)}, not a {kind.__name__} of {len(form)}")
+        names = [f"{path}[{i}]" for i in range(len(form))]
+    return list(zip(form, value, names, strict=True))
+
+
+def _converted(form: Tensor, value: Any, path: str) -> Value:
+    if value is None or isinstance(value, Mapping):
+        raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+    if form.dtype.startswith("key<"):
+        if str(getattr(value, "dtype", None)) != form.dtype:
+            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+        return value
+    try:
+        return to_tensor(value, form.dtype, what=path)
+    except (NotATensorError, DtypeError) as error:
+        raise Mismatch(str(error).rstrip(".")) from None
+
+
+def _shown(value: Any) -> str:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, Mapping):
+        return f"a dict of {list(value)}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return repr(value) if isinstance(value, (*STATICS, type(None))) else f"a {type(value).__name__}"

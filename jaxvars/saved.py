@@ -1,0 +1,269 @@
+"""Programs in a file, with their variables: saved once, loaded without their Python source.
+
+    jv.saved.save(model, "model.jaxvars", signatures={"__call__": (jv.TensorSpec((None, 28, 28)),)})
+
+    loaded = jv.saved.load("model.jaxvars")     # in another process, without the class
+    y = loaded(x)
+
+What is saved are compiled functions as XLA is given them (StableHLO, by `jax.export`), for open
+sizes and several platforms, and the variables that they read and assign. A saved training step
+trains: it moves the variables that were loaded, its optimizer's and its generator's with them, all
+of them or none. A tape around a loaded function has gradients by its arguments and by the
+variables; so it can be part of another model, and be saved again.
+
+Rules this file keeps:
+- nothing is written before everything has been exported;
+- nothing in a file is Python: no pickle, no source.
+
+A file is an uncompressed zip archive; `_saved_files.py` says what is in it. `numpy.load` reads its
+variables, `jax.export.deserialize` its programs: functions of a dict of variables by path and a
+list of arrays, which return a list of arrays and a dict of new values.
+
+Every member is compared with its SHA-256 when it is loaded. That finds what happened to a file by
+accident; `load(path, digest=...)` with what `save` returned finds any other file, too. A program
+is run by XLA with all that XLA may do: load only files from people you trust.
+
+JAX reads programs of up to six months before it, and up to three weeks after it; a file says with
+which it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._digest import Entry, decode, encode
+from jaxvars._entry import cells_of
+from jaxvars._module import Module
+from jaxvars._saved_export import Options, exported, function_words
+from jaxvars._saved_files import PathLike, array_of, npy, read, sound, write
+from jaxvars._saved_functions import Found, programs_of
+from jaxvars._saved_loaded import Loaded as Loaded
+from jaxvars._saved_loaded import Parts
+from jaxvars._saved_loaded import SavedFunction as SavedFunction
+from jaxvars._signature import name_of
+from jaxvars._state import unique
+from jaxvars._store import Cell
+from jaxvars._variable import Variable
+from jaxvars.errors import SavedError
+
+Words = dict[str, Any]
+
+
+def save(
+    obj: Any,
+    path: PathLike,
+    signatures: Any = None,
+    *,
+    platforms: Sequence[str] | None = None,
+    vjp_order: int | None = None,
+) -> str:
+    """Write compiled functions, and the variables that they use, to a file.
+
+    Reads the variables; changes none. What was at the path is replaced when all is written.
+
+    Args:
+        obj: a Module, whose variables are all saved, under their paths; or a function, of which
+            the variables are saved that it uses, under their names. What `load` returned can be
+            saved again.
+        path: where to; a name like "model.jaxvars".
+        signatures: what to save. None: each compiled method (`__call__`, and those without an
+            underscore) for its `input_signature`, or for all that it was called with. Else a dict
+            from the name of a method to its arguments: a tuple by position, a dict by name, a list
+            of several of them, or `fn.trace(...)` of any function. Without a dict, it is meant for
+            `__call__`. An argument is a `TensorSpec` or an array in place of an array (a size of
+            None is open: on the first axis the same for all arguments, the batch; relations
+            between others are written as `jax.export.symbolic_shape`), or a bool, number, text
+            or None that is static.
+        platforms: "cpu", "cuda", "rocm", "tpu": what the programs are for; what JAX uses now when
+            None. It need not be there.
+        vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program
+            can be.
+
+    Returns:
+        The digest of the file, to be given to `load`.
+
+    Raises:
+        SavedError: when there is nothing to save, or something that a file cannot hold: a call
+            back into Python, a program for several devices, an argument of a class of your own.
+            Nothing is written then.
+        OSError: when the file cannot be written.
+
+    An argument that is an object, like a Module, is part of the program, and the loaded function
+    does not take it. So `signatures={"step": step.trace(model, optimizer, x, y)}` is loaded as
+    `loaded.step(x, y)`.
+
+    Example:
+        >>> import tempfile
+        >>> import jaxvars as jv
+        >>> class Scale(jv.Module):
+        ...     def __init__(self):
+        ...         self.factor = jv.Variable(2.0)
+        ...
+        ...     @jv.compile
+        ...     def __call__(self, x):
+        ...         return self.factor * x
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> digest = save(Scale(), f"{folder.name}/scale.jaxvars", (jv.TensorSpec((None,)),))
+        >>> loaded = load(f"{folder.name}/scale.jaxvars", digest=digest)
+        >>> loaded.signatures["__call__"]
+        __call__(x: float32[batch]) -> float32[batch]
+        >>> with jv.GradientTape() as tape:
+        ...     y = loaded([1.0, 2.0])
+        >>> float(tape.gradient(y, loaded.factor))
+        3.0
+        >>> folder.cleanup()
+
+    Differs from TensorFlow:
+        One file, not a folder. Functions that were never traced, and have no input signature, are
+        named when they are missed. Variables that a function captures are saved with it, in
+        whatever object they are. There are no assets.
+    """
+    if isinstance(obj, Loaded) and signatures is None:
+        return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
+    found = programs_of(obj, signatures)
+    variables = _variables(obj, found)
+    paths = {variable.cell.key: name for name, variable in variables.items()}
+    options = Options(None if platforms is None else tuple(platforms), vjp_order)
+    blobs: dict[str, bytes] = {}
+    functions = {
+        name: _function(name, programs, paths, options, blobs)
+        for name, programs in found.programs.items()
+    }
+    name = obj.name if isinstance(obj, Module) else name_of(obj)
+    words = {"name": name, "functions": functions, "unsaved": found.unsaved}
+    return _write(path, words, blobs, variables)
+
+
+def load(path: PathLike, *, digest: str | None = None) -> Loaded:
+    """Read what `save` wrote: variables and functions, without their Python source.
+
+    Args:
+        path: of the file.
+        digest: what `save` returned, to be sure that it is that file.
+
+    Returns:
+        A `Loaded`: a Module with the variables under their paths, and the functions.
+
+    Raises:
+        SavedError: when there is no such file, when it is damaged or another one, or when this
+            version of jaxvars or JAX cannot read it. No more memory is taken than it is long.
+
+    Example:
+        >>> import tempfile
+        >>> import jaxvars as jv
+        >>> total = jv.Variable(0.0, name="total")
+        >>> add = jv.compile(lambda x: total.assign_add(x) * 1)
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> _ = save(add, f"{folder.name}/add.jaxvars", (jv.TensorSpec(()),))
+        >>> loaded = load(f"{folder.name}/add.jaxvars")
+        >>> [float(loaded(x)) for x in (1.0, 2.0)], float(loaded.total), float(total)
+        ([1.0, 3.0], 3.0, 0.0)
+        >>> folder.cleanup()
+    """
+    words, members = read(path, digest)
+    return sound(path, lambda: _loaded(words, members))
+
+
+def _loaded(words: Words, members: Mapping[str, bytes]) -> Loaded:
+    variables = {
+        str(path): _variable(str(path), described, members)
+        for path, described in words["variables"].items()
+    }
+    files = {file for function in words["functions"].values()
+             for program in function["programs"] for file in program["files"]}  # fmt: skip
+    names = ("name", "jax", "functions", "unsaved")
+    parts = Parts({name: words[name] for name in names}, {file: members[file] for file in files})
+    return Loaded(parts, variables)
+
+
+def _variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable:
+    entry = Entry.from_json(words)
+    value = decode(array_of(members[words["file"]], entry), entry)
+    trainable, name = words["trainable"], words["name"]
+    if not isinstance(trainable, bool) or not isinstance(name, str):
+        raise ValueError(f"variable {path!r} is not described")
+    return Variable(value, trainable=trainable, name=name, dtype=value.dtype)
+
+
+# ---------------------------------------------------------------- saving
+def _function(
+    name: str, programs: Any, paths: Mapping[int, str], options: Options, blobs: dict[str, bytes]
+) -> Words:
+    """Describe a function, and add its programs to the members of the file."""
+    described: list[Words] = []
+    for known in programs:
+        words, levels = exported(known.entry, known.binder, paths, options)
+        _refuse_ambiguity(name, words, described)
+        files = [f"programs/{len(blobs) + i}.bin" for i in range(len(levels))]
+        blobs.update(zip(files, levels, strict=True))
+        described.append(words | {"files": files})
+    return function_words(programs[0].binder, described) | {"programs": described}
+
+
+def _refuse_ambiguity(name: str, words: Words, others: Sequence[Words]) -> None:
+    for other in others:
+        same = words["arguments"] == other["arguments"]
+        if same or words["arguments"].keys() != other["arguments"].keys():
+            raise SavedError(
+                f"Two programs of {name} differ in objects that they were given, which are part "
+                "of the program. Save each under a name of its own: "
+                'signatures={"one": fn.trace(...), "other": fn.trace(...)}.'
+            )
+
+
+def _variables(obj: Any, found: Found) -> dict[str, Variable]:
+    """Return all variables of an object, then those that its programs use besides, by path."""
+    variables: dict[str, Variable] = {}
+    if isinstance(obj, Module):
+        variables.update(obj.named_variables)
+    known = {variable.cell.key for variable in variables.values()}
+    for programs in found.programs.values():
+        for program in programs:
+            for cell in cells_of(program.entry):
+                if cell.key not in known:
+                    known.add(cell.key)
+                    variables[unique(cell.name, variables)] = _owner(cell)
+    return variables
+
+
+def _owner(cell: Cell) -> Variable:
+    owner = cell.owner()
+    if not isinstance(owner, Variable):
+        raise SavedError(f"Variable {cell.name!r} is gone: nobody but the program knew of it.")
+    return owner
+
+
+def _write(
+    path: PathLike, words: Words, blobs: Mapping[str, bytes], variables: Mapping[str, Variable]
+) -> str:
+    described: dict[str, Words] = {}
+    members = dict(blobs)
+    for number, (name, variable) in enumerate(variables.items()):
+        file = f"variables/{number}.npy"
+        plain, entry = encode(_value(name, variable))
+        members[file] = npy(np.asarray(plain))
+        described[name] = entry.to_json() | {
+            "file": file,
+            "name": variable.name,
+            "trainable": variable.trainable,
+        }
+    kept = {name: words[name] for name in ("name", "functions", "unsaved")}
+    return write(path, kept | {"variables": described}, members)
+
+
+def _value(path: str, variable: Variable) -> Any:
+    value = variable.value
+    if _trace.is_tracer(value):
+        raise SavedError(
+            "Programs are saved outside of compiled functions, and not while one runs."
+        )
+    if not getattr(value, "is_fully_addressable", True):
+        raise SavedError(
+            f"Variable {path!r} has parts in other processes, and one process writes the file. Let "
+            "each have all of it before, for example with jax.experimental.multihost_utils."
+        )
+    return value
