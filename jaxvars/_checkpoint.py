@@ -2,30 +2,25 @@
 
 Rules this file keeps:
 - what is written is what all variables were at one moment, whatever other threads do;
-- everything is read and verified before any variable is changed, and all are changed at once;
-- a failed save or restore changes nothing, the counter of saves included.
+- a failed save or restore changes nothing, the counter of saves included;
+- a path means the same wherever it is written: it is made absolute at once.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
-import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
-from jaxvars._checkpoint_files import PathLike, Stored, open_stored, write
-from jaxvars._digest import dtype_name
+from jaxvars._checkpoint_files import PathLike, absolute, open_stored, write
+from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
-from jaxvars._state import unique
-from jaxvars._store import SHARED, Cell, exclusively, stored
-from jaxvars._tensor import is_string, to_tensor
-from jaxvars._variable import Variable, _restore
-from jaxvars._walk import walk
+from jaxvars._store import NEWS, SHARED, Cell, exclusively, seek, stored
+from jaxvars._variable import _restore
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 
 Value: TypeAlias = Any
@@ -35,47 +30,107 @@ Value: TypeAlias = Any
 class Checkpoint(Module):
     """The values of the variables in some objects, to be saved and restored.
 
+    The objects are attributes of the Checkpoint, and more may be assigned later. A variable is
+    known by its path, like `model/layers/0/w`: what it is called, and where the objects are in
+    memory, does not matter. Text and random keys are saved, too; functions and Python's numbers
+    are not.
+
     Args:
         root: an object whose variables' paths begin with nothing.
-        **objects: Variables, Modules, optimizers, generators, or anything that holds Variables;
-            the paths of its variables begin with its name.
+        **objects: Variables, Modules, optimizers, generators, or lists and dicts of them; the
+            paths of their variables begin with the name given here.
+
+    Attributes:
+        save_counter: the Variable that counts the calls of `save`, int32; saved with the rest.
+
+    Raises:
+        ValueError: when an object is given a name that is a method's.
+
+    Example:
+        >>> import tempfile, jaxvars as jv
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> w = jv.Variable([1.0, 2.0])
+        >>> checkpoint = Checkpoint(w=w)
+        >>> path = checkpoint.save(f"{folder.name}/ckpt.npz")
+        >>> w.assign([0.0, 0.0]).numpy()
+        array([0., 0.], dtype=float32)
+        >>> _ = checkpoint.restore(path).assert_consumed()
+        >>> w.numpy()
+        array([1., 2.], dtype=float32)
+        >>> folder.cleanup()
+
+    Differs from TensorFlow:
+        Every value is verified by a digest. What does not fit or is damaged raises one
+        CheckpointError that lists it all, and nothing is restored. Paths are those of
+        attributes and keys, and an optimizer's slots are found by the names of the variables.
+        A checkpoint is a folder that orbax can read, or one file if its name ends in `.npz`.
     """
 
     def __init__(self, root: object = None, **objects: object) -> None:
         super().__init__()
-        vars(self).update(objects)
+        taken = [name for name in objects if hasattr(type(self), name) or name == "save_counter"]
+        if taken:
+            raise ValueError(f"A Checkpoint has {taken} of its own: give the objects other names.")
         self._root = root
+        vars(self).update(objects)
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
     # ------------------------------------------------------------ writing
-    def write(self, path: PathLike) -> str:
-        """Write the values of all variables to a path; return it."""
-        return str(write(path, self._snapshot()))
-
     def save(self, prefix: PathLike) -> str:
-        """Write the values of all variables to the next of `prefix-1`, `prefix-2`, ...."""
+        """Write the values of all variables to the next of `prefix-1`, `prefix-2`, ....
+
+        Adds one to `save_counter`, if all went well.
+
+        Args:
+            prefix: what the path begins with. With `runs/ckpt` there is a folder
+                `runs/ckpt-1`, with `runs/ckpt.npz` a file `runs/ckpt-1.npz`.
+
+        Returns:
+            The absolute path, for `restore`.
+
+        Raises:
+            CheckpointError: when a value cannot be written.
+            ForeignTransformError: in a function that is being traced.
+            OSError: when the disk is full, or the folder cannot be written.
+        """
         number, values = self._next()
         path = write(numbered(prefix, number), values)
         self._saved(number)
         return str(path)
 
+    def write(self, path: PathLike) -> str:
+        """Write the values of all variables to a path, and leave `save_counter` alone.
+
+        It appears when all is written, and takes the place of what was there.
+
+        Args:
+            path: of a folder, or of a file if it ends in `.npz`.
+
+        Returns:
+            The absolute path, for `read`.
+
+        Raises:
+            CheckpointError: when a value cannot be written.
+            ForeignTransformError: in a function that is being traced.
+            OSError: when the disk is full, or the folder cannot be written.
+        """
+        return str(write(path, self._snapshot()))
+
     def _cells(self) -> dict[str, Cell]:
         """Return the cells of all variables, by path."""
-        own = {name: x for name, x in vars(self).items() if name[0] != "_"}
-        cells: dict[str, Cell] = {}
-        seen: set[int] = set()
-        for root in (self._root, own):
-            for path, variable in walk(root, Variable):
-                if variable.cell.key not in seen:
-                    seen.add(variable.cell.key)
-                    name = "/".join(path) or variable.cell.name
-                    cells[unique(name, cells)] = variable.cell
-        return cells
+        return find_cells(self._roots())
+
+    def _roots(self) -> dict[str | None, object]:
+        """Return the objects by name; that without one under None."""
+        named = {name: x for name, x in vars(self).items() if name[0] != "_"}
+        return {None: self._root, **named}
 
     def _snapshot(self) -> dict[str, Value]:
         """Return the values of all variables at one moment, by path; no step takes them away."""
         _refuse_traced("saved")
         cells = self._cells()
+        if NEWS:
+            seek(cells.values())
 
         def taken() -> dict[str, Value]:
             SHARED.update(cell.key for cell in cells.values())  # copied before it is donated
@@ -94,30 +149,132 @@ class Checkpoint(Module):
         self.save_counter.assign(number)
 
     # ------------------------------------------------------------ reading
-    def read(self, path: PathLike) -> Status:
-        """Give all variables the values that were written to a path."""
-        _refuse_traced("restored")
-        file = open_stored(path)
-        cells = self._cells()
-        values, problems = _loaded(file, cells)
-        if problems:
-            raise CheckpointError("\n  ".join([f"{file.path} was not restored:", *problems]))
-        LOCAL.eager.write_all([cells[p] for p in values], list(values.values()))
-        return Status()
-
     def restore(self, path: PathLike | None) -> Status:
-        """Give all variables the values that were saved; do nothing for None."""
-        return Status() if path is None else self.read(path)
+        """Give all variables the values that were saved, or none of them.
+
+        A value whose variable does not exist yet waits for it, in memory: a layer that is made
+        by its first call, or a slot of an optimizer, has its value before it is used, in
+        compiled functions, too. Variables that the checkpoint does not have keep their values.
+        What is returned can tell whether all fitted.
+
+        Args:
+            path: what `save` or `write` returned; None, as when there is no latest checkpoint,
+                does nothing.
+
+        Returns:
+            A `Status`, to be asked with `assert_consumed()` and the like.
+
+        Raises:
+            CheckpointError: when there is no checkpoint, or a value is damaged or has another
+                shape or dtype than its variable. It lists all that differs; nothing is changed.
+            ForeignTransformError: in a function that is being traced.
+
+        Example:
+            >>> import tempfile, jaxvars as jv
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> path = Checkpoint(w=jv.Variable(5.0)).write(f"{folder.name}/w.npz")
+            >>> late = Checkpoint()
+            >>> status = late.restore(path)
+            >>> late.w = jv.Variable(0.0)  # created after it was restored
+            >>> float(late.w)
+            5.0
+            >>> folder.cleanup()
+        """
+        _refuse_traced("restored")
+        if path is None:
+            return Status(None)
+        with _trace.at(_trace.EVAL):
+            restoring = Restore(open_stored(path), self._roots(), self)
+            restoring.begin()
+        return Status(restoring)
+
+    def read(self, path: PathLike) -> Status:
+        """Give all variables the values that were written; the same as `restore`."""
+        return self.restore(os.fspath(path))
 
 
 @final
 class Status:
-    """What has been restored."""
+    """What has become of the values of a checkpoint: returned by `Checkpoint.restore`.
+
+    The methods look again each time: variables may have been created since.
+
+    Differs from TensorFlow: a failed assertion is a CheckpointError, which lists everything.
+    """
+
+    __slots__ = ("_restored",)
+
+    def __init__(self, restored: Restore | None) -> None:
+        self._restored = restored
+
+    def assert_consumed(self) -> Status:
+        """Raise CheckpointError unless all values have variables, and all variables values.
+
+        Returns:
+            The same status.
+        """
+        restored = self._looked_again()
+        restored.require(
+            {**extra(restored.waiting), **missing(restored.missing())},
+            "was not restored as a whole",
+        )
+        return self
+
+    def assert_existing_objects_matched(self) -> Status:
+        """Raise CheckpointError unless all variables that there are have values from it.
+
+        Values whose variables have not been created are no matter.
+
+        Returns:
+            The same status.
+        """
+        restored = self._looked_again()
+        restored.require(missing(restored.missing()), "does not have all variables")
+        return self
+
+    def assert_nontrivial_match(self) -> Status:
+        """Raise CheckpointError unless a variable other than `save_counter` has its value from it.
+
+        Returns:
+            The same status.
+        """
+        restored = self._looked_again()
+        if not restored.taken.keys() - {"save_counter"}:
+            restored.require(
+                {**extra(restored.waiting), **missing(restored.missing())},
+                "fits none of the objects",
+            )
+        return self
+
+    def expect_partial(self) -> Status:
+        """Give no warning of values that were never used, when the objects are gone.
+
+        Returns:
+            The same status.
+        """
+        if self._restored is not None:
+            self._restored.is_partial = True
+        return self
+
+    def _looked_again(self) -> Restore:
+        if self._restored is None:
+            raise CheckpointError(
+                "Nothing was restored: the path was None. Is there a checkpoint in the folder?"
+            )
+        _refuse_traced("restored")
+        self._restored.look()
+        return self._restored
+
+    def __repr__(self) -> str:
+        if self._restored is None:
+            return "<Status: nothing restored>"
+        taken, waiting = len(self._restored.taken), len(self._restored.waiting)
+        return f"<Status of {self._restored.source}: {taken} values restored, {waiting} waiting>"
 
 
 def numbered(prefix: PathLike, number: int) -> Path:
     """Return the path of a numbered checkpoint: `prefix-3`, or `prefix-3.npz`."""
-    path = Path(os.fspath(prefix))
+    path = absolute(prefix)
     stem = path.name.removesuffix(".npz")
     return path.with_name(f"{stem}-{number}{path.name[len(stem) :]}")
 
@@ -128,53 +285,3 @@ def _refuse_traced(what: str) -> None:
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
             "pure, or in a JAX transform): files are written and read by Python. Do it outside."
         )
-
-
-def _loaded(file: Stored, cells: dict[str, Cell]) -> tuple[dict[str, Value], list[str]]:
-    problems = [*_missing(file, cells), *_extra(file, cells)]
-    values: dict[str, Value] = {}
-    bad = False
-    for path, entry in file.entries.items():
-        cell = cells.get(path)
-        try:
-            value = file.value(path)
-        except ValueError as error:
-            problems.append(f"{path}: corrupt: {error}")
-            bad = True
-            continue
-        if cell is None:
-            continue
-        misfit = misfit_of(entry.shape, entry.dtype, cell)
-        if misfit:
-            problems.append(f"{path}: {misfit}")
-            bad = True
-        else:
-            values[path] = placed(cell, value)
-    return values, problems if bad else []
-
-
-def _missing(file: Stored, cells: Iterable[str]) -> list[str]:
-    return [f"{p}: missing: it is not in the checkpoint" for p in cells if p not in file.entries]
-
-
-def _extra(file: Stored, cells: Iterable[str]) -> list[str]:
-    return [f"{p}: extra: no variable is there" for p in file.entries if p not in cells]
-
-
-def misfit_of(shape: tuple[int, ...], dtype: str, cell: Cell) -> str | None:
-    """Return how a value in a checkpoint does not fit a variable; None if it does."""
-    own, own_dtype = tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
-    if shape != own:
-        return f"shape {shape} in the checkpoint, {own} in the variable"
-    if dtype != own_dtype:
-        return f"dtype {dtype} in the checkpoint, {own_dtype} in the variable"
-    return None
-
-
-def placed(cell: Cell, value: Value) -> Value:
-    """Return a value that was read where the variable lives, in memory of its own."""
-    if is_string(cell.aval.dtype):
-        return to_tensor(value)
-    like = LOCAL.eager.get(cell)
-    home = cell.home or (like.sharding if like.committed else None)
-    return _trace.fresh(jnp.asarray(value) if home is None else jax.device_put(value, home))

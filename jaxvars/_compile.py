@@ -44,6 +44,7 @@ from jaxvars._homes import is_about_places
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._staging import Staged, stage
+from jaxvars._store import NEWS, seek
 from jaxvars._tensor import TensorSpec
 from jaxvars.autograph import convert
 from jaxvars.errors import (
@@ -232,6 +233,8 @@ class Function:
         finally:
             self._in_progress.pop()
         staged.rebuild.let_go(call.objects)
+        if NEWS:
+            seek([*staged.reads, *staged.writes])
         donate = self._donate is not False
         entry = Entry(
             call.key,

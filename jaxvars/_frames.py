@@ -28,7 +28,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
 import jax
 import jax.numpy as jnp
@@ -38,12 +38,15 @@ from jaxvars import _trace
 from jaxvars._placement import SCOPES, brought_here
 from jaxvars._reread import reread
 from jaxvars._store import (
+    NEWS,
     SHARED,
     STORE,
     Cell,
+    announce,
     exclusively,
     is_held_elsewhere,
     is_interrupting,
+    seek,
     stored,
     take,
 )
@@ -110,9 +113,12 @@ class Frame(ABC):
     """Who answers reads and writes now.
 
     Attributes:
+        lifts: whether first values of variables are computed eagerly where they can be.
         trace: the trace that this frame's values belong to.
         observers: the tapes that record in this frame.
     """
+
+    lifts: ClassVar[bool] = True
 
     def __init__(self, trace: Any) -> None:
         self.trace = trace
@@ -249,6 +255,8 @@ class EagerFrame(Frame):
         staging = _trace.current() is not _trace.EVAL and not is_interrupting()
         if staging and _trace.is_staging():
             _warn_stale(cell)
+        if NEWS:
+            seek([cell])
         return take(cell)
 
     def put(self, cell: Cell, value: Value) -> None:
@@ -266,6 +274,8 @@ class EagerFrame(Frame):
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
             pairs.append((cell, value))
+        if NEWS:
+            seek(cells)
         new = {cell.key: at_home(cell, value) for cell, value in pairs}
 
         def commit() -> None:
@@ -277,6 +287,8 @@ class EagerFrame(Frame):
     def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
         """Replace the value; no other thread's change comes between."""
         self.check_writable(cell)
+        if NEWS:
+            seek([cell])
 
         def replace() -> None:
             value = change(stored(cell))
@@ -298,6 +310,7 @@ class EagerFrame(Frame):
             )
         SHARED.add(cell.key)
         STORE[cell.key] = at_home(cell, value, "created")
+        announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
         """Tell whether somebody besides `STORE` holds the array."""
@@ -422,7 +435,7 @@ def lifted(fn: Callable[[], T]) -> T:
     So an initial value that is drawn from a generator moves that generator on, once, whether
     the variable is created eagerly or by the first call of a compiled function.
     """
-    if LOCAL.frame is LOCAL.eager:
+    if LOCAL.frame is LOCAL.eager or not LOCAL.frame.lifts:
         return fn()
     try:
         with _trace.at(_trace.EVAL):

@@ -27,7 +27,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, final
 
 import jax
@@ -47,6 +48,19 @@ SHARED: set[int] = set()
 
 CALLBACKS: list[None] = []
 """Not empty while a step runs that calls back into Python: it donates nothing."""
+
+SEEKERS: list[Seeker] = []
+"""Who waits for new variables, to give them other values.
+
+A variable is known by its path once it is in an object. So they do not look when it is created,
+but before its value is used.
+"""
+
+NEWS: dict[int, int] = {}
+"""The keys of cells created while somebody waits, until they are found in an object, with how
+often they are still looked for: one that is used again and again outside is nobody's."""
+
+_LOOKS = 16
 
 HOT_PATH_FILE = "<a compiled step of jaxvars>"
 """The file name of code that takes `HAND` for itself."""
@@ -92,11 +106,13 @@ class Cell:
         self,
         pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
         discard: Callable[..., Any] = SHARED.discard,
+        forget: Callable[..., Any] = NEWS.pop,
     ) -> None:
         # A step in flight and a tray hold their cells, so this comes after them.
         key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
         pop(key, None)
         discard(key)
+        forget(key, None)
 
 
 @final
@@ -155,6 +171,36 @@ def _refuse_to_wait() -> None:
         )
 
 
+class Seeker(ABC):
+    """Who waits for new variables."""
+
+    @abstractmethod
+    def seek(self) -> set[int]:
+        """Give new variables their values; return the keys of all cells that can be found."""
+
+
+def announce(cell: Cell) -> None:
+    """Say that a cell is new, if somebody waits."""
+    if SEEKERS:
+        NEWS[cell.key] = _LOOKS
+
+
+def seek(cells: Iterable[Cell]) -> None:
+    """Let whoever waits for new variables look for them, if some of these are new.
+
+    Not to be called while `HAND` is `BUSY` for this thread: they write.
+    """
+    wanted = [cell.key for cell in cells if cell.key in NEWS]
+    if not wanted or is_interrupting():
+        return
+    for seeker in tuple(SEEKERS):
+        for key in seeker.seek():
+            NEWS.pop(key, None)
+    for key in wanted:
+        if (left := NEWS.pop(key, 0) - 1) > 0:
+            NEWS[key] = left
+
+
 def settle() -> None:
     """Put the values back into `STORE`, unless they are in use; never wait."""
     if HAND[0] is None or HAND[0] is BUSY or not _WAITING.acquire(blocking=False):
@@ -207,7 +253,8 @@ def stored(cell: Cell) -> Value:
         SHARED.discard(cell.key)
         raise UninitializedError(
             f"Variable {cell.name!r} has no value: the call that created it failed before its "
-            "initial value was computed. Create it again, outside the function."
+            "initial value was computed, or jv.abstract made it. Create it again, outside the "
+            "function, or assign a value."
         ) from None
 
 
