@@ -1,0 +1,259 @@
+"""Values of a checkpoint on their way into variables: now, or when the variables are created.
+
+Rules this file keeps:
+- all values of a checkpoint are read and verified before any variable is changed; what does not
+  fit or is damaged is listed for all of them, and then nothing is changed;
+- a value without a variable waits. `_store.py` is told of new variables, and has them looked for
+  here before they are used; when all values have been taken nobody looks;
+- a variable that is not new gets a value only when it is asked for: it may have been trained;
+- who waits does not keep the objects alive, and ends with them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._checkpoint_files import Stored
+from jaxvars._digest import Entry, dtype_name
+from jaxvars._frames import LOCAL
+from jaxvars._state import unique
+from jaxvars._store import NEWS, SEEKERS, Cell, Seeker, take
+from jaxvars._tensor import is_string, to_tensor
+from jaxvars._variable import Variable
+from jaxvars._walk import walk
+from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
+
+Value: TypeAlias = Any
+Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
+
+_LOCK = threading.RLock()
+
+
+def find_cells(roots: Roots) -> dict[str, Cell]:
+    """Return the cells of all variables in some objects, by path."""
+    cells: dict[str, Cell] = {}
+    seen: set[int] = set()
+    named = {name: root for name, root in roots.items() if name is not None}
+    for root in (roots.get(None), named):
+        for path, variable in walk(root, Variable):
+            if variable.cell.key not in seen:
+                seen.add(variable.cell.key)
+                name = "/".join(path) or variable.cell.name
+                cells[unique(name, cells)] = variable.cell
+    return cells
+
+
+@final
+class Restore(Seeker):
+    """One checkpoint on its way into variables.
+
+    Attributes:
+        source: where it was read.
+        waiting: the values that no variable has taken yet, by path.
+        taken: the keys of the cells that have taken one, by path.
+        misfits: what is wrong with variables that came later, by path.
+        is_partial: somebody said that not all will be taken.
+    """
+
+    def __init__(self, file: Stored, roots: Roots, owner: object) -> None:
+        self.source = str(file.path)
+        self.line = user_line()
+        self.waiting: dict[str, Value] = {}
+        self.taken: dict[str, int] = {}
+        self.misfits: dict[str, str] = {}
+        self.is_partial = False
+        self._entries = file.entries
+        self._owner = weakref.ref(owner, self._look_again)
+        refs = {name: _weak(root, self._look_again) for name, root in roots.items()}
+        self._roots = {name: ref for name, ref in refs.items() if ref is not None}
+        self._is_over = False
+        self.waiting = self._verified(file, find_cells(roots))
+
+    def begin(self) -> None:
+        """Give the variables that are there their values, and wait for the others."""
+        with _LOCK:
+            for other in _pending():
+                if other.shares(self):
+                    other.end()
+            self.look()
+            if self.waiting:
+                SEEKERS.append(self)
+
+    def end(self) -> None:
+        """Wait no longer."""
+        self._is_over = True
+        with contextlib.suppress(ValueError):
+            SEEKERS.remove(self)
+        if not SEEKERS:
+            NEWS.clear()
+
+    # ------------------------------------------------------------ taking
+    def _verified(self, file: Stored, cells: Mapping[str, Cell]) -> dict[str, Value]:
+        """Return all values; raise one error that lists everything if something is wrong."""
+        values: dict[str, Value] = {}
+        problems = {
+            p: m for p, cell in cells.items() if (m := misfit_of(self._entries.get(p), cell))
+        }
+        for path in file.entries:
+            try:
+                values[path] = file.value(path)
+            except ValueError as error:
+                problems[path] = f"corrupt: {error}"
+        if problems:
+            raise self._error("was not restored, and changed nothing", {
+                **dict.fromkeys(file.entries.keys() - cells.keys(), _EXTRA),
+                **dict.fromkeys(cells.keys() - file.entries.keys(), _MISSING),
+                **problems,
+            })  # fmt: skip
+        return values
+
+    def seek(self) -> set[int]:
+        """Give new variables their values; return the keys of all cells that can be found."""
+        with _LOCK:
+            cells = find_cells(self._alive())
+            self._take({p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEWS})
+            return {cell.key for cell in cells.values()}
+
+    def look(self) -> None:
+        """Give all variables that values wait for those, new or not."""
+        with _LOCK:
+            cells = find_cells(self._alive())
+            self._take({p: cells[p] for p in self.waiting if p in cells})
+
+    def _take(self, cells: Mapping[str, Cell]) -> None:
+        if self._is_over:
+            return
+        for cell in cells.values():
+            NEWS.pop(cell.key, None)
+        misfits = {p: m for p, cell in cells.items() if (m := misfit_of(self._entries[p], cell))}
+        if misfits:
+            self.misfits |= misfits
+            self._done(misfits)
+            raise self._error("does not fit variables that were created since", misfits)
+        with _trace.at(_trace.EVAL):
+            values = [placed(cell, self.waiting[path]) for path, cell in cells.items()]
+            LOCAL.eager.write_all(list(cells.values()), values)
+        self.taken |= {path: cell.key for path, cell in cells.items()}
+        self._done(cells)
+
+    def _done(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            del self.waiting[path]
+        if not self.waiting:
+            self.end()
+
+    # ------------------------------------------------------------ what became of it
+    def missing(self) -> list[str]:
+        """Return the paths of the variables that have got no value."""
+        taken = set(self.taken.values())
+        cells = find_cells(self._alive())
+        return [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
+
+    def require(self, paths: Mapping[str, str], what: str) -> None:
+        """Raise CheckpointError if there are some paths, or misfits."""
+        if problems := {**self.misfits, **paths}:
+            raise self._error(what, problems)
+
+    def _error(self, what: str, problems: Mapping[str, str]) -> CheckpointError:
+        lines = [f"{path}: {problems[path]}" for path in sorted(problems)]
+        return CheckpointError("\n  ".join([f"{self.source} {what}:", *lines]))
+
+    # ------------------------------------------------------------ the objects
+    def shares(self, other: Restore) -> bool:
+        """Tell whether both are about one of the same objects."""
+        mine, others = ({id(ref()) for ref in each._roots.values()} for each in (self, other))
+        return not mine.isdisjoint(others - {id(None)})
+
+    def _alive(self) -> dict[str | None, object]:
+        """Return the objects that there are still; all of the Checkpoint's, if it is alive."""
+        owner: Any = self._owner()
+        if owner is not None:
+            return owner._roots()
+        held = {name: ref() for name, ref in self._roots.items()}
+        return {name: x for name, x in held.items() if x is not None}
+
+    def _look_again(self, _: object) -> None:
+        """End if there are no objects left that could have new variables."""
+        if self._owner() is None and not any(ref() is not None for ref in self._roots.values()):
+            self.end()
+            self.warn()
+
+    def warn(self) -> None:
+        """Warn of values that nobody took, unless that was to be expected."""
+        if self.waiting and not self.is_partial:
+            self.is_partial = True  # once
+            warnings.warn(
+                f"Of {self.source}, restored at {self.line}, these values were never used: "
+                f"{', '.join(_shortened(sorted(self.waiting)))}. If that is right, say so: "
+                "checkpoint.restore(path).expect_partial().",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+
+
+_EXTRA = "extra: there is no such variable"
+_MISSING = "missing: it is not in the checkpoint"
+
+
+def extra(paths: Iterable[str]) -> dict[str, str]:
+    """Return what is wrong with paths for which there is no variable."""
+    return dict.fromkeys(paths, _EXTRA)
+
+
+def missing(paths: Iterable[str]) -> dict[str, str]:
+    """Return what is wrong with paths for which there is no value."""
+    return dict.fromkeys(paths, _MISSING)
+
+
+def misfit_of(entry: Entry | None, cell: Cell) -> str | None:
+    """Return how a value in a checkpoint does not fit a variable; None if it does."""
+    if entry is None:
+        return None
+    shape, dtype = tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
+    problems: list[str] = []
+    if entry.shape != shape:
+        problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the variable")
+    if entry.dtype != dtype:
+        problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the variable")
+    return "; ".join(problems) or None
+
+
+def placed(cell: Cell, value: Value) -> Value:
+    """Return a value that was read where the variable lives, in memory of its own."""
+    if is_string(cell.aval.dtype):
+        return to_tensor(value)
+    like = take(cell)
+    home = cell.home or (like.sharding if like.committed else None)
+    return _trace.fresh(jnp.asarray(value) if home is None else jax.device_put(value, home))
+
+
+def _weak(root: object, gone: Callable[[object], None]) -> Callable[[], object] | None:
+    """Return a weak reference; None for a list or dict, which lives as long as the Checkpoint."""
+    try:
+        return weakref.ref(root, gone)
+    except TypeError:
+        return None
+
+
+def _pending() -> list[Restore]:
+    return [seeker for seeker in SEEKERS if isinstance(seeker, Restore)]
+
+
+def _shortened(paths: list[str]) -> list[str]:
+    return paths if len(paths) <= 8 else [*paths[:6], f"and {len(paths) - 6} more"]
+
+
+@atexit.register
+def _warn_at_exit() -> None:
+    for restore in _pending():
+        restore.warn()
