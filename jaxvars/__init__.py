@@ -54,6 +54,7 @@ from jaxvars import autograph as autograph
 from jaxvars import checkpoint as checkpoint
 from jaxvars import config as config
 from jaxvars import debugging as debugging
+from jaxvars import distribute as distribute
 from jaxvars import distributed as distributed
 from jaxvars import errors as errors
 from jaxvars import initializers as initializers
@@ -80,6 +81,7 @@ from jaxvars._mesh import mesh as mesh
 from jaxvars._mesh import shard as shard
 from jaxvars._mesh import use_mesh as use_mesh
 from jaxvars._module import Module as Module
+from jaxvars._place import place as place
 from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
 from jaxvars._placement import list_devices as list_devices

@@ -199,19 +199,25 @@ def as_sharding(spec: Any, shape: tuple[int, ...], what: str, mesh: Mesh | None 
     Raises:
         ShardingError: when it does not fit, or there is no mesh.
     """
+    found = resolved(spec, what, mesh)
+    problem = misfit(found, shape)
+    if problem:
+        raise ShardingError(f"{what} {problem}")
+    return found
+
+
+def resolved(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
+    """Return the sharding that a spec means, for a value of any shape; see `as_sharding`."""
     if isinstance(spec, jax.Device):
         return SingleDeviceSharding(spec)
     if isinstance(spec, PartitionSpec | None):
-        spec = _named(spec or PartitionSpec(), what, mesh or current_mesh())
-    elif not isinstance(spec, jax.sharding.Sharding):
-        raise ShardingError(
-            f"{what}: {spec!r} does not say where it lies. Give a PartitionSpec, like "
-            'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'
-        )
-    problem = misfit(spec, shape)
-    if problem:
-        raise ShardingError(f"{what} {problem}")
-    return spec
+        return _named(spec or PartitionSpec(), what, mesh or current_mesh())
+    if isinstance(spec, jax.sharding.Sharding):
+        return spec
+    raise ShardingError(
+        f"{what}: {spec!r} does not say where it lies. Give a PartitionSpec, like "
+        'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'
+    )
 
 
 def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:

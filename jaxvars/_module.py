@@ -16,8 +16,9 @@ needed to give a name.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -112,21 +113,14 @@ class Module(Holder):
     def summary(self) -> None:
         """Print a table of the variables: path, shape, dtype, trainable, device, bytes.
 
-        In a notebook it is shown as HTML. `table()` returns it.
+        Where some lie on a mesh: how each is spread, and the bytes on each device, too. In a
+        notebook it is shown as HTML. `table()` returns it.
         """
         self.table().show()
 
     def table(self) -> _display.Table:
         """Return what `summary` prints, as a sequence of rows."""
-        named = self.named_variables
-        rows = [(path, *_row(variable)) for path, variable in named.items()]
-        return _display.Table(
-            title=f"{type(self).__name__} {self.name!r}",
-            columns=("path", "shape", "dtype", "trainable", "device", "bytes"),
-            rows=rows,
-            footer=_totals(list(named.values())),
-            formats={"bytes": _display.human_bytes},
-        )
+        return table_of(f"{type(self).__name__} {self.name!r}", self.named_variables)
 
     def __rich_repr__(self) -> Iterator[Any]:
         for name, value in sorted(vars(self).items()):
@@ -143,29 +137,61 @@ class Module(Holder):
         return _display.treescope_repr(self, path, subtree_renderer)
 
 
+def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:
+    """Return a table of some variables by path."""
+    variables = list(named.values())
+    spread = any(map(_is_spread, variables))
+    columns = ("path", "shape", "dtype", "trainable", "device", "bytes")
+    more = ("sharding", "bytes per device") if spread else ()
+    return _display.Table(
+        title=title,
+        columns=(*columns, *more),
+        rows=[(path, *_row(v, spread=spread)) for path, v in named.items()],
+        footer=_totals(variables, spread=spread),
+        formats=dict.fromkeys(("bytes", *more[1:]), _display.human_bytes),
+    )
+
+
 def nbytes(variable: Variable) -> int:
     """Return the memory that a variable's value takes; 0 for text."""
     return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
 
 
-def _row(v: Variable) -> tuple[Any, ...]:
+def nbytes_per_device(variable: Variable) -> int:
+    """Return the memory that a variable's value takes on each device that has a part of it."""
+    sharding = variable.sharding
+    if sharding is None:
+        return nbytes(variable)
+    return math.prod(sharding.shard_shape(variable.shape)) * variable.dtype.itemsize
+
+
+def _is_spread(v: Variable) -> bool:
+    return v.sharding is not None and len(v.sharding.device_set) > 1
+
+
+def _row(v: Variable, *, spread: bool) -> tuple[Any, ...]:
     where = "host" if is_string(v.dtype) else _device_text(v)
     kind = "string" if is_string(v.dtype) else str(v.dtype)
-    return (v.shape, kind, v.trainable, where, nbytes(v))
+    row = (v.shape, kind, v.trainable, where, nbytes(v))
+    return (*row, _spec_text(v), nbytes_per_device(v)) if spread else row
 
 
 def _device_text(v: Variable) -> str:
     if v.device is not None:
         return f"{v.device.platform}:{v.device.id}"
-    spec = getattr(v.sharding, "spec", None)
-    return f"{len(v.sharding.device_set)} devices {spec}" if v.sharding is not None else "traced"
+    return f"{len(v.sharding.device_set)} devices" if v.sharding is not None else "traced"
 
 
-def _totals(variables: list[Variable]) -> list[tuple[Any, ...]]:
+def _spec_text(v: Variable) -> str | None:
+    return str(getattr(v.sharding, "spec", v.sharding)) if _is_spread(v) else None
+
+
+def _totals(variables: list[Variable], *, spread: bool) -> list[tuple[Any, ...]]:
     def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
         plural = "" if len(some) == 1 else "s"
         words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
-        return (words, None, None, None, None, sum(map(nbytes, some)))
+        row = (words, None, None, None, None, sum(map(nbytes, some)))
+        return (*row, None, sum(map(nbytes_per_device, some))) if spread else row
 
     trainable = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]

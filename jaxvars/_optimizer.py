@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._optimizer_checks import Pairs, check_options, checked_pairs, checked_variables
-from jaxvars._optimizer_slots import Tie, as_rate, is_lost
+from jaxvars._optimizer_slots import Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars._state import unique
 from jaxvars._tape import GradientTape
@@ -138,6 +138,12 @@ class Optimizer(Module, ABC):
         if slot_name not in self.slots[name]:
             raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
         return self.slots[name][slot_name]
+
+    def known(self) -> Iterator[tuple[Variable, list[Variable]]]:
+        """Yield the variables that there is state for, each with its slots."""
+        for name, tie in self._ties.items():
+            if (variable := tie()) is not None:
+                yield variable, list(self.slots[name].values())
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
@@ -392,7 +398,6 @@ class Optimizer(Module, ABC):
         return found is None or is_lost(found.cell)
 
     def _make(self, name: str | None, slot: str, value: Value, params: dict[str, Variable]) -> None:
-        owner = params.get(name) if name is not None else None
-        home = owner.cell.home if owner is not None and owner.shape == value.shape else None
+        home = home_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
         self._holder(name)[slot] = _restore(value, path, False, home)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame
+from jaxvars._mesh import replicated_like
 from jaxvars._store import STORE, Cell, settle
 from jaxvars._tensor import to_tensor
 from jaxvars._variable import Variable, _restore
@@ -45,6 +46,24 @@ def is_lost(cell: Cell) -> bool:
         return False
     settle()
     return cell.key not in STORE
+
+
+def home_like(owner: Variable | None, others: Iterable[Variable], shape: tuple[int, ...]) -> Any:
+    """Return where a slot lives: as its variable does, or, of another shape, whole on its mesh.
+
+    Args:
+        owner: the variable that the slot is for; None for state that belongs to all.
+        others: all variables.
+        shape: of the slot.
+    """
+    if owner is not None:
+        return slot_home(owner.cell.home, owner.shape, shape)
+    return next(filter(None, (replicated_like(v.cell.home) for v in others)), None)
+
+
+def slot_home(home: Any, shape: tuple[int, ...] | None, slot: tuple[int, ...]) -> Any:
+    """Return where a slot of a shape lives, for a variable of a shape that lives at `home`."""
+    return home if slot == shape else replicated_like(home)
 
 
 def as_rate(given: Any, name: str) -> Variable | Callable[[Value], Value] | None:

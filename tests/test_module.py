@@ -338,8 +338,12 @@ def test_rows_of_all_kinds(variable, row):
 def test_the_table_says_on_how_many_devices_a_variable_lies():
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
-    (row,) = holding(v=V(jnp.zeros(8), sharding=sharding)).table()
-    assert row[4].startswith("8 devices P")
+    table = holding(v=V(jnp.zeros(8), sharding=sharding), w=V(1.0)).table()
+    assert table.columns[4:] == ("device", "bytes", "sharding", "bytes per device")
+    assert table[0][4:] == ("8 devices", 32, "P('x',)", 4)
+    assert table[1][4:] == ("cpu:0", 4, None, 4)
+    assert table.footer[0][-3:] == (36, None, 8)
+    assert "  P('x',)  " in str(table)
     with jv.device("CPU:3"):
         assert holding(v=V(1.0)).table()[0][4] == "cpu:3"
 

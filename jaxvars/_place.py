@@ -1,0 +1,184 @@
+"""`place`: how the variables of a whole model are spread, by rules from paths to specs.
+
+    jv.place(model, [(r"embedding$", jax.P("model", None)), (r"kernel$", jax.P(None, "model")),
+                     (r".*", jax.P())], mesh=mesh)
+
+Rules this file keeps:
+- the first rule whose pattern is found in a path holds for it; a variable without a rule, or
+  whose rule does not fit, is refused with all others like it, and nothing moves;
+- the slots of an optimizer go where their variable goes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxvars._display import Table
+from jaxvars._entry import renew_users
+from jaxvars._homes import settle_at
+from jaxvars._mesh import as_sharding, current_mesh
+from jaxvars._module import table_of
+from jaxvars._optimizer import Optimizer
+from jaxvars._optimizer_slots import slot_home
+from jaxvars._state import unique
+from jaxvars._store import exclusively
+from jaxvars._tensor import is_string
+from jaxvars._variable import Variable
+from jaxvars._walk import walk
+from jaxvars.errors import ShardingError
+
+Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
+Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec]
+
+
+def place(
+    model: object, rules: Rules, *, mesh: Mesh | None = None, optimizer: Optimizer | None = None
+) -> Table:
+    """Spread the variables of a model by rules from their paths to specs.
+
+    Moves their values, all or none, and has them stay there: what is assigned later goes to
+    the same place. Compiled functions that use them are compiled anew by XLA, and not traced.
+
+    Args:
+        model: a Module, or anything with Variables in it.
+        rules: pairs of a regular expression, which is searched in the path of a variable, like
+            "layers/0/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
+            gives one for a shape and a mesh, like `jv.distribute.fully_sharded("data")`. The
+            first that is found holds.
+        mesh: the mesh; the one in force when None.
+        optimizer: one that has slots for the variables: they go along.
+
+    Returns:
+        What is where, and the bytes on each device, like `Module.table()`.
+
+    Raises:
+        ShardingError: when a variable has no rule, or cannot be spread so; it lists them all.
+
+    >>> import jax, jaxvars as jv
+    >>> layer = {"kernel": jv.Variable(jax.numpy.zeros((4, 2))), "bias": jv.Variable([0.0, 0.0])}
+    >>> rules = [("kernel$", jax.P(None, "model")), (".*", jax.P())]
+    >>> _ = place(layer, rules, mesh=jv.mesh({"model": 1}, jax.devices()[:1]))
+    >>> layer["kernel"].sharding.spec
+    P(None, 'model')
+    """
+    pairs = [(str(pattern), spec) for pattern, spec in _pairs(rules)]
+    mesh = mesh or current_mesh()
+    named = _named(model)
+    homes = _homes(named, pairs, mesh)
+    found = [(named[path], home) for path, home in homes.items()]
+    found += _followers(optimizer, found) if optimizer is not None else []
+    _move(found)
+    return table_of(f"{type(model).__name__}, placed", named)
+
+
+def _pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
+    return rules.items() if isinstance(rules, Mapping) else rules
+
+
+def _named(model: object) -> dict[str, Variable]:
+    named: dict[str, Variable] = {}
+    for path, variable in walk(model, Variable):
+        name = "/".join(path) or variable.name
+        if not is_string(variable.dtype):
+            named[unique(name, named)] = variable
+    return named
+
+
+def _homes(
+    named: Mapping[str, Variable], rules: list[tuple[str, Spec]], mesh: Mesh | None
+) -> dict[str, Any]:
+    homes: dict[str, Any] = {}
+    problems: list[str] = []
+    for path, variable in named.items():
+        try:
+            spec = _spec(path, variable, rules, mesh)
+            homes[path] = as_sharding(spec, variable.shape, f"Variable {path!r}", mesh)
+        except ShardingError as error:
+            problems.append(str(error))
+    if problems:
+        raise ShardingError("jv.place moved nothing:\n  " + "\n  ".join(problems))
+    return homes
+
+
+def _spec(path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Mesh | None) -> Spec:
+    for pattern, spec in rules:
+        if re.search(pattern, path):
+            return spec(variable.shape, mesh) if callable(spec) else spec
+    raise ShardingError(
+        f"Variable {path!r} has no rule: its path matches none of {[p for p, _ in rules]}. End "
+        'with (".*", jax.P()) to have the rest replicated.'
+    )
+
+
+def _followers(
+    optimizer: Optimizer, moved: Sequence[tuple[Variable, Any]]
+) -> list[tuple[Variable, Any]]:
+    """Return the state of an optimizer for some variables, with its homes."""
+    homes = {id(variable): home for variable, home in moved}
+    found = [
+        (slot, slot_home(homes[id(variable)], variable.shape, slot.shape))
+        for variable, slots in optimizer.known()
+        if id(variable) in homes
+        for slot in slots
+    ]
+    slots = {id(slot) for _, all_slots in optimizer.known() for slot in all_slots}
+    shared = [v for v in optimizer.variables if id(v) not in slots]
+    found += [(v, slot_home(moved[0][1], None, v.shape)) for v in shared if moved]
+    return [(v, home) for v, home in found if home is not None]
+
+
+def _move(found: Sequence[tuple[Variable, Any]]) -> None:
+    """Move variables to new homes, and have the programs that use them compiled anew."""
+    new = [(v.cell, home) for v, home in found if v.cell.home != home]
+
+    def move() -> None:
+        for cell, home in new:
+            settle_at(cell, home)
+
+    exclusively(move)
+    renew_users([cell for cell, _ in new])
+
+
+def fully_sharded(
+    axis: str | tuple[str, ...] = "data", *, minimum: int = 1
+) -> Callable[[tuple[int, ...], Mesh | None], PartitionSpec]:
+    """Return a rule that divides the largest dimension that can be: for `jv.place`.
+
+    With the batch divided along the same axis this is fully sharded data parallelism (FSDP,
+    ZeRO-3): each device keeps a part of each variable and its slots, and XLA gathers a variable
+    when it is needed.
+
+    Args:
+        axis: the axis or axes of the mesh.
+        minimum: variables of fewer elements are replicated.
+
+    >>> import jax, jaxvars as jv
+    >>> rule = fully_sharded("data", minimum=8)
+    >>> mesh = jv.mesh({"data": 1}, jax.devices()[:1])
+    >>> rule((3, 64), mesh), rule((3,), mesh)
+    (P(None, 'data'), P())
+
+    Source: Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter
+    Models, https://arxiv.org/abs/1910.02054.
+    """
+
+    def spec(shape: tuple[int, ...], mesh: Mesh | None) -> PartitionSpec:
+        if mesh is None:
+            raise ShardingError(
+                "fully_sharded needs a mesh: jv.place(model, rules, mesh=mesh), or inside of "
+                "`with jv.use_mesh(mesh):`."
+            )
+        names = (axis,) if isinstance(axis, str) else axis
+        parts = math.prod(mesh.shape[name] for name in names)
+        able = [i for i, size in enumerate(shape) if size and size % parts == 0]
+        if not able or math.prod(shape) < minimum:
+            return PartitionSpec()
+        largest = max(able, key=lambda i: shape[i])
+        return PartitionSpec(*[None] * largest, axis)
+
+    return spec
