@@ -85,7 +85,7 @@ class Supervisor:
                 if self._stop is not None:
                     return self._stopped()
                 if not dead:
-                    return 0
+                    return self._ended_well(size)
                 self._deaths.append(first(dead))
                 if attempt == self._options.restarts:
                     break
@@ -101,6 +101,12 @@ class Supervisor:
             yield from (size, size)
             say(f"Two deaths in a row with {plural(size, 'worker')}: going on with {size - 1}.")
         yield from itertools.repeat(self._options.min_processes)
+
+    def _ended_well(self, size: int) -> int:
+        if self._deaths:
+            restarts = plural(len(self._deaths), "restart")
+            say(f"{f'All {size} workers' if size > 1 else 'It'} ended well, after {restarts}.")
+        return 0
 
     def _stopped(self) -> int:
         say(f"Stopped by {signal_name(self._stop or 0)}; no worker is left.")
