@@ -34,6 +34,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     debugging                     checks of values while a program runs; _alarm looks now and then
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
+    interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
     profiler                      where the time of a step goes
 
@@ -58,6 +59,7 @@ from jaxvars import distribute as distribute
 from jaxvars import distributed as distributed
 from jaxvars import errors as errors
 from jaxvars import initializers as initializers
+from jaxvars import interop as interop
 from jaxvars import optimizers as optimizers
 from jaxvars import profiler as profiler
 from jaxvars import random as random

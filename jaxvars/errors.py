@@ -287,6 +287,18 @@ class GradientWarning(UserWarning):
 
 
 @final
+class InteropError(JaxvarsError, ValueError):
+    """A flax module that cannot be used as it was asked.
+
+    Wrong: a module that asks for random numbers that nobody gives it:
+
+        model = jv.interop.from_flax(Noisy(), x, rngs={"params": 0})
+
+    Cure: name each stream, `rngs={"params": 0, "noise": 1}`.
+    """
+
+
+@final
 class DeviceError(JaxvarsError, ValueError):
     """A device that does not exist, or a name that names none.
 

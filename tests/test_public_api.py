@@ -22,13 +22,13 @@ NAMES = {
     "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop", "profiler",
-    "distribute", "mesh", "place", "shard", "use_mesh",
+    "distribute", "interop", "mesh", "place", "shard", "use_mesh",
 }  # fmt: skip
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
+    "distribute", "interop",
     "optimizers", "profiler", "random", "saved",
-    "distribute",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 

@@ -1,0 +1,309 @@
+"""Linen modules as Modules: collections are dicts of variables, a call is `module.apply`.
+
+Rules this file keeps:
+- a call is one `apply` with the values of the moment; what it changed is written back;
+- the streams of random numbers that a call used move on, the others do not (`_interop_rngs.py`);
+- a module is initialized once: by `from_flax`, or by the first call;
+- nothing changes if a call raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._frames import TRACING, lifted
+from jaxvars._interop_form import Form, Kept, Leaf, create, forget, leaves_of, settle
+from jaxvars._interop_module import FlaxModule, check_tops
+from jaxvars._interop_rngs import PARAMS, Draws, first_keys, streams_of
+from jaxvars._tensor import TensorSpec
+from jaxvars.errors import InteropError
+
+Value: TypeAlias = Any
+Method: TypeAlias = str | Callable[..., Any] | None
+
+_CURES = {
+    "InvalidRngError": (
+        "A stream of random numbers is missing. Name all that the module asks for: "
+        'interop.from_flax(module, x, rngs={"params": 0, "dropout": 1, "noise": 2}).'
+    ),
+    "ScopeParamShapeError": (
+        "The module was initialized with inputs of other sizes. Make another from_flax for these."
+    ),
+    "ModifyScopeVariableError": (
+        "The call writes a collection that the model does not keep. Ask for it, "
+        'y, made = model(x, mutable=["that collection"]), or have it made when the model is '
+        "initialized."
+    ),
+    **dict.fromkeys(
+        ("ScopeParamNotFoundError", "ScopeCollectionNotFound", "ScopeVariableNotFoundError"),
+        "The model was initialized without it. Give from_flax the inputs, keyword arguments and "
+        "method of a call that needs all of the module's state; weights that are there already "
+        'go in as variables={"params": weights}.',
+    ),
+}
+
+
+@final
+class LinenModule(FlaxModule):
+    """A linen module whose collections are variables: what `interop.from_flax` makes of one.
+
+    Attributes:
+        params: the trainable variables: `model.params["Dense_0"]["kernel"]`.
+        rngs: the generator of each stream of random numbers, by name.
+
+    The other collections are attributes of their names, too: `model.batch_stats`.
+    """
+
+    def __init__(self, module: Any, rngs: Any, method: Method) -> None:
+        if module.scope is not None:
+            raise InteropError(
+                f"This {type(module).__name__} is bound to variables already. Take them apart: "
+                "module, variables = bound.unbind(); interop.from_flax(module, variables=variables)"
+            )
+        super().__init__(module)
+        self._method = Kept(method)
+        self._forms: Kept | None = None
+        self._sources, self.rngs = streams_of(rngs)
+
+    # ------------------------------------------------------------ state
+    def initialize(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> None:
+        """Make the variables, unless they are there."""
+        if self._forms is None:
+            with TRACING:  # another thread may have been first
+                if self._forms is None:
+                    self.fill(self._first(args, kwargs, method or self._method()))
+
+    def fill(self, variables: Mapping[str, Any]) -> None:
+        """Make the variables of a dict of collections."""
+        from flax import core
+
+        variables = {PARAMS: {}, **core.unfreeze(dict(variables))}
+        trees = {name: leaves_of(tree, _is_box, (name,)) for name, tree in variables.items()}
+        check_tops((name,) for name in trees)
+        for name, leaves in trees.items():
+            vars(self)[name] = {}
+            create(vars(self), leaves, _is_trainable)
+        self._forms = Kept({name: Form(variables[name], trees[name]) for name in trees})
+        self._sources = {}
+
+    def to_flax(self, *, bound: bool = False) -> Any:
+        """Return the variables as a dict of collections; see `interop.to_flax`."""
+        forms = self._known_forms()
+        variables = {name: form.build(form.read(vars(self))) for name, form in forms.items()}
+        variables = {name: tree for name, tree in variables.items() if tree or name == PARAMS}
+        return self._flax().bind(variables) if bound else variables
+
+    def _known_forms(self) -> dict[str, Form]:
+        if self._forms is None:
+            raise InteropError(
+                f"The state of this {type(self._flax()).__name__} is made by its first call. Call "
+                "it, or give from_flax an example of its input: interop.from_flax(module, x)."
+            )
+        return self._forms()
+
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any], method: Method) -> Any:
+        keys = first_keys(self._sources)
+
+        def init(*args: Any, **kwargs: Any) -> Any:
+            return self._flax().init(keys, *args, method=method, **kwargs)
+
+        def again(variables: Any, name: str) -> Any:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                options = {"rngs": dict.fromkeys([*self.rngs, PARAMS], keys[PARAMS])}
+                options |= {"method": method, "mutable": [name]}
+                return self._flax().apply(variables, *args, **options, **kwargs)[1][name]
+
+            return jax.eval_shape(*_by_arrays(call, args, kwargs))
+
+        def first() -> Any:
+            run, arrays = _by_arrays(init, args, kwargs)
+            traced = any(map(_trace.is_tracer, arrays))
+            made = run(arrays) if traced else _compiled(run, arrays)
+            return {n: tree for n, tree in made.items() if not _is_sown(n, made, again)}
+
+        traced = any(map(_trace.is_tracer, jax.tree.leaves((args, kwargs))))
+        return first() if traced else lifted(first)
+
+    # ------------------------------------------------------------ calls
+    def __call__(
+        self,
+        *args: Any,
+        method: Method = None,
+        mutable: Any = None,
+        capture_intermediates: Any = False,
+        rngs: Mapping[str, Value] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Call the module, and write back what it changes.
+
+        Args:
+            *args: passed on.
+            method: another method, by name, or a function that takes the module first.
+            mutable: which collections may be written, as `apply` has it; when None, all that the
+                model keeps, less the params.
+            capture_intermediates: as `apply` has it.
+            rngs: keys for streams, to use instead of draws from the generators.
+            **kwargs: passed on: `train=True`.
+
+        Returns:
+            The result; with `mutable` or `capture_intermediates` also a dict of the collections
+            that were written.
+
+        Raises:
+            InteropError: when a stream, a parameter or a collection is missing, with the cure.
+        """
+        self.initialize(args, kwargs, method)
+        forms = self._known_forms()
+        values = {name: form.read(vars(self)) for name, form in forms.items()}
+        given = dict(rngs or {})
+        draws = Draws({name: g for name, g in self.rngs.items() if name not in given})
+        scopes: list[Any] = []
+
+        def run(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            scopes.append(module.scope)
+            return _method_of(module, method or self._method())(*args, **kwargs)
+
+        options = {"rngs": {**draws.keys, **given}, "method": run}
+        options |= {"mutable": _mutable(mutable, forms, capture=bool(capture_intermediates))}
+        options |= {"capture_intermediates": capture_intermediates}
+        variables = {name: form.build(values[name]) for name, form in forms.items()}
+        used: set[str] = set()
+        try:
+            result = self._flax().apply(variables, *args, **options, **kwargs)
+            result, new = (result, {}) if options["mutable"] is False else result
+            self._settle(forms, values, new)
+            used = _used(scopes[0].rng_counters)
+        except Exception as error:
+            if cure := _cure(error):
+                raise InteropError(f"{error}\n{cure}") from error
+            raise
+        finally:
+            draws.settle(used)
+        if mutable is None and capture_intermediates:
+            return result, {"intermediates": new.get("intermediates", {})}
+        return result if options["mutable"] is False or mutable is None else (result, new)
+
+    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the module by name, or a function of the module."""
+        return self(*args, method=method, **kwargs)
+
+    def _settle(
+        self, forms: dict[str, Form], values: Mapping[str, list[Value]], new: Mapping[str, Any]
+    ) -> None:
+        trees = {name: tree for name, tree in new.items() if name in forms}
+        leaves = {name: leaves_of(tree, _is_box, (name,)) for name, tree in trees.items()}
+        old = {p: v for name in trees for p, v in forms[name].by_path(values[name]).items()}
+        settle(vars(self), [x for one in leaves.values() for x in one], old, _is_trainable)
+        changed = {name: Form(tree, leaves[name]) for name, tree in trees.items()}
+        for name, form in changed.items():
+            forget(vars(self), forms[name].homes - form.homes)
+        self._forms = Kept({**forms, **changed})
+
+    # ------------------------------------------------------------ attributes
+    def _kind(self) -> type:
+        return type(self._flax())
+
+    def _refused(self, name: str) -> str | None:
+        from flax import linen
+
+        if not hasattr(linen.Module, name):
+            return None
+        return (
+            f"{name!r} is for linen's own use of a module. Call this one, and take the variables "
+            f"with interop.to_flax(model): module.{name}(...) works with them as ever."
+        )
+
+    def _field(self, name: str) -> Any:
+        return getattr(self._flax(), name)
+
+
+def _method_of(module: Any, method: Method) -> Callable[..., Any]:
+    if method is None:
+        return module
+    if isinstance(method, str):
+        return getattr(module, method)
+    plain = getattr(method, "__func__", method)  # of a method of the unbound module
+    return lambda *args, **kwargs: plain(module, *args, **kwargs)
+
+
+def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:
+    """Tell whether each call adds to a collection, as `sow` does: it is not one to keep."""
+    parts = jax.tree.leaves(variables[name], is_leaf=lambda x: isinstance(x, tuple))
+    if name == PARAMS or not any(isinstance(part, tuple) for part in parts):
+        return False
+    return jax.tree.structure(again(variables, name)) != jax.tree.structure(variables[name])
+
+
+def _is_box(value: object) -> bool:
+    from flax.core import meta
+
+    return isinstance(value, meta.AxisMetadata)
+
+
+def _is_trainable(leaf: Leaf) -> bool:
+    return leaf.path[0] == PARAMS
+
+
+def _used(counters: Mapping[Any, Any]) -> set[str]:
+    """Return which streams were asked for a key: flax counts them, a scope in a scope."""
+    used: set[str] = set()
+    for name, count in counters.items():
+        if isinstance(count, Mapping):
+            used |= _used(count)
+        elif count:
+            used.add(name)
+    return used
+
+
+def _cure(error: Exception) -> str | None:
+    ours = type(error).__module__ == "flax.errors"
+    return _CURES.get(type(error).__name__) if ours else None
+
+
+def _mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
+    if given is not None:
+        return given
+    names = [name for name in forms if name != PARAMS] + ["intermediates"] * capture
+    return names or False
+
+
+# ---------------------------------------------------------------- example inputs
+def _by_arrays(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[[list[Value]], Any], list[Value]]:
+    """Return a call as a function of the arrays in it, and these; specs are filled with zeros."""
+    leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_spec)
+    arrays = [x for x in leaves if _is_array(x)]
+
+    def run(arrays: list[Value]) -> Any:
+        given = iter(arrays)
+        filled = [next(given) if _is_array(x) else _filled(x) for x in leaves]
+        args, kwargs = jax.tree.unflatten(treedef, filled)
+        return fn(*args, **kwargs)
+
+    return run, arrays
+
+
+def _compiled(run: Callable[[list[Value]], Any], arrays: list[Value]) -> Any:
+    try:
+        return jax.jit(run)(arrays)  # a third of the time that it takes eagerly
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        return run(arrays)  # a module that looks at values
+
+
+def _is_array(x: object) -> bool:
+    return isinstance(x, jax.Array | np.ndarray)
+
+
+def _is_spec(x: object) -> bool:
+    return isinstance(x, TensorSpec | jax.ShapeDtypeStruct)
+
+
+def _filled(x: Any) -> Any:
+    return jnp.zeros(x.shape, x.dtype) if _is_spec(x) else x

@@ -1,0 +1,161 @@
+"""Flax layers as Modules, and State as dicts, NumPy arrays and bytes.
+
+    model = jv.interop.from_flax(CNN(), images, rngs={"params": 0, "dropout": 1})
+
+    @jv.compile
+    def step(x, y):
+        with jv.GradientTape() as tape:
+            loss = loss_of(model(x, train=True), y)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return loss
+
+A linen or nnx module becomes a Module whose variables are flax's parameters, batch statistics and
+so on, with flax's own paths. It is called like the flax module, eagerly, in compiled functions and
+under a tape, and is copied and saved like any Module; what a call changes is written back.
+
+Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]`,
+`model.batch_stats`. Keys for random numbers come from generators, `model.rngs`; a stream moves on
+when it is used. Of nnx modules, what the module has as attributes the model has, too:
+`model.linear["kernel"]`; streams are Generators that go on where nnx's were.
+
+The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
+`from_numpy`, `to_bytes` and `from_bytes`. The latter of each pair return a State to commit.
+
+Flax is imported when it is first needed. From then on `flax.serialization` knows State, too.
+
+>>> import flax.linen as nn, jax.numpy as jnp, jaxvars as jv
+>>> model = from_flax(nn.Dense(2), jnp.ones((1, 3)), rngs=0)
+>>> model(jnp.zeros((1, 3)))
+Array([[0., 0.]], dtype=float32)
+>>> list(model.named_variables)
+['params/bias', 'params/kernel', 'rngs/dropout/state']
+>>> sorted(to_flax(model)["params"])
+['bias', 'kernel']
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from jaxvars._interop_linen import LinenModule as LinenModule
+from jaxvars._interop_module import FlaxModule as FlaxModule
+from jaxvars._interop_nnx import NnxModule as NnxModule
+from jaxvars._interop_state import from_bytes as from_bytes
+from jaxvars._interop_state import from_dict as from_dict
+from jaxvars._interop_state import from_numpy as from_numpy
+from jaxvars._interop_state import register as _register
+from jaxvars._interop_state import to_bytes as to_bytes
+from jaxvars._interop_state import to_dict as to_dict
+from jaxvars._interop_state import to_numpy as to_numpy
+from jaxvars.errors import InteropError
+
+
+def from_flax(
+    module: Any,
+    *args: Any,
+    rngs: Any = None,
+    method: Any = None,
+    variables: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> LinenModule | NnxModule:
+    """Make a Module of a linen or nnx module.
+
+    Args:
+        module: of linen, unbound; or of nnx, whose state is copied and which is not changed.
+        *args: examples of the input of a linen module, for `module.init`: arrays, or specs
+            (`jv.TensorSpec`, `jax.ShapeDtypeStruct`). Without any, and without `variables`, the
+            first call makes the state.
+        rngs: where random numbers come from: a `jv.random.Generator`; a seed or key; or a dict
+            of these by stream. For linen, a seed is used as `module.init` uses it, a Generator
+            gives a key by a draw, and then each call is one draw from each stream that it used;
+            when it is no dict, the streams are "params", for `init`, and "dropout". When None,
+            they begin with a draw of the global generator. For nnx, the module's streams begin
+            anew by draws; when None they go on.
+        method: for linen, what to initialize with and call instead of `__call__`: a name, or a
+            function that takes the module first.
+        variables: for linen, collections that are there already, `{"params": ...}`.
+        **kwargs: more arguments for `module.init`, like `train=False`.
+
+    Returns:
+        A Module to call like the flax module.
+
+    Raises:
+        InteropError: when it is no flax module, is bound, or cannot be initialized so.
+
+    >>> import flax.linen as nn
+    >>> import jaxvars as jv
+    >>> model = jv.interop.from_flax(nn.Dropout(0.5), rngs=0)
+    >>> double = jv.compile(lambda x: model(x, deterministic=False))
+    >>> sorted(set(double(jv.random.uniform(50, 1, 1 + 1e-6)).round().tolist()))
+    [0.0, 2.0]
+
+    Differs from flax: parameters are trained by `jv.optimizers` or `jv.optimizers.Optax`, and
+    `train=True` changes batch statistics in place, with nothing to pass on.
+    """
+    if _is_linen(module):
+        _register()
+        model = LinenModule(module, rngs, method)
+        if variables is not None:
+            model.fill(variables)
+        elif args or kwargs:
+            model.initialize(args, kwargs, method)
+        return model
+    if not _is_nnx(module):
+        raise InteropError(_no_module(module))
+    if args or kwargs or method is not None or variables is not None:
+        raise InteropError(
+            f"An nnx module like this {type(module).__name__} has its state already: from_flax "
+            "takes nothing more than rngs=. Call other methods by name, model.encode(x)."
+        )
+    _register()
+    return NnxModule(module, rngs)
+
+
+def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:
+    """Return the state of a model made by `from_flax`, as flax has it.
+
+    Args:
+        model: of linen or nnx.
+        bound: return the flax module with this state in it.
+
+    Returns:
+        For linen a dict of collections, `{"params": ..., "batch_stats": ...}`, with boxes like
+        `nn.Partitioned` where flax had some; for nnx an `nnx.State`. With `bound`, the linen
+        module bound to the collections, or a new nnx module.
+
+    Raises:
+        InteropError: when it was not made by `from_flax`, or has no state yet.
+
+    >>> from flax import nnx
+    >>> model = from_flax(nnx.Linear(2, 3, rngs=nnx.Rngs(0)))
+    >>> to_flax(model)["kernel"].shape
+    (2, 3)
+    """
+    if not isinstance(model, FlaxModule):
+        raise InteropError(
+            f"to_flax takes what from_flax made, not {type(model).__name__}. The values of any "
+            "Module's variables are in interop.to_dict(model)."
+        )
+    return model.to_flax(bound=bound)
+
+
+def _is_linen(module: object) -> bool:
+    linen = sys.modules.get("flax.linen")  # who has a linen module has imported it
+    return linen is not None and isinstance(module, linen.Module)
+
+
+def _is_nnx(module: object) -> bool:
+    nnx = sys.modules.get("flax.nnx")
+    return nnx is not None and isinstance(module, nnx.Pytree)
+
+
+def _no_module(module: object) -> str:
+    if isinstance(module, type):
+        return f"from_flax takes a module, not a class: from_flax({module.__name__}(...), x)."
+    return (
+        f"from_flax takes a module of flax.linen or flax.nnx, not {type(module).__name__} "
+        f"{module!r}."
+    )
