@@ -31,6 +31,7 @@ class Job:
 
     def __init__(self, action: Callable[[], object], name: str) -> None:
         self._error: BaseException | None = None
+        self._done = threading.Event()  # Ctrl-C in `join` makes Python 3.11 take it for ended
         # Only the thread holds the action, which holds values, and only until it is done.
         self._thread = threading.Thread(target=self._run, args=(action,), name=name)
 
@@ -51,10 +52,11 @@ class Job:
     @property
     def is_running(self) -> bool:
         """Whether it is not done yet."""
-        return self._thread.is_alive()
+        return self._thread.ident is not None and not self._done.is_set()
 
     def _join(self) -> None:
         if self._thread.ident is not None:  # else Ctrl-C came before it began
+            self._done.wait()
             self._thread.join()
 
     def _run(self, action: Callable[[], object]) -> None:
@@ -63,6 +65,8 @@ class Job:
             _JOBS.discard(self)
         except BaseException as error:  # noqa: BLE001 - kept, and raised by whoever waits
             self._error = error
+        finally:
+            self._done.set()
 
 
 @final

@@ -82,7 +82,7 @@ class Directory:
     def records(self) -> list[Record]:
         """Return the records of all checkpoints, in the order they were saved."""
         records = [record for record in self._scan().values() if record is not None]
-        return sorted(records, key=lambda r: (r.serial, r.time, r.number))
+        return sorted(records, key=lambda r: r.order)
 
     def damaged(self) -> list[Path]:
         """Return the checkpoints whose record cannot be read."""

@@ -46,6 +46,11 @@ class Record:
     forever: bool = False
     clock: float = 0.0
 
+    @property
+    def order(self) -> tuple[int, float, int]:
+        """What those are sorted by that are saved one after the other."""
+        return self.serial, self.time, self.number
+
     def to_json(self) -> dict[str, Any]:
         """Return it as what JSON can say: there is no NaN."""
         metrics = {k: v if math.isfinite(v) else str(v) for k, v in self.metrics.items()}
@@ -134,16 +139,16 @@ class Policy:
         if self.best_metric is None:
             return []
         sign = -1 if self.best_mode == "max" else 1
-        rated = [(sign * r.metrics.get(self.best_metric, math.nan), r.serial, r) for r in records]
+        rated = [(sign * r.metrics.get(self.best_metric, math.nan), r.order, r) for r in records]
         return [r for *_, r in sorted(row for row in rated if not math.isnan(row[0]))]
 
     def superfluous(self, records: Sequence[Record]) -> list[Record]:
         """Return those to delete."""
         if self.max_to_keep is None:
             return []
-        newest = sorted(records, key=lambda r: r.serial)[-self.max_to_keep :]
-        kept = {r.serial for r in (*newest, *self.best(records)[: self.keep_best])}
-        return [r for r in records if not r.forever and r.serial not in kept]
+        newest = sorted(records, key=lambda r: r.order)[-self.max_to_keep :]
+        kept = {r.number for r in (*newest, *self.best(records)[: self.keep_best])}
+        return [r for r in records if not r.forever and r.number not in kept]
 
     def checked_metrics(self, metrics: Mapping[str, Any] | None) -> dict[str, float]:
         """Return metrics as numbers.

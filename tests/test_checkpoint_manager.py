@@ -1,0 +1,702 @@
+"""`CheckpointManager`: what is in its directory, whatever happens to the process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from checkpoint_programs import Training
+
+import jaxvars as jv
+from jaxvars import _checkpoint_background, _checkpoint_files, _checkpoint_manager
+from jaxvars._checkpoint_directory import Directory
+from jaxvars._checkpoint_retention import Record
+from jaxvars.checkpoint import Checkpoint, CheckpointManager
+from jaxvars.errors import CheckpointError, ForeignTransformError
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays():
+    before = set(threading.enumerate())
+    yield
+    left = {t for t in threading.enumerate() if t.is_alive()} - before
+    assert not [t for t in left if t.name.startswith("saving")]
+    assert not _checkpoint_background._JOBS
+
+
+@pytest.fixture
+def w():
+    return jv.Variable([0.0, 0.0], name="w")
+
+
+@pytest.fixture
+def manage(w, tmp_path):
+    """Make a manager of `w`; npz unless told otherwise, which is faster."""
+
+    def made(**options):
+        options = {"format": "npz"} | options
+        return CheckpointManager(Checkpoint(w=w), tmp_path / "d", **options)
+
+    return made
+
+
+def names(manager):
+    return [Path(path).name.removesuffix(".npz") for path in manager.checkpoints]
+
+
+def files_in(directory):
+    return sorted(path.name for path in Path(directory).iterdir() if path.name != ".ckpt.lock")
+
+
+def save_each(manager, w, values, **options):
+    for value in values:
+        w.assign([value, value])
+        manager.save(**options)
+
+
+# ---------------------------------------------------------------- saving
+@pytest.mark.parametrize("format_", ["orbax", "npz"])
+@pytest.mark.parametrize("async_save", [False, True])
+def test_what_is_saved_is_found_and_restored(w, manage, tmp_path, format_, async_save):
+    manager = manage(max_to_keep=2, format=format_, async_save=async_save)
+    assert manager.latest_checkpoint is None
+    assert manager.checkpoints == []
+    assert not (tmp_path / "d").exists()
+    paths = []
+    for i in range(3):
+        w.assign([i, -i])
+        paths.append(manager.save())
+    manager.wait()
+    end = ".npz" if format_ == "npz" else ""
+    assert paths == [str(tmp_path / "d" / f"ckpt-{i}{end}") for i in (1, 2, 3)]
+    assert manager.checkpoints == paths[1:]
+    assert manager.latest_checkpoint == paths[2]
+    assert files_in(tmp_path / "d") == [Path(path).name for path in paths[1:]]
+    w.assign([9.0, 9.0])
+    assert manager.restore_or_initialize() == paths[2]
+    assert w.numpy().tolist() == [2.0, -2.0]
+    assert int(manager.checkpoint.save_counter) == 3
+    Checkpoint(w=w).restore(paths[1])
+    assert w.numpy().tolist() == [1.0, -1.0]
+
+
+def test_a_relative_directory_means_the_same_later(w, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    manager = CheckpointManager(Checkpoint(w=w), "d", format="npz", async_save=True)
+    monkeypatch.chdir("/")
+    path = manager.save()
+    manager.wait()
+    assert manager.directory == str(tmp_path / "d")
+    assert manager.checkpoints == [path] == [str(tmp_path / "d" / "ckpt-1.npz")]
+
+
+def test_a_number_may_be_given_as_an_integer_or_variable(w, manage):
+    manager = manage()
+    step = jv.Variable(70)
+    assert manager.save(step).endswith("ckpt-70.npz")
+    assert manager.save(np.int64(80)).endswith("ckpt-80.npz")
+    assert int(step) == 70
+    assert int(manager.checkpoint.save_counter) == 2
+    assert manager.save().endswith("ckpt-3.npz")
+    assert names(manager) == ["ckpt-70", "ckpt-80", "ckpt-3"], "in the order they were saved"
+
+
+@pytest.mark.parametrize("format_", ["orbax", "npz"])
+def test_a_checkpoint_with_the_same_number_is_replaced_and_is_then_the_newest(w, manage, format_):
+    manager = manage(max_to_keep=2, format=format_)
+    for number in (5, 6, 5):
+        w.assign_add([1.0, 0.0])
+        manager.save(number)
+    assert names(manager) == ["ckpt-6", "ckpt-5"]
+    w.assign([0.0, 0.0])
+    manager.restore_or_initialize()
+    assert w.numpy().tolist() == [3.0, 0.0]
+
+
+def test_hours_go_on_in_the_next_manager(w, manage, monkeypatch):
+    now = [1e6]
+    monkeypatch.setattr(_checkpoint_manager, "_clock", lambda: now[0])
+    for _ in range(6):
+        manager = manage(max_to_keep=1, keep_checkpoint_every_n_hours=1)
+        now[0] += 1500
+        manager.restore_or_initialize()
+        manager.save()
+    assert names(manager) == ["ckpt-3", "ckpt-6"]
+    now[0] += 1
+    manage(max_to_keep=1).save(7)
+    assert names(manager) == ["ckpt-3", "ckpt-6", "ckpt-7"], "the promise was for ever"
+
+
+def test_the_best_is_kept_and_restored(w, manage):
+    manager = manage(max_to_keep=1, best_metric="acc", best_mode="max")
+    for value, acc in enumerate([0.5, 0.9, 0.7, None, 0.9]):
+        w.assign([value, value])
+        manager.save(metrics=None if acc is None else {"acc": jnp.float32(acc), "loss": 1})
+    assert names(manager) == ["ckpt-2", "ckpt-5"]
+    assert manager.best_checkpoint == manager.checkpoints[0]
+    assert manager.restore_best() == manager.best_checkpoint
+    assert w.numpy().tolist() == [1.0, 1.0]
+    assert manager.metrics(manager.best_checkpoint) == {"acc": np.float32(0.9), "loss": 1.0}
+    again = manage(max_to_keep=1, best_metric="loss", best_mode="min")
+    assert Path(again.best_checkpoint).name == "ckpt-2.npz", "what is best is asked anew"
+    with pytest.raises(CheckpointError, match="elsewhere is none of the checkpoints"):
+        manager.metrics("elsewhere")
+
+
+def test_there_may_be_no_best(manage):
+    with pytest.raises(ValueError, match="What is best"):
+        manage().best_checkpoint  # noqa: B018 - the access is the test
+    manager = manage(best_metric="loss", best_mode="min")
+    manager.save()
+    assert manager.best_checkpoint is None
+    with pytest.raises(CheckpointError, match="has the metric 'loss'"):
+        manager.restore_best()
+
+
+def test_an_interval_lets_saves_pass(w, manage):
+    step = jv.Variable(0)
+    manager = manage(step_counter=step, checkpoint_interval=10, keep_every=25, max_to_keep=1)
+    saved = []
+    for now in range(1, 61):
+        step.assign(now)
+        if manager.save():
+            saved.append(now)
+    assert saved == [1, 11, 21, 31, 41, 51]
+    assert names(manager) == ["ckpt-4", "ckpt-6"], "at step 31, the first after 25, and the newest"
+    assert manager.save(check_interval=False).endswith("ckpt-7.npz")
+    assert manager.save(check_interval=False) is None, "not twice at one step"
+    step.assign(5)
+    assert manager.save() is not None, "the counter went back"
+    again = manage(step_counter=lambda: 8, checkpoint_interval=10)
+    assert again.checkpoint_interval == 10
+    assert again.save() is not None, "nothing is known of the last step before a restore"
+    assert again.save() is None
+
+
+def test_the_interval_goes_on_after_a_restore(w, tmp_path):
+    step = jv.Variable(100)
+
+    def manage():
+        return CheckpointManager(
+            Checkpoint(w=w, step=step), tmp_path, step_counter=step, checkpoint_interval=10,
+            format="npz",
+        )  # fmt: skip
+
+    manage().save()
+    step.assign(0)
+    manager = manage()
+    manager.restore_or_initialize()
+    step.assign(109)
+    assert manager.save() is None
+    step.assign(110)
+    assert manager.save() is not None
+
+
+# ---------------------------------------------------------------- restoring
+def test_init_fn_is_called_when_there_is_nothing(w, manage):
+    manager = manage(init_fn=lambda: w.assign([5.0, 5.0]))
+    assert manager.restore_or_initialize() is None
+    assert w.numpy().tolist() == [5.0, 5.0]
+    path = manager.save()
+    w.assign([0.0, 0.0])
+    assert manager.restore_or_initialize() == path
+    assert manage(checkpoint_name="other").restore_or_initialize() is None
+
+
+def test_the_next_manager_goes_on_where_the_last_one_was(w, manage):
+    save_each(manage(max_to_keep=3), w, range(4))
+    manager = manage(max_to_keep=3)
+    assert names(manager) == ["ckpt-2", "ckpt-3", "ckpt-4"]
+    manager.restore_or_initialize()
+    save_each(manager, w, [9])
+    assert names(manager) == ["ckpt-3", "ckpt-4", "ckpt-5"]
+    save_each(manage(max_to_keep=1), w, [10])
+    assert names(manager) == ["ckpt-1"], "counts anew without a restore, but is the newest"
+
+
+def test_a_training_goes_on_in_a_new_process_to_the_bit(tmp_path, run_python):
+    whole, half = Training(), Training()
+    for _ in range(20):
+        whole.step()
+    for _ in range(10):
+        half.step()
+    path = half.manager(tmp_path / "d").save()
+    program = str(HERE / "checkpoint_programs.py")
+    done = run_python(program, str(tmp_path / "d"), "10")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:2] == [path, whole.digest()]
+    assert half.digest() != whole.digest()
+
+
+def damage(path, pattern):
+    """Change a bit of each letter and number in the files whose names match."""
+    for file in [p for p in Path(path).rglob("*") if p.is_file() and re.search(pattern, str(p))]:
+        file.write_bytes(bytes(byte ^ 1 for byte in file.read_bytes()))
+
+
+@pytest.mark.parametrize("part", ["manager.json", "_METADATA", r"-2/d/"])
+def test_a_damaged_checkpoint_is_refused_or_skipped_with_a_warning(w, manage, part):
+    manager = manage(format="orbax")
+    w.assign([1.0, 1.0])
+    first = manager.save()
+    w.assign([2.0, 2.0])
+    second = manager.save()
+    damage(second, part)
+    w.assign([3.0, 3.0])
+    again = manage(format="orbax")
+    with pytest.raises(CheckpointError, match="ckpt-2"):
+        again.restore_or_initialize()
+    assert w.numpy().tolist() == [3.0, 3.0]
+    if part == "manager.json":
+        assert again.restore_or_initialize(skip_damaged=True) == first
+    else:
+        with pytest.warns(RuntimeWarning, match=r"A damaged checkpoint is skipped: .*ckpt-2"):
+            assert again.restore_or_initialize(skip_damaged=True) == first
+    assert w.numpy().tolist() == [1.0, 1.0]
+    assert again.save(7) is not None, "saving goes on"
+    assert Path(second).exists(), "and deletes nothing that it cannot read"
+
+
+def test_when_all_are_damaged_nothing_is_initialized(w, manage):
+    manager = manage(format="orbax", init_fn=lambda: w.assign([5.0, 5.0]))
+    damage(manager.save(), "_METADATA")
+    with pytest.warns(RuntimeWarning), pytest.raises(CheckpointError, match="All checkpoints"):
+        manager.restore_or_initialize(skip_damaged=True)
+    assert w.numpy().tolist() == [0.0, 0.0]
+
+
+def test_what_does_not_fit_is_not_taken_for_damaged(w, manage, tmp_path):
+    save_each(manage(), w, [1, 2])
+    wider = jv.Variable([0.0, 0.0, 0.0], name="w")
+    manager = CheckpointManager(Checkpoint(w=wider), tmp_path / "d", format="npz")
+    with pytest.raises(CheckpointError, match="shape"):
+        manager.restore_or_initialize(skip_damaged=True)
+
+
+# ---------------------------------------------------------------- in the background
+@pytest.fixture
+def gate(monkeypatch):
+    """Let the writer wait for `gate.open.set()`; `gate.entered` is set when it waits."""
+
+    class Gate:
+        open, entered, fail = threading.Event(), threading.Event(), None
+        write = staticmethod(_checkpoint_files.write)
+
+    def slow(path, values):
+        Gate.entered.set()
+        assert Gate.open.wait(60)
+        if Gate.fail is not None:
+            raise Gate.fail
+        return Gate.write(path, values)
+
+    monkeypatch.setattr(_checkpoint_files, "write", slow)
+    yield Gate
+    Gate.open.set()
+
+
+def test_what_is_saved_is_what_was_when_save_was_called(w, manage, gate):
+    double = jv.compile(lambda: w.assign(2 * w + 1, read_value=False))  # donates
+    manager = manage(async_save=True)
+    w.assign([1.0, 2.0])
+    path = manager.save()
+    assert gate.entered.wait(60)
+    for _ in range(3):
+        double()
+    w[0].assign(-1.0)
+    assert manager.checkpoints == [], "not before it is whole"
+    gate.open.set()
+    manager.wait()
+    assert w.numpy().tolist() == [-1.0, 23.0]
+    assert manager.restore_or_initialize() == path
+    assert w.numpy().tolist() == [1.0, 2.0]
+
+
+def test_one_save_is_under_way_at_a_time(w, manage, gate):
+    manager = manage(async_save=True)
+    manager.save()
+    assert gate.entered.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(manager.save)
+        time.sleep(0.05)
+        assert not second.done()
+        gate.open.set()
+        second.result()
+    manager.sync()
+    assert names(manager) == ["ckpt-1", "ckpt-2"]
+
+
+@pytest.mark.parametrize("then", ["wait", "save", "restore_or_initialize", "__exit__"])
+def test_an_error_in_the_background_is_told_once_with_the_path(w, manage, gate, then):
+    manager = manage(async_save=True)
+    gate.fail = OSError(28, "No space left on device")
+    gate.open.set()
+    manager.save()
+    with pytest.raises(CheckpointError, match=r"ckpt-1.npz was not saved .*No space left") as told:
+        getattr(manager, then)(*(None, None, None) if then == "__exit__" else ())
+    assert told.value.__cause__ is gate.fail
+    gate.fail = None
+    manager.wait()
+    assert manager.save().endswith("ckpt-2.npz")
+    manager.wait()
+    assert names(manager) == ["ckpt-2"]
+    assert files_in(manager.directory) == ["ckpt-2.npz"]
+
+
+def test_a_with_block_waits_and_its_own_error_comes_first(w, manage, gate):
+    gate.open.set()
+    with manage(async_save=True) as manager:
+        manager.save()
+    assert names(manager) == ["ckpt-1"]
+    gate.fail = OSError("full")
+    other = manage(async_save=True, checkpoint_name="b")
+    other.save()
+    with pytest.raises(KeyError) as raised, other:
+        raise KeyError("mine")
+    assert "b-1.npz was not saved" in raised.value.__notes__[0]
+
+
+def test_nothing_holds_the_values_when_they_are_written(w, manage, gate):
+    manager = manage(async_save=True)
+    gate.open.set()
+    manager.save()
+    manager._job._join()
+    assert not hasattr(manager._job._thread, "_args")
+    manager.wait()
+    assert manager._job is None
+
+
+EXIT = """
+import jax.numpy as jnp, jaxvars as jv
+from jaxvars.checkpoint import Checkpoint, CheckpointManager
+w = jv.Variable(jnp.ones(1000), name="w")
+CheckpointManager(Checkpoint(w=w), "good", async_save=True).save()
+open("bad", "w").close()
+CheckpointManager(Checkpoint(w=w), "bad", async_save=True).save()
+"""
+
+
+def test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends(run_python, tmp_path, w):
+    done = run_python("-c", EXIT)
+    assert re.search(r"CheckpointError: .*/bad/ckpt-1 was not saved", done.stderr), done.stderr
+    assert done.stderr.count("was not saved in the background:") == 1
+    whole = jv.Variable(jnp.zeros(1000), name="w")
+    manager = CheckpointManager(Checkpoint(w=whole), tmp_path / "good")
+    assert manager.restore_or_initialize() == str(tmp_path / "good" / "ckpt-1")
+    assert float(whole.value.sum()) == 1000.0
+
+
+# ---------------------------------------------------------------- refused
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_to_keep": 0}, ValueError, "max_to_keep is a positive integer or None"),
+        ({"checkpoint_interval": 3}, ValueError, "needs a step_counter"),
+        ({"checkpoint_interval": 0, "step_counter": 1}, ValueError, "checkpoint_interval is a pos"),
+        ({"checkpoint_name": "a/b"}, ValueError, "first part of file names"),
+        ({"checkpoint_name": ".."}, ValueError, "first part of file names"),
+        ({"checkpoint_name": ""}, ValueError, "first part of file names"),
+        ({"checkpoint_name": 3}, ValueError, "first part of file names"),
+        ({"format": "hdf5"}, ValueError, "format is 'orbax' or 'npz', not 'hdf5'"),
+    ],
+)
+def test_options_are_checked(manage, options, error, message):
+    with pytest.raises(error, match=message):
+        manage(**options)
+
+
+def test_a_manager_is_of_a_checkpoint(w, tmp_path):
+    with pytest.raises(TypeError, match=r"saves a Checkpoint, not Variable: CheckpointManager\("):
+        CheckpointManager(w, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"checkpoint_number": 2.0}, TypeError, r"number of a checkpoint is an integer, not 2\.0"),
+        ({"checkpoint_number": "a"}, TypeError, "integer, not 'a'"),
+        ({"checkpoint_number": -1}, ValueError, "not negative, as -1 is"),
+        ({"metrics": {"los": 1.0}}, ValueError, "best checkpoint is told by 'loss'"),
+        ({"metrics": {"loss": "x"}}, TypeError, "one number"),
+    ],
+)
+def test_a_save_that_is_refused_changes_nothing(manage, tmp_path, arguments, error, message):
+    manager = manage(best_metric="loss", best_mode="min")
+    with pytest.raises(error, match=message):
+        manager.save(**arguments)
+    assert int(manager.checkpoint.save_counter) == 0
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("verb", ["save", "restore_or_initialize", "restore_best"])
+def test_compiled_code_is_refused(manage, verb):
+    manager = manage(best_metric="loss", best_mode="min")
+    manager.save(metrics={"loss": 1.0})
+    with pytest.raises(ForeignTransformError, match="being traced"):
+        jv.compile(getattr(manager, verb))()
+    assert names(manager) == ["ckpt-1"]
+
+
+def test_a_failed_save_changes_nothing(w, manage, monkeypatch):
+    manager = manage(max_to_keep=1)
+    manager.save()
+
+    def fail(path, values):
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint_files, "write", fail)
+        with pytest.raises(OSError, match="No space left"):
+            manager.save()
+    assert int(manager.checkpoint.save_counter) == 1
+    assert files_in(manager.directory) == ["ckpt-1.npz"]
+
+
+# ---------------------------------------------------------------- what others put there
+def test_nothing_is_deleted_that_no_manager_wrote(w, manage, tmp_path):
+    manager = manage(max_to_keep=1, format="orbax")
+    directory = tmp_path / "d"
+    for name in ("ckpt-7", "ckpt-best", "ckpt-08", "other-1", ".ckpt.old-mine", ".ckpt.new-1"):
+        (directory / name).mkdir(parents=True)
+    (directory / "notes.txt").write_text("mine")
+    before = files_in(directory)
+    manager.save()
+    shutil.copytree(directory / "ckpt-1", directory / "ckpt-99")
+    shutil.copytree(directory / "ckpt-1", directory / "ckpt-copy-1")
+    for _ in range(2):
+        manager.save()
+    assert names(manager) == ["ckpt-3"]
+    assert files_in(directory) == sorted([*before, "ckpt-3", "ckpt-99", "ckpt-copy-1"])
+    with pytest.raises(CheckpointError, match="ckpt-7 is there and is not replaced: no Checkpoin"):
+        manager.save(7)
+    assert int(manager.checkpoint.save_counter) == 3
+
+
+def test_names_that_begin_alike_are_told_apart(w, manage):
+    managers = [manage(max_to_keep=1, checkpoint_name=name) for name in ("ckpt", "ckpt-1", "c.k+")]
+    for manager in managers * 2:
+        manager.save()
+    assert [names(m) for m in managers] == [["ckpt-2"], ["ckpt-1-2"], ["c.k+-2"]]
+
+
+def test_two_formats_in_one_directory_are_told_apart(w, manage):
+    one, other = manage(max_to_keep=1), manage(max_to_keep=1, format="orbax")
+    for manager in (one, other, one, other):
+        manager.save()
+    assert files_in(one.directory) == ["ckpt-2", "ckpt-2.npz"]
+
+
+def test_a_directory_that_may_not_be_written_can_be_read(w, manage):
+    path = Path(manage().save())
+    (path.parent / ".ckpt.old-0123abcd").mkdir()
+    path.parent.chmod(0o555)
+    try:
+        assert manage().restore_or_initialize() == str(path)
+    finally:
+        path.parent.chmod(0o755)
+
+
+def test_an_old_checkpoint_that_cannot_be_deleted_is_a_warning(w, manage, monkeypatch):
+    manager = manage(max_to_keep=1)
+    manager.save()
+
+    def refuse(self, number):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Directory, "delete", refuse)
+    with pytest.warns(RuntimeWarning, match=r"ckpt-1.npz is not needed .* Permission denied"):
+        manager.save()
+    assert names(manager) == ["ckpt-1", "ckpt-2"]
+    assert int(manager.checkpoint.save_counter) == 2
+
+
+BESIDE = """
+import jaxvars as jv
+from jaxvars.checkpoint import Checkpoint, CheckpointManager
+w = jv.Variable([0.0, 0.0], name="w")
+manager = CheckpointManager(Checkpoint(w=w), "d", max_to_keep=3, format="npz")
+print("ready", flush=True)
+for i in range(100, 140):
+    w.assign([i, i])
+    manager.save(i % 5)
+"""
+
+
+def test_two_processes_may_save_in_one_directory(w, manage, run_python, tmp_path):
+    manager = manage(max_to_keep=3)
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(run_python, "-c", BESIDE)
+        rounds = 0
+        while not beside.done() or rounds < 40:
+            w.assign([rounds, rounds])
+            manager.save(rounds % 5)
+            rounds += 1
+            assert manager.restore_or_initialize() is not None
+            left, right = w.numpy().tolist()
+            assert left == right
+        assert beside.result().returncode == 0, beside.result().stderr
+    assert len(manager.checkpoints) == 3
+    assert len(files_in(tmp_path / "d")) == 3
+
+
+# ---------------------------------------------------------------- killed, or interrupted
+class Killed(BaseException):
+    """What stands for kill -9: after it, nothing more happens on disk."""
+
+
+class Doom:
+    """Let the n-th change of the disk, and all after it if `killed`, fail."""
+
+    CHANGES = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
+
+    def __init__(self, monkeypatch, at, error, *, killed):
+        self.left, self.error, self.killed = at, error, killed
+        for name in self.CHANGES:
+            monkeypatch.setattr(os, name, self.doomed(getattr(os, name)))
+
+    def doomed(self, change):
+        def run(*args, **kwargs):
+            self.left -= 1
+            if self.left == -1 or (self.killed and self.left < 0):
+                raise self.error
+            return change(*args, **kwargs)
+
+        return run
+
+
+def put(directory, number, serial):
+    """Put a checkpoint that says its serial number in another file, too."""
+
+    def write(path):
+        if path.suffix == ".npz":
+            np.savez(path, serial=serial)
+        else:
+            path.mkdir()
+            (path / "serial").write_text(str(serial))
+
+    record = Record(number, serial, serial, float(serial))
+    directory.exclusively(lambda: directory.put(record, write))
+
+
+def check_whole(directory):
+    """Check that all that is listed is whole; return numbers and serials."""
+    for record in directory.records():
+        path = directory.path_of(record.number)
+        text = np.load(path)["serial"] if path.suffix else (path / "serial").read_text()
+        assert int(text) == record.serial
+    return [(r.number, r.serial) for r in directory.records()]
+
+
+def change(directory):
+    put(directory, 2, 3)  # takes the place of another
+    directory.exclusively(lambda: directory.delete(1))
+
+
+BEFORE, BETWEEN, AFTER = [(1, 1), (2, 2)], [(1, 1), (2, 3)], [(2, 3)]
+
+
+@pytest.mark.parametrize("suffix", ["", ".npz"])
+@pytest.mark.parametrize("error", [Killed(), KeyboardInterrupt()])
+def test_a_kill_or_interrupt_at_any_change_of_the_disk_leaves_things_whole(
+    tmp_path, monkeypatch, suffix, error
+):
+    seen = []
+    for at in range(100):
+        path = tmp_path / str(at)
+        directory = Directory(path, "ckpt", suffix)
+        put(directory, 1, 1)
+        put(directory, 2, 2)
+        with monkeypatch.context() as patch:
+            doom = Doom(patch, at, error, killed=isinstance(error, Killed))
+            with contextlib.suppress(Killed, KeyboardInterrupt):
+                change(directory)
+        if isinstance(error, Killed):
+            directory._turn.depth = 0
+        at_once = check_whole(Directory(path, "ckpt", suffix))
+        assert at_once in (BEFORE, BETWEEN, AFTER, [(1, 1)]), "2 is away between two renames"
+        after = Directory(path, "ckpt", suffix)
+        after.tidy()
+        seen.append(check_whole(after))
+        assert seen[-1] in (BEFORE, BETWEEN, AFTER)
+        assert all(name.startswith("ckpt-") for name in files_in(path)), files_in(path)
+        if doom.left >= 0:
+            break
+    assert sorted(seen, key=[BEFORE, BETWEEN, AFTER].index) == seen
+    assert {len(each) for each in seen} == {1, 2}
+    assert BETWEEN in seen
+    assert len(seen) > 8
+
+
+def test_an_interrupt_while_waiting_loses_nothing(w, manage, gate):
+    manager = manage(async_save=True)
+    manager.save()
+    assert gate.entered.wait(60)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            manager.wait()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    gate.open.set()
+    manager.wait()
+    assert names(manager) == ["ckpt-1"]
+
+
+def test_a_signal_handler_may_save_while_a_save_runs(w, manage, monkeypatch):
+    manager = manage()
+    write, inner = _checkpoint_files.write, []
+
+    def interrupted(path, values):
+        if not inner:
+            inner.append(None)
+            inner.append(manager.save(50))
+        return write(path, values)
+
+    monkeypatch.setattr(_checkpoint_files, "write", interrupted)
+    manager.save(40)
+    assert names(manager) == ["ckpt-40", "ckpt-50"], "as the values were"
+    assert len(files_in(manager.directory)) == 2
+
+
+def storm(run_python, tmp_path, rounds, seed):
+    done = run_python(
+        "-W", "ignore", str(HERE / "checkpoint_storm.py"), str(tmp_path / "storm"),
+        str(rounds), str(seed), timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"killed {rounds + 5} times" in done.stdout
+    assert max(json.loads(done.stdout.partition("steps")[2])) > 5, "it never got to save"
+
+
+def test_killed_at_any_moment_it_leaves_what_it_had_saved(run_python, tmp_path):
+    storm(run_python, tmp_path, 10, 1)
+
+
+@pytest.mark.slow
+def test_killed_a_hundred_times_it_leaves_what_it_had_saved(run_python, tmp_path):
+    storm(run_python, tmp_path, 100, 2)
+
+
+# ---------------------------------------------------------------- display
+def test_it_shows_what_is_there(w, manage, monkeypatch):
+    monkeypatch.setattr(_checkpoint_manager, "_clock", lambda: 86400.0)
+    manager = manage(keep_every=2, step_counter=lambda: 14)
+    manager.save(metrics={"loss": 0.5})
+    assert list(manager.table()) == [("ckpt-1.npz", 14, "1970-01-02 00:00:00+00:00", 0.5, True)]
+    assert manager.table().columns == ("checkpoint", "step", "saved", "loss", "for ever")
+    assert "checkpoints=['ckpt-1.npz']" in repr(manager)
+    assert "ckpt-1.npz" in manager._repr_html_()
