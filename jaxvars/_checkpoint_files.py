@@ -257,6 +257,17 @@ class Stored(ABC):
         stored = self.read(path)
         return _tamed(lambda: decode(stored, self.entries[path]))
 
+    def values(self) -> tuple[dict[str, Value], dict[str, str]]:
+        """Return the values by path, and what is wrong with those that are not as written."""
+        values: dict[str, Value] = {}
+        problems: dict[str, str] = {}
+        for path in self.entries:
+            try:
+                values[path] = self.value(path)
+            except ValueError as error:
+                problems[path] = f"corrupt: {error}"
+        return values, problems
+
 
 def open_stored(path: PathLike) -> Stored:
     """Return a checkpoint on disk, with a sound manifest; no value has been read.
@@ -376,5 +387,8 @@ class File(Stored):
 
 def newest(paths: Iterable[Path]) -> Path | None:
     """Return the checkpoint that was written last, of those that are complete."""
-    found = [(open_stored(path).time_ns, path) for path in paths if is_complete(path)]
+    found: list[tuple[int, Path]] = []
+    for path in paths:
+        with contextlib.suppress(CheckpointError):
+            found.append((open_stored(path).time_ns, path))
     return max(found)[1] if found else None

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
@@ -100,21 +99,17 @@ class Restore(Seeker):
     # ------------------------------------------------------------ taking
     def _verified(self, file: Stored, cells: Mapping[str, Cell]) -> dict[str, Value]:
         """Return all values; raise one error that lists everything if something is wrong."""
-        values: dict[str, Value] = {}
-        problems = {
-            p: m for p, cell in cells.items() if (m := misfit_of(self._entries.get(p), cell))
-        }
-        for path in file.entries:
-            try:
-                values[path] = file.value(path)
-            except ValueError as error:
-                problems[path] = f"corrupt: {error}"
-        if problems:
-            raise self._error("was not restored, and changed nothing", {
-                **dict.fromkeys(file.entries.keys() - cells.keys(), _EXTRA),
-                **dict.fromkeys(cells.keys() - file.entries.keys(), _MISSING),
-                **problems,
-            })  # fmt: skip
+        misfits = misfits_of(self._entries, cells)
+        values, corrupt = file.values()
+        if misfits or corrupt:
+            both = {p: f"{misfits[p]}; {corrupt[p]}" for p in misfits.keys() & corrupt.keys()}
+            others = {
+                **extra(file.entries.keys() - cells.keys()),
+                **missing(cells.keys() - file.entries.keys()),
+            }
+            raise self._error(
+                "was not restored, and changed nothing", others | corrupt | misfits | both
+            )
         return values
 
     def seek(self) -> set[int]:
@@ -135,8 +130,7 @@ class Restore(Seeker):
             return
         for cell in cells.values():
             NEWS.pop(cell.key, None)
-        misfits = {p: m for p, cell in cells.items() if (m := misfit_of(self._entries[p], cell))}
-        if misfits:
+        if misfits := misfits_of(self._entries, cells):
             self.misfits |= misfits
             self._done(misfits)
             raise self._error("does not fit variables that were created since", misfits)
@@ -201,31 +195,31 @@ class Restore(Seeker):
             )
 
 
-_EXTRA = "extra: there is no such variable"
-_MISSING = "missing: it is not in the checkpoint"
-
-
 def extra(paths: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with paths for which there is no variable."""
-    return dict.fromkeys(paths, _EXTRA)
+    return dict.fromkeys(paths, "extra: there is no such variable")
 
 
 def missing(paths: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with paths for which there is no value."""
-    return dict.fromkeys(paths, _MISSING)
+    return dict.fromkeys(paths, "missing: it is not in the checkpoint")
 
 
-def misfit_of(entry: Entry | None, cell: Cell) -> str | None:
-    """Return how a value in a checkpoint does not fit a variable; None if it does."""
-    if entry is None:
-        return None
+def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell]) -> dict[str, str]:
+    """Return how values in a checkpoint do not fit their variables, by path."""
+    both = {path: (entries[path], cell) for path, cell in cells.items() if path in entries}
+    found = {path: _misfit(entry, cell) for path, (entry, cell) in both.items()}
+    return {path: text for path, text in found.items() if text}
+
+
+def _misfit(entry: Entry, cell: Cell) -> str:
     shape, dtype = tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
     problems: list[str] = []
     if entry.shape != shape:
         problems.append(f"shape {entry.shape} in the checkpoint, {shape} in the variable")
     if entry.dtype != dtype:
         problems.append(f"dtype {entry.dtype} in the checkpoint, {dtype} in the variable")
-    return "; ".join(problems) or None
+    return "; ".join(problems)
 
 
 def placed(cell: Cell, value: Value) -> Value:
@@ -234,7 +228,7 @@ def placed(cell: Cell, value: Value) -> Value:
         return to_tensor(value)
     like = take(cell)
     home = cell.home or (like.sharding if like.committed else None)
-    return _trace.fresh(jnp.asarray(value) if home is None else jax.device_put(value, home))
+    return jax.device_put(value, home, may_alias=False)
 
 
 def _weak(root: object, gone: Callable[[object], None]) -> Callable[[], object] | None:

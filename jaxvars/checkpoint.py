@@ -1,8 +1,13 @@
 """Save and restore the values of variables.
 
-checkpoint = jv.checkpoint.Checkpoint(model=model, optimizer=optimizer)
-path = checkpoint.save("runs/7/ckpt")
-checkpoint.restore(path)
+    checkpoint = jv.checkpoint.Checkpoint(model=model, optimizer=optimizer)
+    path = checkpoint.save("runs/7/ckpt")           # runs/7/ckpt-1
+    checkpoint.restore(path).assert_consumed()
+
+A checkpoint is a folder that orbax wrote, or one `.npz` file, and holds a digest of each value. It
+is there as a whole or not at all; a damaged one, or one that does not fit, is refused with a list
+of all that is wrong, before any variable is changed. Values whose variables do not exist yet wait
+for them.
 """
 
 from __future__ import annotations
@@ -10,3 +15,7 @@ from __future__ import annotations
 from jaxvars._checkpoint import Checkpoint as Checkpoint
 from jaxvars._checkpoint import Status as Status
 from jaxvars._checkpoint_manager import CheckpointManager as CheckpointManager
+from jaxvars._checkpoint_view import latest_checkpoint as latest_checkpoint
+from jaxvars._checkpoint_view import list_variables as list_variables
+from jaxvars._checkpoint_view import load as load
+from jaxvars._checkpoint_view import load_variable as load_variable
