@@ -12,6 +12,8 @@ Rules this file keeps:
   renames by which one checkpoint takes the place of another, the next to write finishes them;
 - only what has a record, or a hidden name of the above form, is ever deleted, and it is renamed
   away first;
+- a checkpoint that was put there otherwise, as by `Checkpoint.save`, is found, too, but never
+  replaced or deleted;
 - one thread of one process writes at a time. So whoever has the lock knows that what is
   half-written was left behind, and removes it.
 """
@@ -33,7 +35,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars._checkpoint_files import remove
+from jaxvars._checkpoint_files import open_stored, remove
 from jaxvars._checkpoint_retention import Record
 from jaxvars.errors import CheckpointError
 
@@ -89,18 +91,24 @@ class Directory:
         return [path for path, record in self._scan().items() if record is None]
 
     def _scan(self) -> dict[Path, Record | None]:
-        known: dict[_Key, Record | None] = {}
+        before, known = self._known, {}  # another thread may be here, too
         for path in self._listed(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"):
-            with contextlib.suppress(OSError):  # no manager wrote it, or it has just been deleted
-                status = (path / RECORD if path.is_dir() else path).stat()
+            with contextlib.suppress(OSError):  # it is no checkpoint, or has just been deleted
+                record = path / RECORD
+                status = (record if record.exists() else path).stat()
                 key = (path, status.st_ino, status.st_mtime_ns, status.st_size)
-                known[key] = self._known[key] if key in self._known else _record_in(path)
+                known[key] = before[key] if key in before else self._record_of(path)
         self._known = known
-        return {
-            key[0]: record
-            for key, record in known.items()
-            if record is None or self.path_of(record.number) == key[0]  # else a copy made by hand
-        }
+        return {key[0]: record for key, record in known.items()}
+
+    def _record_of(self, path: Path) -> Record | None:
+        """Return what is known of a checkpoint; None if it is damaged."""
+        number = int(path.name[len(self.name) + 1 : len(path.name) - len(self._suffix)])
+        with contextlib.suppress(FileNotFoundError):
+            record = _record_in(path)
+            if record is None or (record.number == number and record.serial):
+                return record
+        return _foreign(path, number)  # without a record, or a copy made by hand
 
     def _listed(self, pattern: str) -> list[Path]:
         try:
@@ -164,7 +172,7 @@ class Directory:
             CheckpointError: when something else has the name.
         """
         place = self.path_of(record.number)
-        if os.path.lexists(place) and place not in [self.path_of(r.number) for r in self.records()]:
+        if os.path.lexists(place) and record.number not in self._own():
             raise CheckpointError(
                 f"{place} is there and is not replaced: no CheckpointManager wrote it, or it is "
                 f"damaged. Move it away, save with another checkpoint_number, or give the manager "
@@ -178,6 +186,10 @@ class Directory:
         finally:
             self._settle(staged, place)
         return place
+
+    def _own(self) -> set[int]:
+        """Return the numbers of the checkpoints that a manager wrote."""
+        return {record.number for record in self.records() if record.serial}
 
     def delete(self, number: int) -> None:
         """Delete a checkpoint that has a record; to be called `exclusively`."""
@@ -221,6 +233,19 @@ class Directory:
 
 
 # ---------------------------------------------------------------- records
+def _foreign(path: Path, number: int) -> Record:
+    """Return a record for a checkpoint that no manager wrote: it is older than all theirs.
+
+    Raises:
+        FileNotFoundError: when it is no checkpoint.
+    """
+    try:
+        seconds = open_stored(path).time_ns / 1e9
+    except CheckpointError as error:
+        raise FileNotFoundError(path) from error
+    return Record(number, 0, number, seconds, forever=True, clock=seconds)
+
+
 def _record_in(path: Path) -> Record | None:
     """Return the record of a checkpoint, None if it is damaged.
 

@@ -30,7 +30,7 @@ class Record:
 
     Attributes:
         number: the one in its name.
-        serial: how many had been saved in the directory, with it.
+        serial: how many had been saved in the directory, with it; 0 if no manager saved it.
         step: what the step counter said; the number where there is none.
         time: when it was saved, in seconds since 1970.
         metrics: the values given to `save`, by name.

@@ -116,6 +116,7 @@ def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
     if not place.is_dir():
         return None
     names = {name.removesuffix(".replaced") for name in os.listdir(place)}  # noqa: PTH208
+    names = {name for name in names if name[0] != "."}  # those that a manager is writing
     found = [place / name for name in names if name.startswith(prefix) and ".tmp-" not in name]
     latest = newest(found)
     return None if latest is None else str(latest)
