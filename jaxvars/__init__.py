@@ -32,6 +32,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     debugging                     checks of values while a program runs; the log of placement
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
     debugging                     checks of values while a program runs; _alarm looks now and then
+    _abstract, _plan, _hlo        variables without values; what a program takes on each device
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
     interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
@@ -64,6 +65,7 @@ from jaxvars import optimizers as optimizers
 from jaxvars import profiler as profiler
 from jaxvars import random as random
 from jaxvars import saved as saved
+from jaxvars._abstract import abstract as abstract
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
@@ -88,6 +90,7 @@ from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
 from jaxvars._placement import list_devices as list_devices
 from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
+from jaxvars._plan import plan as plan
 from jaxvars._print import print as print
 from jaxvars._progress import progress as progress
 from jaxvars._state import State as State

@@ -61,7 +61,11 @@ class ConcreteFunction:
     @property
     def stablehlo(self) -> str:
         """The program as XLA is given it."""
-        return self._entry.lower().as_text()
+        return self.lower().as_text()
+
+    def lower(self) -> Any:
+        """Return the program lowered for where its variables live: a `jax.stages.Lowered`."""
+        return self._entry.lower()
 
     @property
     def captured(self) -> tuple[Variable, ...]:
@@ -72,7 +76,7 @@ class ConcreteFunction:
     @property
     def cost(self) -> dict[str, float]:
         """XLA's estimate for the compiled program: "flops", "bytes accessed" and others."""
-        found = self._entry.lower().compile().cost_analysis()
+        found = self.lower().compile().cost_analysis()
         return dict(found or {})
 
     @property

@@ -328,12 +328,15 @@ class Entry:
         """Run as part of what goes on: in another function, under a tape or a transform."""
         if self._arrivals.wanted:
             self._settle(leaves)
-            leaves = self._arrivals.bring(leaves)
+            leaves = self._arrivals.constrain(leaves)
         return self._whole.apply(self._inner, list(leaves))
 
     # ------------------------------------------------------------ looking inside
     def lower(self) -> Any:
         """Return the lowered program."""
+        if self._arrivals.wanted and self._arrivals.shardings is None:
+            self._settle(())
+            self._jitted = self._jit()
         groups = [self._given, self._kept] if self._kept else [self._given]
         specs = [
             tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.home) for c in cells)

@@ -32,7 +32,7 @@ from jaxvars._mesh import home_of
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import Cell
 from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
-from jaxvars.errors import NotATensorError, ShapeError
+from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 
 Value: TypeAlias = Any
 
@@ -158,8 +158,14 @@ class Variable(Face, Owner):
 
     @property
     def sharding(self) -> Any:
-        """How the value lies on devices; None for text and in compiled code."""
-        value = LOCAL.frame.get(self.cell)  # not brought to the device of a scope
+        """How the value lies on devices; None for text and in compiled code.
+
+        Of a variable without a value, where it was placed.
+        """
+        try:
+            value = LOCAL.frame.get(self.cell)  # not brought to the device of a scope
+        except UninitializedError:
+            return self.cell.home  # where it will be
         return None if _trace.is_tracer(value) or is_string(self.dtype) else value.sharding
 
     @property
@@ -387,7 +393,11 @@ class Variable(Face, Owner):
         flag = "" if self.trainable else " trainable=False"
         kind = "string" if is_string(self.dtype) else str(self.dtype)
         sizes = ",".join(map(str, self.shape))
-        return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {_shown(self.value)}>"
+        try:
+            value = _shown(self.value)
+        except UninitializedError:
+            value = "without a value"
+        return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
         return _display.html_repr(self)

@@ -57,6 +57,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
     ),
     3: ("_variable.py",),
     4: (
+        "_abstract.py",
         "_module.py",
         "_carry.py",
         "_control.py",
@@ -108,6 +109,8 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_signature.py",
     ),
     7: (
+        "_hlo.py",
+        "_plan.py",
         "_alarm.py",
         "debugging.py",
         "_batches.py",

@@ -16,10 +16,10 @@ from jaxvars import _compile, _concrete, _module, _state, _tape, _variable
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
-    "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "autograph", "checkpoint",
+    "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "abstract", "autograph", "checkpoint",
     "compile", "cond", "config", "custom_gradient", "debugging", "device", "distributed", "errors", "fori_loop", "functionalize",
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
-    "optimizers", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
+    "optimizers", "plan", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop", "profiler",
     "distribute", "interop", "mesh", "place", "shard", "use_mesh",

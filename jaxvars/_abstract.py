@@ -1,0 +1,96 @@
+"""Variables without values: to look at a program that is too large for this machine.
+
+    model = jv.abstract(lambda: Transformer(layers=96))     # takes no memory
+    jv.plan(model.step, jv.TensorSpec((1024, 2048), "int32"))
+
+Rules this file keeps:
+- nothing is computed and no variable that exists is changed: what the function assigns is forgotten
+  when it returns;
+- variables that it creates have names, shapes, dtypes and homes, and no value until one is assigned
+  or restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._frames import LOCAL, Frame, within
+from jaxvars._store import STORE, Cell, take
+from jaxvars.errors import ForeignTransformError, user_line
+
+Value: TypeAlias = Any
+T = TypeVar("T")
+
+
+def abstract(fn: Callable[[], T]) -> T:
+    """Run a function that creates variables, without giving them values.
+
+    No variable that exists is changed. The new ones can be planned with, placed on a mesh, listed
+    in a summary, assigned, and restored from a checkpoint; reading one before that raises
+    UninitializedError.
+
+    Args:
+        fn: creates Modules, optimizers and the like; takes no arguments. What it computes is
+            traced, so Python can't decide by it.
+
+    Returns:
+        What `fn` returns; traced values in it are of no use.
+
+    Raises:
+        ForeignTransformError: inside a compiled function or a transform.
+
+    >>> import jax.numpy as jnp
+    >>> import jaxvars as jv
+    >>> large = abstract(lambda: jv.Variable(lambda: jnp.zeros((10**6, 10**6)), name="large"))
+    >>> large
+    <Variable 'large' float32[1000000,1000000] without a value>
+    """
+    returned: list[T] = []
+
+    def run() -> None:
+        returned.append(within(_AbstractFrame(), fn))
+
+    if LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL:
+        raise ForeignTransformError(
+            f"jv.abstract is called at {user_line()} inside a compiled function or a transform. "
+            "Call it outside, and use there what it returned."
+        )
+    jax.eval_shape(run)
+    return returned[0]
+
+
+@final
+class _AbstractFrame(Frame):
+    """Holds what is assigned while it lasts; a cell without a value reads as a traced one."""
+
+    lifts = False
+
+    def __init__(self) -> None:
+        super().__init__(_trace.strip(_trace.current()))
+        self._values: dict[int, Value] = {}
+
+    def get(self, cell: Cell) -> Value:
+        """Return what was assigned here, the value outside, or a traced stand-in."""
+        self.note_inner_read()
+        if cell.key not in self._values:
+            known = cell.key in STORE
+            self._values[cell.key] = take(cell) if known else self._stand_in(cell)
+        return self._values[cell.key]
+
+    def put(self, cell: Cell, value: Value) -> None:
+        """Keep a value until the function returns."""
+        self.renew()
+        self._values[cell.key] = value
+
+    def create(self, cell: Cell, value: Value) -> None:
+        """Keep the first value until the function returns."""
+        self._values[cell.key] = value
+
+    def _stand_in(self, cell: Cell) -> Value:
+        with _trace.at(self.trace):
+            return jnp.zeros(cell.aval.shape, cell.aval.dtype)

@@ -1,0 +1,146 @@
+"""`plan`: what a compiled function takes on each device, before it has run.
+
+    with jv.use_mesh({"data": 64, "model": 4}):
+        model, optimizer, step = jv.abstract(build)
+        print(jv.plan(step, jv.TensorSpec((1024, 2048), "int32")))
+
+Rules this file keeps:
+- nothing runs, no variable changes, and no memory is taken for values;
+- figures are XLA's, of the program compiled for the devices of the mesh; only what variables take
+  is computed here, from their shapes and homes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias, final
+
+import jax
+
+from jaxvars._abstract import abstract
+from jaxvars._compile import BoundFunction, Function
+from jaxvars._concrete import ConcreteFunction
+from jaxvars._display import Table, human_bytes
+from jaxvars._hlo import Collective, collectives_in
+from jaxvars._module import nbytes
+from jaxvars._variable import Variable
+from jaxvars.errors import CompileError
+
+Value: TypeAlias = Any
+
+
+@final
+class Plan:
+    """What one call of a compiled function takes: memory, arithmetic, communication.
+
+    Made by `jv.plan`. Printed, or shown in a notebook, it is a table.
+
+    Attributes:
+        name: what the function is called.
+        devices: how many it runs on.
+        memory: bytes on each device by what they are for: "trainable variables", "other variables",
+            "arguments", "results", "temporaries" and their "total".
+        flops: floating point operations on each device, as XLA counts them.
+        bytes_accessed: what they read and write in memory, as XLA counts it.
+        collectives: which operations exchange data between devices, and how often in a call.
+    """
+
+    def __init__(self, concrete: ConcreteFunction) -> None:
+        compiled = concrete.lower().compile()
+        cost: dict[str, float] = compiled.cost_analysis() or {}
+        self.name = concrete.name
+        self.devices = _device_count(compiled)
+        self.memory = _memory(concrete.captured, compiled.memory_analysis())
+        self.flops = cost.get("flops", math.nan)
+        self.bytes_accessed = cost.get("bytes accessed", math.nan)
+        self.collectives: Counter[Collective] = collectives_in(compiled.as_text())
+
+    @property
+    def communication(self) -> int:
+        """Bytes that go in or come out of collectives, on each device."""
+        return sum(one.bytes * count for one, count in self.collectives.items())
+
+    def table(self) -> Table:
+        """Return it as a table: a row for each use of memory and each kind of collective."""
+        plural = "" if self.devices == 1 else "s"
+        rows: list[Sequence[Any]] = [(name, None, size) for name, size in self.memory.items()]
+        for one, count in sorted(self.collectives.items(), key=lambda item: item[0].kind):
+            among = "" if one.devices is None else f" of {one.devices} devices"
+            rows.append((one.kind + among, count, one.bytes * count))
+        return Table(
+            f"{self.name} on {self.devices} device{plural}, each",
+            ("what", "times", "bytes"),
+            rows,
+            footer=[(f"{self.flops:.3g} flops", None, None)],
+            formats={"bytes": human_bytes},
+        )
+
+    def __repr__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
+        return self.table()._repr_html_()
+
+
+def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
+    """Say what a call of a compiled function would take on each device.
+
+    The function is traced and compiled for where its variables live: on a mesh, for all of its
+    devices. They need not hold values (`jv.abstract`), and the devices need not be of this machine:
+    virtual CPUs do (`jv.config.set_logical_devices`), and what JAX can compile for from afar
+    (`jax.experimental.topologies`). No variable changes.
+
+    Args:
+        function: made by `jv.compile`. Its `in_shardings` say how arguments are spread.
+        *args: of the call; a `TensorSpec` or `jax.ShapeDtypeStruct` may stand for an array.
+        **kwargs: the same.
+
+    Returns:
+        A `Plan`: memory, flops and collectives.
+
+    Raises:
+        CompileError: when it is no compiled function.
+
+    What XLA makes of a program depends on the kind of device: fusion and memory of a plan for
+    virtual CPUs are an estimate for others; variables, arguments and collectives are not.
+
+    >>> import jaxvars as jv
+    >>> w = jv.Variable([[1.0, 2.0], [3.0, 4.0]])
+    >>> made = plan(jv.compile(lambda x: x @ w), jv.TensorSpec((8, 2)))
+    >>> made.memory["trainable variables"], made.memory["arguments"], made.collectives
+    (16, 64, Counter())
+    """
+    if not isinstance(function, Function | BoundFunction):
+        kind = type(function).__name__
+        raise CompileError(f"jv.plan takes a compiled function, not {kind}: plan(jv.compile(f), x)")
+    return Plan(abstract(lambda: function.trace(*args, **kwargs)))
+
+
+def _memory(variables: Iterable[Variable], analysis: Any) -> dict[str, int]:
+    trainable, others = 0, 0
+    for variable in variables:
+        size = _bytes_per_device(variable)
+        trainable += size * variable.trainable
+        others += size * (not variable.trainable)
+    found = {
+        "trainable variables": trainable,
+        "other variables": others,
+        "arguments": max(analysis.argument_size_in_bytes - trainable - others, 0),
+        "results": analysis.output_size_in_bytes - analysis.alias_size_in_bytes,
+        "temporaries": analysis.temp_size_in_bytes,
+    }
+    return {**found, "total": sum(found.values())}
+
+
+def _bytes_per_device(variable: Variable) -> int:
+    home = variable.sharding
+    if home is None or not variable.size:
+        return nbytes(variable)
+    return nbytes(variable) // variable.size * math.prod(home.shard_shape(variable.shape))
+
+
+def _device_count(compiled: Any) -> int:
+    places = jax.tree.leaves((compiled.input_shardings, compiled.output_shardings))
+    return max((len(place.device_set) for place in places), default=1)

@@ -1,0 +1,193 @@
+"""`_plan.py` and `_hlo.py`: memory and communication of programs, known before they run."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars._hlo import Collective, collectives_in, nbytes
+from jaxvars._store import STORE
+from jaxvars.errors import CompileError
+
+pytestmark = pytest.mark.skipif(
+    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+)
+WIDTH, HIDDEN, BATCH = 64, 256, 32
+F32 = 4
+
+
+class Net(jv.Module):
+    def __init__(self):
+        kernel = jv.initializers.HeNormal(seed=1)
+        shards = [jax.P(None, "model"), jax.P("model", None)]
+        self.up = jv.Variable(lambda: kernel((WIDTH, HIDDEN)), sharding=shards[0], name="up")
+        self.down = jv.Variable(lambda: kernel((HIDDEN, WIDTH)), sharding=shards[1], name="down")
+
+    def __call__(self, x):
+        return jax.nn.relu(x @ self.up) @ self.down
+
+
+def build():
+    net, adam = Net(), jv.optimizers.Adam(1e-3)
+
+    @jv.compile(in_shardings=jax.P("data"))
+    def step(x):
+        with jv.GradientTape() as tape:
+            loss = jnp.mean(net(x) ** 2)
+        weights = net.trainable_variables
+        adam.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return loss
+
+    adam.build(net.trainable_variables)
+    return net, adam, step
+
+
+@pytest.fixture(scope="module")
+def planned():
+    with jv.use_mesh({"data": 4, "model": 2}):
+        net, adam, step = jv.abstract(build)
+        return net, adam, jv.plan(step, jv.TensorSpec((BATCH, WIDTH)))
+
+
+def test_memory_on_each_device(planned):
+    _, _, plan = planned
+    weights = 2 * WIDTH * HIDDEN * F32 // 2  # in two parts
+    assert plan.devices == 8
+    assert plan.memory["trainable variables"] == weights
+    assert 2 * weights < plan.memory["other variables"] < 2 * weights + 100  # Adam's, and numbers
+    assert plan.memory["arguments"] == BATCH * WIDTH * F32 // 4
+    parts = [size for name, size in plan.memory.items() if name != "total"]
+    assert plan.memory["total"] == sum(parts)
+    assert plan.memory["results"] < 1000  # what is assigned takes the place of what was there
+
+
+def test_nothing_was_made(planned):
+    net, adam, _ = planned
+    assert not {v.cell.key for v in (*net.variables, *adam.variables)} & set(STORE)
+
+
+def test_communication(planned):
+    """Sums of activations along "model", of gradients along "data", and nothing else."""
+    _, _, plan = planned
+    kinds = {(one.kind, one.devices) for one in plan.collectives}
+    assert kinds == {("all-reduce", 2), ("all-reduce", 4)}
+    along = {n: sum(c.bytes for c in plan.collectives if c.devices == n) for n in (2, 4)}
+    activations, gradients = BATCH // 4 * WIDTH * F32, 2 * WIDTH * HIDDEN // 2 * F32
+    assert along[2] <= 2 * activations
+    assert gradients <= along[4] < gradients + 100
+    assert plan.communication == sum(along.values())
+
+
+def test_flops(planned):
+    _, _, plan = planned
+    products = 5 * 2 * BATCH * WIDTH * HIDDEN / 8  # two forward, three backward
+    assert products <= plan.flops < 1.5 * products + 20 * 2 * WIDTH * HIDDEN
+
+
+def test_it_is_shown_as_a_table(planned):
+    _, _, plan = planned
+    text = repr(plan)
+    assert text.startswith("step on 8 devices, each\n")
+    assert "trainable variables" in text
+    assert "all-reduce of 4 devices" in text
+    assert "<table" in plan._repr_html_()
+
+
+def test_it_is_what_runs():
+    """The planned step, with values, gives what one device gives."""
+    x = np.random.default_rng(0).standard_normal((BATCH, WIDTH)).astype(np.float32)
+    with jv.use_mesh({"data": 4, "model": 2}):
+        _, _, step = build()
+        spread = [float(step(x)) for _ in range(3)]
+    with jv.use_mesh({"data": 1, "model": 1}):
+        _, _, step = build()
+        alone = [float(step(x)) for _ in range(3)]
+    np.testing.assert_allclose(spread, alone, rtol=1e-5)
+
+
+def test_a_plan_changes_nothing_and_costs_no_second_trace():
+    v = jv.Variable(1.0)
+    add = jv.compile(lambda x: v.assign_add(x).value)
+    plan = jv.plan(add, jv.TensorSpec(()))
+    assert (plan.devices, float(v)) == (1, 1.0)
+    assert plan.collectives == {}
+    assert float(add(jnp.float32(2.0))) == 3.0
+    assert add.trace_count == 1
+
+
+def test_what_is_no_compiled_function():
+    with pytest.raises(CompileError, match=r"not function: plan\(jv\.compile\(f\), x\)"):
+        jv.plan(lambda x: x, 1.0)
+
+
+# ---------------------------------------------------------------- XLA's text
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ("f32[]", 4),
+        ("bf16[3,5]{1,0}", 30),
+        ("pred[8]", 8),
+        ("s4[3]", 2),
+        ("c64[2]", 16),
+        ("f8e4m3fn[16]{0:T(8)}", 16),
+        ("(f32[2]{0}, (u8[3], token[]))", 11),
+        ("f32[0,5]", 0),
+    ],
+)
+def test_sizes_of_types(shape, size):
+    assert nbytes(shape) == size
+
+
+TEXT = """\
+HloModule jit_step, is_scheduled=true
+
+%body (p: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %p = (s32[], f32[4]{0}) parameter(0)
+  %x = f32[4]{0} get-tuple-element(%p), index=1
+  %r = f32[4]{0} all-reduce(%x), channel_id=1, replica_groups={{0,1},{2,3}}, to_apply=%add
+}
+
+%yes (q: f32[4]) -> f32[16] {
+  %q = f32[4]{0} parameter(0)
+  ROOT %g = f32[16]{0} all-gather(%q), replica_groups=[2,4]<=[8], dimensions={0}
+}
+
+ENTRY %main (a: f32[4]) -> f32[4] {
+  %a = f32[4]{0} parameter(0)
+  %w = (s32[], f32[4]{0}) while(%t), condition=%c, body=%body, backend_config={"known_trip_count":{"n":"10"}}
+  %s = (f32[4]{0}, f32[16]{0}) all-gather-start(%a), replica_groups=mesh['x'=2,'y'=4], device_ids=([8]) {'y'}
+  %d = f32[16]{0} all-gather-done(%s)
+  %k = f32[16]{0} conditional(%b, %a, %a), branch_computations={%yes, %no}
+  %m = f32[1]{0} reduce-scatter(%a), replica_groups={{0,1,2,3}}, to_apply=%add
+  ROOT %o = f32[4]{0} collective-permute(%a), source_target_pairs={{0,1},{1,0}}
+}
+"""  # noqa: E501 - as XLA writes it
+
+
+def test_collectives_in_loops_and_branches():
+    assert collectives_in(TEXT) == {
+        Collective("all-reduce", 2, 16): 10,
+        Collective("all-gather", 4, 64): 2,
+        Collective("reduce-scatter", 4, 16): 1,
+        Collective("collective-permute", None, 16): 1,
+    }
+
+
+def test_a_loop_of_a_real_program_counts_as_often_as_it_runs():
+    mesh = jv.mesh({"x": 2})
+    spread = jax.sharding.NamedSharding(mesh, jax.P("x"))
+    whole = jax.sharding.NamedSharding(mesh, jax.P())
+
+    def program(x):
+        def one(carry, _):
+            total = jax.lax.with_sharding_constraint(jnp.sum(x * carry), whole)
+            return jnp.sin(carry + total), None
+
+        return jax.lax.scan(one, 1.0, None, length=7)[0]
+
+    x = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=spread)
+    text = jax.jit(program, out_shardings=whole).lower(x).compile().as_text()
+    assert collectives_in(text) == {Collective("all-reduce", 2, 4): 7}
