@@ -26,6 +26,8 @@ from jaxvars._launch_report import Death, first, plural, say, say_death, say_end
 from jaxvars._launch_signals import Inbox
 from jaxvars._launch_worker import Worker, command, environment, meeting_port
 
+_ECHO = 0.2  # seconds in which a second signal is the first one again: `timeout` sends it twice
+
 
 @final
 class Guard:
@@ -71,6 +73,7 @@ class Supervisor:
         self._deaths: list[Death] = []
         self._workers: list[Worker] = []
         self._stop: int | None = None  # the signal that told us to
+        self._told = 0.0  # when that was
         self._deadline = float("inf")
         self._inbox = Inbox()
         self._guard = Guard()
@@ -184,11 +187,13 @@ class Supervisor:
 
     def _told_to_stop(self, number: int) -> None:
         """Pass the first signal on; at the second one, wait no longer."""
+        now = time.monotonic()
         if self._stop is not None:
-            self._deadline = 0.0
+            if now > self._told + _ECHO:
+                self._deadline = 0.0
             return
-        self._stop = number
-        self._deadline = time.monotonic() + self._options.grace
+        self._stop, self._told = number, now
+        self._deadline = now + self._options.grace
         running = [worker for worker in self._workers if not worker.look()]
         for worker in running:
             worker.send(number)

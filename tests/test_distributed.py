@@ -1,0 +1,316 @@
+"""Many processes: what one process can know, and trainings of two that are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import train_two_processes as program
+
+import jaxvars as jv
+from jaxvars.errors import DistributedError, ShardingError
+
+TESTS = Path(__file__).parent
+TIMEOUT = 240.0
+
+
+def launched(
+    folder: Path, *words: str, watch: Callable[[str, Any], None] = lambda line, launcher: None
+) -> Any:
+    """Run the launcher; show `watch` each line of its output as it comes; return what came."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jaxvars.launch", "--backoff", "0", *words],
+        cwd=folder, env=os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    lines: list[str] = []
+    until = time.monotonic() + TIMEOUT
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            watch(line, process)
+            assert time.monotonic() < until, "".join(lines)
+        return SimpleNamespace(returncode=process.wait(TIMEOUT), text="".join(lines))
+    finally:
+        process.kill()  # its guard kills the workers
+        process.communicate()
+
+
+# ---------------------------------------------------------------- one process
+def test_alone_everything_has_an_answer():
+    d = jv.distributed
+    assert (d.rank(), d.process_index(), d.process_count(), d.is_chief(), d.attempt()) == (
+        0, 0, 1, True, 0,
+    )  # fmt: skip
+    d.barrier("here")
+    d.shutdown()
+    assert d.is_preempted(0) is False
+    v = jv.Variable([1.0, 2.0])
+    assert d.all_gather({"v": v})["v"].tolist() == [[1.0, 2.0]]
+    assert d.broadcast([v])[0].tolist() == [1.0, 2.0]
+    d.check_same(v=v, word=jv.Variable("text"), key=jv.Variable(jax.random.key(0)))
+
+
+def test_initialize_after_jax_was_used_says_what_to_do():
+    jax.devices()
+    for given in ({}, {"coordinator_address": "127.0.0.1:1", "num_processes": 1, "process_id": 0}):
+        with pytest.raises(DistributedError, match=r"too late: .*(?s:.*)\n    jv.distributed.init"):
+            jv.distributed.initialize(**given)
+
+
+def test_what_the_launcher_said_must_be_whole(monkeypatch):
+    monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
+    monkeypatch.setenv("JAXVARS_RANK", "one")
+    with pytest.raises(DistributedError, match="JAXVARS_WORLD_SIZE=None, JAXVARS_RANK='one'"):
+        jv.distributed.initialize()
+
+
+@pytest.mark.parametrize("name", ["rank", "process_count", "is_chief"])
+def test_questions_before_initialize_are_refused_in_a_launched_process(monkeypatch, name):
+    monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
+    with pytest.raises(DistributedError, match=rf"{name}\(\) was called before .*initialize\(\)"):
+        getattr(jv.distributed, name)()
+
+
+def test_attempt_is_what_the_launcher_says(monkeypatch):
+    monkeypatch.setenv("JAXVARS_ATTEMPT", "4")
+    assert jv.distributed.attempt() == 4
+
+
+def test_alone_initialize_does_nothing_and_half_an_address_is_refused(run_python):
+    code = """
+import jaxvars as jv
+try:
+    jv.distributed.initialize("127.0.0.1:1", cluster_detection_method="deactivate")
+except jv.errors.DistributedError as error:
+    print(error)
+for _ in range(2):
+    jv.distributed.initialize(cluster_detection_method="deactivate")
+print(jv.distributed.process_count(), jv.Variable(1.0))
+jv.distributed.initialize()
+print("again")
+"""
+    done = run_python("-c", code)
+    assert "num_processes, process_id is neither given nor known from a cluster" in done.stdout
+    assert "1 <Variable 'Variable' float32[] 1.>\nagain\n" in done.stdout, done.stderr
+
+
+def test_parts_are_rows_in_order(monkeypatch):
+    batch = {"x": np.arange(12).reshape(6, 2), "y": [jv.Variable([1.0, 2.0, 3.0])]}
+    monkeypatch.setattr(jv.distributed, "process_count", lambda: 3)
+    monkeypatch.setattr(jv.distributed, "rank", lambda: 1)
+    part = jv.distributed.local_part(batch)
+    assert part["x"].tolist() == [[4, 5], [6, 7]]
+    assert part["y"][0].tolist() == [2.0]
+    with pytest.raises(ShardingError, match=r"shape \(4,\) .* among 3 processes: .* multiple of 3"):
+        jv.distributed.local_part(np.ones(4))
+
+
+def test_a_global_batch_lies_as_asked():
+    with pytest.raises(ShardingError, match="nothing without a mesh"):
+        jv.distributed.global_batch(np.ones(4), jax.P("data"))
+    with jv.use_mesh({"data": 4}) as mesh:
+        x, (n,) = jv.distributed.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))
+        assert x.sharding.is_equivalent_to(jax.NamedSharding(mesh, jax.P("data")), 2)
+        assert n.tolist() == [0, 1, 2, 3]
+        with pytest.raises(ShardingError, match=r"A part of shape \(3,\) cannot be spread"):
+            jv.distributed.global_batch(np.ones(3), jax.P("data"))
+
+
+# ---------------------------------------------------------------- two processes
+TOGETHER = """
+import time
+import jax, numpy as np, jaxvars as jv
+d = jv.distributed
+d.initialize()
+d.initialize()
+assert (d.rank(), d.process_count(), jax.device_count()) == (int(d.is_chief()) ^ 1, 2, 4)
+d.barrier("begin")
+assert d.broadcast({"rank": d.rank(), "x": np.arange(2.0) + d.rank()})["x"].tolist() == [0, 1]
+assert d.all_gather(np.array([d.rank(), 7])).tolist() == [[0, 7], [1, 7]]
+assert d.is_preempted(0) is False
+
+with jv.use_mesh({"data": -1}):
+    rows = np.arange(8.0, dtype=np.float32).reshape(4, 2)
+    batch = d.global_batch(d.local_part(rows), jax.P("data"))
+    spread = jv.Variable(rows, sharding=jax.P("data"), name="spread")
+    same = jv.Variable(np.ones(2, np.float32), name="same")
+    mine = jv.Variable(np.full(2, d.rank(), np.float32), name="mine")
+
+    @jv.compile
+    def step(x):
+        spread.assign_add(x)
+        same.assign_add((x @ spread.value.T).sum(0)[:2])
+
+    step(batch)
+    step(batch)
+    assert d.all_gather(spread).tolist() == (3 * rows).tolist()
+    assert same.numpy().tolist() == [81.0, 361.0], same
+    assert repr(spread) == "<Variable 'spread' float32[4,2] (on 2 processes)>"
+    spread[0].assign([5.0, 5.0])
+    state = jv.State.of(spread, same)
+    spread.assign(jax.numpy.zeros((4, 2)))
+    state.commit()
+    assert d.all_gather(spread)[0].tolist() == [5.0, 5.0]
+    d.check_same(spread, same)
+
+def refused(action):
+    try:
+        action()
+    except jv.errors.DistributedError as error:
+        return str(error)
+    raise AssertionError("not refused")
+
+for action in (spread.numpy, lambda: np.asarray(spread), lambda: list(spread)):
+    assert "lies on 2 processes" in refused(action)
+assert "all_gather(v), called by all of them" in refused(lambda: __import__("pickle").dumps(spread))
+assert "different values of mine. Make them" in refused(lambda: d.check_same(mine, same=same))
+print("fine", d.rank())
+
+for i in range(100_000):
+    with jv.use_mesh({"data": -1}):
+        step(batch)
+    if d.is_preempted(i):
+        print("leaves at", i)
+        break
+    time.sleep(0.01)
+"""
+
+
+def test_two_processes_compute_together_until_they_are_told_to_leave(tmp_path):
+    (tmp_path / "together.py").write_text(TOGETHER)
+    fine = list[str]()
+
+    def stop(line: str, launcher: Any) -> None:
+        fine.extend(re.findall(r"\[(\d)\] fine \1", line))
+        if len(fine) == 2:
+            launcher.send_signal(signal.SIGTERM)
+            fine.clear()
+
+    done = launched(
+        tmp_path, "-n", "2", "--devices-per-process", "2", "--restarts", "0", "--grace", "100",
+        "together.py", watch=stop,
+    )  # fmt: skip
+    left = dict(re.findall(r"\[(\d)\] leaves at (\d+)", done.text))
+    assert left.keys() == {"0", "1"}, done.text
+    assert left["0"] == left["1"], "JAX agrees on a step"
+    assert done.returncode == 128 + signal.SIGTERM
+
+
+# A worker stops at a step, says so, and waits until it is killed.
+DYING = f"""
+import os, sys, time
+sys.path.insert(0, {str(TESTS)!r})
+import train_two_processes as program
+
+attempt, rank = int(os.environ["JAXVARS_ATTEMPT"]), os.environ["JAXVARS_RANK"]
+whens = dict(word.split("=") for word in sys.argv.pop().split(","))
+
+def after_step(step):
+    if f"{{rank}}:{{step}}" == whens.get(str(attempt)):
+        print(f"kill {{os.getpid()}}")
+        time.sleep(600)
+
+train = program.train
+program.train = lambda folder: train(folder, after_step)
+program.main()
+"""
+
+
+def kill(line: str, launcher: Any) -> None:
+    if match := re.search(r"\] kill (\d+)", line):
+        os.kill(int(match[1]), signal.SIGKILL)
+
+
+def undisturbed(devices: int, folder: Path) -> list[np.ndarray]:
+    """The weights of the same training in this process."""
+    with jv.use_mesh({"data": devices}):
+        return program.train(folder)
+
+
+def weights(folder: Path) -> list[np.ndarray]:
+    with np.load(folder / "weights.npz") as file:
+        return [file[name] for name in file.files]
+
+
+def test_a_killed_worker_leaves_no_trace_in_the_numbers(tmp_path):
+    rank, step = random.randrange(2), random.randrange(program.STEPS)
+    (tmp_path / "dying.py").write_text(DYING)
+    done = launched(
+        tmp_path, "-n", "2", "--devices-per-process", "1", "dying.py", str(tmp_path),
+        f"0={rank}:{step}", watch=kill,
+    )  # fmt: skip
+    assert done.returncode == 0, done.text
+    assert f"worker {rank} of 2" in done.text
+    assert "was killed by SIGKILL" in done.text
+    assert "ended well, after 1 restart." in done.text
+    again = re.findall(r"\[0\] step (\d+) ", done.text.split("Restart 1 of")[1])
+    saved = (step + 1) // program.SAVE_EVERY * program.SAVE_EVERY
+    # Worker 1 may have died while worker 0 was saving.
+    first = {saved, saved - program.SAVE_EVERY} if saved == step + 1 and rank else {saved}
+    assert int(again[0]) in first if again else program.STEPS in first, done.text
+    for ours, theirs in zip(undisturbed(2, tmp_path / "other"), weights(tmp_path), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_training_goes_on_with_fewer_workers(tmp_path):
+    (tmp_path / "dying.py").write_text(DYING)
+    done = launched(
+        tmp_path, "-n", "2", "--min-processes", "1", "--devices-per-process", "1", "dying.py",
+        str(tmp_path), "0=1:5,1=1:4", watch=kill,
+    )  # fmt: skip
+    assert done.returncode == 0, done.text
+    assert "going on with 1." in done.text
+    begun = re.findall(r"\[0\] step (\d+) ", done.text.split("Restart 2 of")[1])
+    assert [*map(int, begun)] == [*range(program.SAVE_EVERY, program.STEPS)], done.text
+    for ours, theirs in zip(undisturbed(1, tmp_path / "other"), weights(tmp_path), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_storm_of_kills_leaves_no_trace_in_the_numbers(tmp_path):
+    """Twenty times, one of the workers is killed at a random moment, wherever it is."""
+    kills, pids = 20, dict[str, int]()
+    (tmp_path / "slowly.py").write_text(f"""
+import os, sys, time
+sys.path.insert(0, {str(TESTS)!r})
+print(f"pid={{os.getpid()}}")
+import train_two_processes as program
+program.STEPS = 200
+program.main()
+""")  # fmt: skip
+
+    def watch(line: str, launcher: Any) -> None:
+        nonlocal kills
+        if match := re.search(r"\[(\d)\] pid=(\d+)", line):
+            pids[match[1]] = int(match[2])
+        if kills and "] step" in line and random.random() < 0.05:
+            kills -= 1
+            time.sleep(random.random() * 0.02)
+            os.kill(random.choice([*pids.values()]), signal.SIGKILL)
+
+    done = launched(
+        tmp_path, "-n", "2", "--devices-per-process", "1", "--restarts", "100", "slowly.py",
+        str(tmp_path), watch=watch,
+    )  # fmt: skip
+    assert done.returncode == 0, done.text
+    program.STEPS, steps = 200, program.STEPS
+    try:
+        expected = undisturbed(2, tmp_path / "other")
+    finally:
+        program.STEPS = steps
+    for ours, theirs in zip(expected, weights(tmp_path), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
