@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import sys
 import threading
 import warnings
 import weakref
@@ -62,6 +63,7 @@ class Restore(Seeker):
         taken: the keys of the cells that have taken one, by path.
         misfits: what is wrong with variables that came later, by path.
         is_partial: somebody said that not all will be taken.
+        replaced_by: what has been restored into the same objects since, while values waited.
     """
 
     def __init__(self, file: Stored, roots: Roots, owner: object) -> None:
@@ -71,6 +73,7 @@ class Restore(Seeker):
         self.taken: dict[str, int] = {}
         self.misfits: dict[str, str] = {}
         self.is_partial = False
+        self.replaced_by: str | None = None
         self._entries = file.entries
         self._owner = weakref.ref(owner, self._look_again)
         refs = {name: _weak(root, self._look_again) for name, root in roots.items()}
@@ -83,6 +86,7 @@ class Restore(Seeker):
         with _LOCK:
             for other in _pending():
                 if other.shares(self):
+                    other.replaced_by = self.source
                     other.end()
             self.look()
             if self.waiting:
@@ -128,9 +132,10 @@ class Restore(Seeker):
     def _take(self, cells: Mapping[str, Cell]) -> None:
         if self._is_over:
             return
-        for cell in cells.values():
-            NEWS.pop(cell.key, None)
-        if misfits := misfits_of(self._entries, cells):
+        misfits = misfits_of(self._entries, cells)
+        for path in misfits or cells:
+            NEWS.pop(cells[path].key, None)
+        if misfits:
             self.misfits |= misfits
             self._done(misfits)
             raise self._error("does not fit variables that were created since", misfits)
@@ -155,6 +160,8 @@ class Restore(Seeker):
 
     def require(self, paths: Mapping[str, str], what: str) -> None:
         """Raise CheckpointError if there are some paths, or misfits."""
+        if self.replaced_by is not None:
+            what = f"{what}: {self.replaced_by} has been restored since"
         if problems := {**self.misfits, **paths}:
             raise self._error(what, problems)
 
@@ -176,8 +183,10 @@ class Restore(Seeker):
         held = {name: ref() for name, ref in self._roots.items()}
         return {name: x for name, x in held.items() if x is not None}
 
-    def _look_again(self, _: object) -> None:
+    def _look_again(self, _: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """End if there are no objects left that could have new variables."""
+        if is_ending():  # then modules are gone, too
+            return
         if self._owner() is None and not any(ref() is not None for ref in self._roots.values()):
             self.end()
             self.warn()
