@@ -38,6 +38,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
     profiler                      where the time of a step goes
+    summary                       numbers for TensorBoard; _summary_call, _defaults and _writer
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,
 _tape and _module.
@@ -64,6 +65,7 @@ from jaxvars import interop as interop
 from jaxvars import optimizers as optimizers
 from jaxvars import profiler as profiler
 from jaxvars import random as random
+from jaxvars import summary as summary
 from jaxvars import saved as saved
 from jaxvars._abstract import abstract as abstract
 from jaxvars._compile import Function as Function

@@ -202,6 +202,12 @@ def random(m: Model, x: Any) -> Any:
     return m.w * x
 
 
+def summary(m: Model, x: Any) -> Any:
+    m.count.assign_add(x)
+    jv.summary.scalar("x", 0.5, step=1)
+    return m.count.value
+
+
 def initializers(m: Model, x: Any) -> Any:
     return jv.initializers.GlorotUniform(seed=3)((2, 2)) @ m.w * x
 
@@ -215,7 +221,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "recompute": recompute, "cond": cond, "switch": switch, "while_loop": while_loop,
     "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
     "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
-    "random": random, "initializers": initializers,
+    "random": random, "initializers": initializers, "summary": summary,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",

@@ -21,14 +21,14 @@ NAMES = {
     "get_soft_device_placement", "initializers", "launch", "list_devices", "map_fn", "name_scope",
     "optimizers", "plan", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
-    "while_loop", "profiler",
+    "while_loop", "profiler", "summary",
     "distribute", "interop", "mesh", "place", "shard", "use_mesh",
 }  # fmt: skip
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
     "distribute", "interop",
-    "optimizers", "profiler", "random", "saved",
+    "optimizers", "profiler", "summary", "random", "saved",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
@@ -128,7 +128,8 @@ def test_errors_are_subclasses_of_builtins_and_show_a_cure(error):
 def test_importing_is_light_and_starts_no_backend(run_python):
     code = """
 import sys, jax, jaxvars
-heavy = {"optax", "flax", "orbax", "rich", "matplotlib", "treescope"} & set(sys.modules)
+heavy = {"optax", "flax", "orbax", "rich", "matplotlib", "treescope", "tensorboardX"}
+heavy &= set(sys.modules)
 assert not heavy, heavy
 jax.config.update("jax_num_cpu_devices", 3)
 assert len(jax.devices()) == 3

@@ -1,0 +1,161 @@
+"""A call of `jv.summary`: written now, or each time a compiled program runs.
+
+What the call says, and what a `with` inside of the traced function sets, belongs to the program.
+The other defaults (writer, step, condition) are those of the moment when the program runs, so that
+a step writes what it would write without being compiled.
+
+Rules this file keeps:
+- no value is waited for: the writer's thread does;
+- a value that differs between the examples of a `vmap` is refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace, _variable
+from jaxvars._face import plain
+from jaxvars._summary_defaults import CONDITION, STEP, WRITER, Setting, is_tracing
+from jaxvars._summary_writer import Build, Record, SummaryWriter
+from jaxvars.errors import user_line
+
+Value: TypeAlias = Any
+
+
+def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any) -> None:
+    """Write a summary now, or have the program that is being traced write it.
+
+    Args:
+        kind: "scalar", for messages.
+        name: the tag.
+        build: takes the tag and `values` as arrays of NumPy, to messages of tensorboardX.
+        values: arrays.
+        step: as the user said it; None for the default one.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"The name of a summary is text, not {name!r} ({user_line()}).")
+    tag = "/".join((*_variable._NAMES.scopes, name))
+    if WRITER.setting.value is None and not is_tracing():
+        return
+    call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
+    steps = STEP.setting if step is None else Setting(step, True)
+    step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
+    operands = [_without_gradient(x) for x in (*values, step, condition)]
+    if not _trace.is_staging() and not any(map(_trace.is_tracer, operands)):
+        call.put(WRITER.setting.value, operands)
+    else:
+        _stage(call, steps, operands)
+
+
+class _Call(NamedTuple):
+    """What a call says that is no array."""
+
+    what: str
+    line: Callable[[], str]
+    build: Build
+
+    def put(self, writer: SummaryWriter | None, operands: Sequence[Value]) -> None:
+        """Hand a summary over to a writer, if there is one."""
+        *values, step, condition = operands
+        if writer is None or condition is False:
+            return
+        if step is None:
+            raise ValueError(
+                f"{self.what} has no step ({self.line()}): jv.summary.scalar(name, value, step=i), "
+                "or a default by jv.summary.set_step(i)."
+            )
+        writer.put(Record(self.what, self.build, values, step, condition, time.time()))
+
+
+def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
+    """Make a summary a part of the program."""
+    line = user_line()
+    call = call._replace(line=lambda: line)
+    writers, conditions = WRITER.setting, CONDITION.setting
+    known = [None if _trace.is_tracer(x) else x for x in operands]
+    traced = [i for i, x in enumerate(operands) if _trace.is_tracer(x)]
+    looks_up_step = not steps.traced and len(operands) - 2 not in traced
+    looks_up_condition = not conditions.traced and len(operands) - 1 not in traced
+
+    def run(*values: Value) -> None:
+        filled = list(known)
+        for i, value in zip(traced, values, strict=True):
+            filled[i] = np.asarray(value)
+        if looks_up_step:
+            filled[-2] = checked_step(STEP.setting.value)
+        if looks_up_condition:
+            filled[-1] = truth(CONDITION.setting.value)
+        call.put(writers.value if writers.traced else WRITER.setting.value, filled)
+
+    def stage(*values: Value) -> tuple[()]:
+        jax.debug.callback(run, *values, ordered=not _is_on_several_devices())
+        return ()
+
+    if traced:
+        _without_examples(stage, call)(*[operands[i] for i in traced])
+    else:
+        stage()
+
+
+def _without_examples(stage: Callable[..., Any], call: _Call) -> Callable[..., Any]:
+    """Return `stage` so that it is refused where a value has an axis of examples."""
+    staged = jax.custom_batching.custom_vmap(stage)
+
+    @staged.def_vmap
+    def over_examples(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
+        count: int, _: Sequence[bool], *values: Value
+    ) -> Any:
+        raise ValueError(
+            f"{call.what} is written inside a vmap ({call.line()}), where it has {count} values, "
+            "one for each example. Return it, and write a mean or a histogram outside."
+        )
+
+    return staged
+
+
+def _is_on_several_devices() -> bool:
+    mesh = jax.sharding.get_abstract_mesh()
+    return not mesh.empty and mesh.size > 1
+
+
+def _without_gradient(x: Value) -> Value:
+    return jax.lax.stop_gradient(x) if _trace.is_tracer(x) else x
+
+
+# ---------------------------------------------------------------- steps and conditions
+def checked_step(step: Any) -> Value:
+    """Return a step's value: an integer, an array of one, or None.
+
+    Raises:
+        TypeError: when it is something else.
+    """
+    value = plain(step)
+    if value is None or type(value) is int:
+        return value
+    kind = getattr(value, "dtype", np.dtype(object))
+    if np.shape(value) != () or not jnp.issubdtype(kind, jnp.integer):
+        raise TypeError(f"A step is an integer, not {step!r} ({user_line()}).")
+    return value
+
+
+def truth(condition: Any) -> Value:
+    """Return what a condition says: a bool, or an array of one.
+
+    Raises:
+        TypeError: when it says something else.
+    """
+    value = plain(condition() if callable(condition) else condition)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if np.shape(value) != () or getattr(value, "dtype", None) != np.bool_:
+        raise TypeError(
+            f"jv.summary.record_if takes a bool, or a function that returns one, not {value!r} "
+            f"({user_line()})."
+        )
+    return value
