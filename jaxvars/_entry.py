@@ -84,7 +84,6 @@ class Entry:
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._arrivals = arrivals
         self._lowered = list(map(lowered_like, self._specs, values))
-        self._flat = self.staged.function()
         self._group_cells()
         self._jitted = self._jit()
         inner = staged.function()
@@ -144,6 +143,10 @@ class Entry:
 
     def _jit(self) -> Any:
         options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
+        known = [*(cell.home for cell in cells_of(self)), *(self._arrivals.shardings or ())]
+        on_mesh = mesh_of(known) is not None
+        program = self.staged.program
+        self._flat = _trace.flat_function(program) if on_mesh else self.staged.function()
         homes = tuple(cell.home for cell in self._tray.cells)
         if any(homes):
             options["out_shardings"] = (homes, None)

@@ -24,6 +24,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final
 
@@ -187,6 +188,19 @@ def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
     return _closed(closed, opened), kept[:count]
 
 
+def merged(closed: Any) -> Any:
+    """Take out what a program computes a second time; the rest is to be run, not differentiated.
+
+    Functions with a derivative of their own are the same if they compute the same. A partitioner
+    of XLA's would else write the collectives of both.
+    """
+    jaxpr = open_jaxpr(closed)
+    if sum(eqn.primitive.name in _CUSTOM for eqn in jaxpr.eqns) < 2:  # `capture` did the rest
+        return closed
+    eqns, outputs = _merged(jaxpr.eqns, jaxpr, _primal_key)
+    return _closed(closed, jaxpr.replace(eqns=_needed(eqns, outputs)[0], outvars=outputs))
+
+
 def _closed(like: Any, jaxpr: Any) -> Any:
     return jaxpr if open_jaxpr(like) is like else like.replace(jaxpr=jaxpr)
 
@@ -202,7 +216,9 @@ def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set
     return kept[::-1], needed
 
 
-def _merged(eqns: Sequence[Any], jaxpr: Any) -> tuple[list[Any], list[Any]]:
+def _merged(
+    eqns: Sequence[Any], jaxpr: Any, key_of: Callable[[Any], Any] | None = None
+) -> tuple[list[Any], list[Any]]:
     """Drop copies and equations that stand there already; return the rest and the outputs.
 
     A tape's replay writes the forward pass a second time. XLA would merge the two, but later.
@@ -212,7 +228,7 @@ def _merged(eqns: Sequence[Any], jaxpr: Any) -> tuple[list[Any], list[Any]]:
     kept: list[Any] = []
     for old in eqns:
         eqn = old.replace(invars=[_same(var, same) for var in old.invars])
-        key = None if eqn.effects else _equation_key(eqn)
+        key = None if eqn.effects else (key_of or _equation_key)(eqn)
         first = known.setdefault(key, eqn) if key is not None else eqn
         if eqn.primitive is copy_p:
             same[eqn.outvars[0]] = eqn.invars[0]
@@ -229,16 +245,62 @@ def _same(var: Any, same: dict[Any, Any]) -> Any:
 
 def _equation_key(eqn: Any) -> Any:
     """Return what two equations that compute the same have in common; None if it is unclear."""
+    return _key_of(eqn, eqn.invars)
+
+
+def _key_of(eqn: Any, given: Iterable[Any]) -> Any:
     inputs = tuple(
         (var.aval, repr(var.val)) if isinstance(var, jex.Literal) else var  # 0.0 == -0.0
-        for var in eqn.invars
+        for var in given
     )
-    key = (eqn.primitive, inputs, tuple(eqn.params.items()), eqn.ctx)
+    return _if_hashable((eqn.primitive, inputs, tuple(eqn.params.items()), eqn.ctx))
+
+
+def _if_hashable(key: Any) -> Any:
     try:
         hash(key)
     except TypeError:
         return None
     return key
+
+
+_CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
+
+
+def _primal_key(eqn: Any) -> Any:
+    """Return the same as `_equation_key`, whatever the derivative is."""
+    if eqn.primitive.name not in _CUSTOM:
+        return _equation_key(eqn)
+    inputs = tuple(map(_literal_key, eqn.invars))
+    return _if_hashable((eqn.primitive, inputs, _program_key(eqn.params["call_jaxpr"]), eqn.ctx))
+
+
+def _literal_key(var: Any) -> Any:
+    if not isinstance(var, jex.Literal):
+        return var
+    return var.aval, repr(var.val) if getattr(var.val, "ndim", 0) == 0 else id(var.val)
+
+
+def _program_key(program: Any) -> Any:
+    """Return what two programs that compute the same, in the same order, have in common."""
+    jaxpr = open_jaxpr(program)
+    numbers: dict[Any, int] = {}
+
+    def number(var: Any) -> Any:
+        literal = isinstance(var, jex.Literal)
+        return _literal_key(var) if literal else (numbers.setdefault(var, len(numbers)), var.aval)
+
+    rows: list[Any] = [tuple(map(id, getattr(program, "consts", ())))]
+    rows.append(tuple(map(number, [*jaxpr.constvars, *jaxpr.invars])))
+    for eqn in jaxpr.eqns:
+        params = tuple((name, _param_key(value)) for name, value in eqn.params.items())
+        ends = tuple(map(number, eqn.invars)), tuple(map(number, eqn.outvars))
+        rows.append((eqn.primitive, params, *ends, eqn.ctx))
+    return (*rows, tuple(map(number, jaxpr.outvars)))
+
+
+def _param_key(value: Any) -> Any:
+    return _program_key(value) if hasattr(open_jaxpr(value), "eqns") else value
 
 
 def closure(
@@ -262,6 +324,55 @@ def open_jaxpr(closed: Any) -> Any:
 def jaxpr_function(closed: Any) -> Callable[..., list[Value]]:
     """Return a closed jaxpr as a function from flat inputs to a list of outputs."""
     return jex.jaxpr_as_fun(closed)
+
+
+def flat_function(closed: Any) -> Callable[..., list[Value]]:
+    """Return a closed jaxpr as a function that runs what stands twice in it once.
+
+    Inner jitted functions are opened. XLA divides a program among devices before it merges what is
+    equal, and would have the devices exchange the same data twice.
+    """
+
+    def run(*values: Value) -> list[Value]:
+        return _run_flat(closed, values, {})
+
+    return run
+
+
+def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> list[Value]:
+    jaxpr = open_jaxpr(closed)
+    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+    for eqn in jaxpr.eqns:
+        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+        if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
+            outputs = _run_flat(eqn.params["jaxpr"], inputs, known)
+        else:
+            outputs = _run_once(eqn, inputs, known)
+        found.update(zip(eqn.outvars, outputs, strict=True))
+    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+
+
+def _asks_nothing(params: dict[str, Any]) -> bool:
+    """Tell whether a jitted function says nothing of shardings or options."""
+    places = [*params.get("in_shardings", ()), *params.get("out_shardings", ())]
+    return not params.get("compiler_options_kvs") and all(
+        type(place).__name__ == "UnspecifiedValue" for place in places
+    )
+
+
+def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[Value]:
+    pairs = zip(eqn.invars, inputs, strict=True)
+    key = _key_of(eqn, [x if isinstance(x, jex.Literal) else id(value) for x, value in pairs])
+    if eqn.effects or key is None or key not in known:
+        scope = str(eqn.source_info.name_stack)
+        with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
+            made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
+        outputs = made if eqn.primitive.multiple_results else [made]
+        if eqn.effects or key is None:
+            return outputs
+        known[key] = (outputs, inputs)  # the inputs live on, so that no other has their id
+    return known[key][0]
 
 
 def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:

@@ -76,7 +76,7 @@ def test_communication(planned):
     assert kinds == {("all-reduce", 2), ("all-reduce", 4)}
     along = {n: sum(c.bytes for c in plan.collectives if c.devices == n) for n in (2, 4)}
     activations, gradients = BATCH // 4 * WIDTH * F32, 2 * WIDTH * HIDDEN // 2 * F32
-    assert along[2] <= 2 * activations
+    assert along[2] == activations  # once, though the tape runs it again
     assert gradients <= along[4] < gradients + 100
     assert plan.communication == sum(along.values())
 

@@ -416,3 +416,42 @@ def test_a_key_keeps_no_function_alive() -> None:
     gc.collect()
     assert held() is None
     assert first != keys_of(make(2.0), 1.0)
+
+
+# ---------------------------------------------------------------- flat functions
+def test_a_flat_function_runs_what_stands_twice_once():
+    inner = jax.jit(lambda x: jnp.sin(x) * 2.0)
+
+    def f(x, y):
+        return inner(x) + jnp.sin(x), inner(y), jnp.sin(y)
+
+    closed = jax.make_jaxpr(f)(1.0, 2.0)
+    flat = jax.make_jaxpr(_trace.flat_function(closed))(1.0, 2.0)
+    assert (count(flat, "sin"), count(flat, "jit")) == (2, 0)
+    expected = f(0.3, 0.4)
+    for got, wanted in zip(_trace.flat_function(closed)(0.3, 0.4), expected, strict=True):
+        assert float(got) == float(wanted)
+
+
+def test_a_flat_function_keeps_effects_and_inner_shardings():
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    inner = jax.jit(lambda x: x * 2.0, out_shardings=spread)
+
+    def f(x):
+        jax.debug.callback(lambda: None)
+        jax.debug.callback(lambda: None)
+        return inner(x)
+
+    flat = jax.make_jaxpr(_trace.flat_function(jax.make_jaxpr(f)(jnp.ones(2))))(jnp.ones(2))
+    assert (count(flat, "debug_callback"), count(flat, "jit")) == (2, 1)
+
+
+def test_a_flat_function_tells_literals_apart():
+    def f(x):
+        return x * 0.0, x * -0.0, x * 2.0, x * 2.0
+
+    closed = jax.make_jaxpr(f)(3.0)
+    flat = jax.make_jaxpr(_trace.flat_function(closed))(3.0)
+    assert count(flat, "mul") == 3
+    assert [float(x) for x in _trace.flat_function(closed)(3.0)] == [0.0, -0.0, 6.0, 6.0]
