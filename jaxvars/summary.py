@@ -199,9 +199,9 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
     Differs from TensorFlow: returns None; has no `description`.
     """
     value = _number(data, f"scalar {name!r}")
-    if np.shape(value) != ():
+    if value.shape != ():
         raise ShapeError(
-            f"scalar {name!r} has shape {np.shape(value)} at {user_line()}, and a scalar has (): "
+            f"scalar {name!r} has shape {value.shape} at {user_line()}, and a scalar has (): "
             "write its mean, or a histogram."
         )
     write("scalar", name, _scalars, [value], step)
@@ -261,7 +261,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3) -> None:
     if max_outputs < 1:
         raise ValueError(f"image {name!r}: max_outputs={max_outputs} must be positive.")
     value = _number(data, f"image {name!r}")
-    _check_image(name, np.shape(value), value.dtype)
+    _check_image(name, value.shape, value.dtype)
 
     def build(tag: str, x: np.ndarray) -> Iterator[Any]:
         from tensorboardX import summary
