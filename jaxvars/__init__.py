@@ -36,6 +36,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
     interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
+    losses, metrics               _loss and its functions; _metric, sums in a _tally
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
     profiler                      where the time of a step goes
     summary                       numbers for TensorBoard; _summary_call, _defaults and _writer
@@ -62,6 +63,8 @@ from jaxvars import distributed as distributed
 from jaxvars import errors as errors
 from jaxvars import initializers as initializers
 from jaxvars import interop as interop
+from jaxvars import losses as losses
+from jaxvars import metrics as metrics
 from jaxvars import optimizers as optimizers
 from jaxvars import profiler as profiler
 from jaxvars import random as random

@@ -212,6 +212,13 @@ def initializers(m: Model, x: Any) -> Any:
     return jv.initializers.GlorotUniform(seed=3)((2, 2)) @ m.w * x
 
 
+def losses(m: Model, x: Any) -> Any:
+    with jv.GradientTape() as tape:
+        loss = jv.losses.Huber(delta=0.5)(m.w, m.w * x, sample_weight=2.0)
+    m.count.assign(loss)
+    return tape.gradient(loss, m.w)
+
+
 PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "Variable": variable, "Module": module, "GradientTape": gradient_tape,
     "ForwardAccumulator": forward_accumulator, "UnconnectedGradients": unconnected_gradients,
@@ -221,13 +228,13 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "recompute": recompute, "cond": cond, "switch": switch, "while_loop": while_loop,
     "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
     "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
-    "random": random, "initializers": initializers, "summary": summary,
+    "random": random, "initializers": initializers, "losses": losses, "summary": summary,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",
     "profiler",
     "get_soft_device_placement", "set_soft_device_placement",
-    "optimizers",  # they hold variables of their own, and have their own tests
+    "metrics", "optimizers",  # they hold variables of their own, and have their own tests
 }  # fmt: skip
 
 

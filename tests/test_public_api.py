@@ -22,12 +22,12 @@ NAMES = {
     "optimizers", "plan", "print", "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved",
     "scan", "set_soft_device_placement", "stop_gradient", "string", "switch", "vectorized_map",
     "while_loop", "profiler", "summary",
-    "distribute", "interop", "mesh", "place", "shard", "use_mesh",
+    "distribute", "interop", "losses", "mesh", "metrics", "place", "shard", "use_mesh",
 }  # fmt: skip
 
 MODULES = {
     "autograph", "checkpoint", "config", "debugging", "distributed", "errors", "initializers", "launch",
-    "distribute", "interop",
+    "distribute", "interop", "losses", "metrics",
     "optimizers", "profiler", "summary", "random", "saved",
 }  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})

@@ -1,0 +1,162 @@
+"""`Loss`: a function of labels and predictions, and how its values become one number.
+
+Rules this file keeps:
+- a loss holds no variables: ours are frozen dataclasses, equal when their options are;
+- weights go with samples, the first axes, never with the last one that happens to fit;
+- the mean of nothing is 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._display import did_you_mean
+from jaxvars._loss_inputs import float_dtype, leading, tensor, wide
+
+Value: TypeAlias = Any
+Reduction: TypeAlias = str | None
+
+MEAN = "sum_over_batch_size"
+REDUCTIONS = (MEAN, "mean", "mean_with_sample_weight", "sum", "none")
+_COMMON = ("reduction", "name", "dtype")
+
+
+class Loss(ABC):
+    """The base of losses: subclass it and write `call`.
+
+    Args:
+        name: what errors call it.
+        reduction: what becomes of the values:
+
+            - "sum_over_batch_size" or "mean": their mean;
+            - "mean_with_sample_weight": their sum by the sum of the weights;
+            - "sum": their sum;
+            - "none" or None: they are returned as they are.
+        dtype: of the result; that of the computation when None, which is float32 or a wider
+            float.
+
+    Raises:
+        ValueError: when there is no such reduction.
+        DtypeError: when the dtype is no float.
+
+    Example:
+        >>> class Pinball(Loss):
+        ...     def call(self, y_true, y_pred):
+        ...         return jnp.maximum(0.9 * (y_true - y_pred), 0.1 * (y_pred - y_true))
+        >>> float(Pinball()(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))
+        0.5
+    """
+
+    name: str | None
+    reduction: Reduction
+    dtype: Any
+
+    def __init__(
+        self, name: str | None = None, reduction: Reduction = MEAN, dtype: Any = None
+    ) -> None:
+        self.name, self.reduction, self.dtype = name, reduction, dtype
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Check what all losses take."""
+        if self.reduction is not None and self.reduction not in REDUCTIONS:
+            hint = did_you_mean(str(self.reduction), REDUCTIONS)
+            raise ValueError(
+                f"{self.reduction!r} is no reduction.{hint or f' There are: {REDUCTIONS}.'}"
+            )
+        if self.dtype is not None:
+            float_dtype(self.dtype, type(self).__name__)
+
+    @abstractmethod
+    def call(self, y_true: Any, y_pred: Any) -> Value:
+        """Return the values, one for each sample."""
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Value:
+        """Return the loss.
+
+        Args:
+            y_true: the labels.
+            y_pred: the predictions.
+            sample_weight: a number, or an array whose axes are the first ones of the values: one
+                weight for each sample, or for each part of it.
+
+        Returns:
+            A scalar; with reduction "none", an array.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        values = self.call(y_true, y_pred)
+        weight = self._weight(jnp.shape(values), sample_weight)
+        loss = _reduced(values, weight, self._counted(y_true, y_pred), self.reduction)
+        return loss if self.dtype is None else loss.astype(float_dtype(self.dtype, "the loss"))
+
+    def _weight(self, shape: tuple[int, ...], sample_weight: Any) -> Value | None:
+        if sample_weight is None:
+            return None
+        what = self.name or type(self).__name__
+        weight = tensor(sample_weight, f"sample_weight of {what}")
+        return leading(weight, shape, what) if shape else weight
+
+    def _counted(self, y_true: Any, y_pred: Any) -> Value | None:
+        """Return which of the values count in a mean, or None for all."""
+        return None
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        if dataclasses.is_dataclass(self):
+            return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"name": self.name, "reduction": self.reduction, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Loss:
+        """Return the loss with these arguments."""
+        return cls(**config)
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionLoss(Loss, ABC):
+    """A loss that is one of the functions, with its fields as the function's options."""
+
+    fn: ClassVar[Any]
+
+    def call(self, y_true: Any, y_pred: Any) -> Value:
+        """Return what the function says."""
+        names = [f.name for f in dataclasses.fields(self) if f.name not in _COMMON]
+        return type(self).fn(y_true, y_pred, **{name: getattr(self, name) for name in names})
+
+
+def _reduced(
+    values: Any, weight: Value | None, counted: Value | None, reduction: Reduction
+) -> Value:
+    return _reduce(jnp.asarray(values), weight, counted, reduction=reduction or "none")
+
+
+@jax.jit(static_argnames="reduction")
+def _reduce(values: Value, weight: Value | None, counted: Value | None, reduction: str) -> Value:
+    values = wide(values)
+    if weight is not None:
+        weight = weight.astype(values.dtype)
+        values = values * weight
+    if reduction == "none":
+        return values
+    if reduction == "sum":
+        return values.sum()
+    return _quotient(values.sum(), _divisor(values, weight, counted, reduction))
+
+
+def _divisor(values: Value, weight: Value | None, counted: Value | None, reduction: str) -> Value:
+    ones = jnp.ones_like(values) if counted is None else counted.astype(values.dtype)
+    if reduction == "mean_with_sample_weight" and weight is not None:
+        return (ones * weight).sum()
+    return jnp.asarray(values.size, values.dtype) if counted is None else ones.sum()
+
+
+def _quotient(a: Value, b: Value) -> Value:
+    """Return a / b, or 0 where b is 0."""
+    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))

@@ -1,0 +1,382 @@
+"""Losses of predicted classes: the functions, one value for each sample.
+
+Predictions are probabilities, or logits with `from_logits=True`, which is more exact: a softmax
+that has become 0 or 1 knows its logits no more.
+
+Rules this file keeps:
+- probabilities are cut to 1e-7 and 1 - 1e-7 before their logarithm is taken, as Keras does;
+- from logits, by optax, in the form that overflows nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._loss_inputs import EPSILON, class_axis, elementwise, tensor, with_labels
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- two classes
+def binary_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Value:
+    """Return the mean cross-entropy between labels and predictions of two classes.
+
+    Args:
+        y_true: 0 or 1, or probabilities.
+        y_pred: probabilities of 1, or logits, of the same shape.
+        from_logits: whether `y_pred` are logits.
+        label_smoothing: how far labels are moved to 0.5, from 0 to 1.
+        axis: what the mean is taken along.
+
+    Returns:
+        An array without that axis.
+
+    >>> print(binary_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
+    [0.6931]
+    """
+    static = {"from_logits": bool(from_logits), "axis": axis}
+    return elementwise(_binary_crossentropy, y_true, y_pred, static, smoothing=label_smoothing)
+
+
+def _binary_crossentropy(
+    y_true: Value, y_pred: Value, from_logits: bool, axis: int, smoothing: Value
+) -> Value:
+    import optax
+
+    y_true = y_true * (1.0 - smoothing) + 0.5 * smoothing
+    if from_logits:
+        return optax.sigmoid_binary_cross_entropy(y_pred, y_true).mean(axis)
+    return _binary_entropy(y_true, y_pred).mean(axis)
+
+
+def _binary_entropy(y_true: Value, y_pred: Value) -> Value:
+    p = jnp.clip(y_pred, EPSILON, 1.0 - EPSILON)
+    return -(y_true * jnp.log(p) + (1.0 - y_true) * jnp.log(1.0 - p))
+
+
+def binary_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    apply_class_balancing: bool = False,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Value:
+    """Return the cross-entropy of two classes, times `(1 - p) ** gamma` of the right one's `p`.
+
+    What is right already counts little (Lin et al., https://arxiv.org/abs/1708.02002).
+
+    Args:
+        y_true: 0 or 1, or probabilities.
+        y_pred: probabilities of 1, or logits, of the same shape.
+        apply_class_balancing: weigh class 1 by `alpha` and class 0 by `1 - alpha`.
+        alpha: the weight of class 1.
+        gamma: the exponent; 0 is the plain cross-entropy.
+        from_logits: whether `y_pred` are logits.
+        label_smoothing: how far labels are moved to 0.5, from 0 to 1.
+        axis: what the mean is taken along.
+
+    Returns:
+        An array without that axis.
+
+    >>> print(binary_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
+    [0.1733]
+    """
+    static = {
+        "balance": bool(apply_class_balancing),
+        "from_logits": bool(from_logits),
+        "axis": axis,
+    }
+    return elementwise(
+        _binary_focal_crossentropy, y_true, y_pred, static,
+        alpha=alpha, gamma=gamma, smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def _binary_focal_crossentropy(
+    y_true: Value, y_pred: Value, balance: bool, from_logits: bool, axis: int,
+    alpha: Value, gamma: Value, smoothing: Value,
+) -> Value:  # fmt: skip
+    import optax
+
+    y_true = y_true * (1.0 - smoothing) + 0.5 * smoothing
+    if from_logits:
+        loss = optax.sigmoid_focal_loss(y_pred, y_true, gamma=gamma)
+    else:
+        right = y_true * y_pred + (1.0 - y_true) * (1.0 - y_pred)
+        loss = (1.0 - right) ** gamma * _binary_entropy(y_true, y_pred)
+    if balance:
+        loss = loss * (y_true * alpha + (1.0 - y_true) * (1.0 - alpha))
+    return loss.mean(axis)
+
+
+# ---------------------------------------------------------------- many classes
+def categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Value:
+    """Return the cross-entropy between one-hot labels and predictions.
+
+    Args:
+        y_true: one-hot labels, or probabilities.
+        y_pred: probabilities, or logits, of the same shape.
+        from_logits: whether `y_pred` are logits.
+        label_smoothing: how far labels are moved to being all the same, from 0 to 1.
+        axis: the axis of the classes.
+
+    Returns:
+        An array without that axis.
+
+    >>> print(categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
+    [0.6931]
+    """
+    static = {"from_logits": bool(from_logits), "axis": axis}
+    return elementwise(_categorical_crossentropy, y_true, y_pred, static, smoothing=label_smoothing)
+
+
+def _categorical_crossentropy(
+    y_true: Value, y_pred: Value, from_logits: bool, axis: int, smoothing: Value
+) -> Value:
+    import optax
+
+    axis = class_axis(axis, y_pred, "categorical_crossentropy")
+    y_true = y_true * (1.0 - smoothing) + smoothing / y_true.shape[axis]
+    if from_logits:  # the safe one: a logit of minus infinity is a class that is ruled out
+        last = (jnp.moveaxis(y, axis, -1) for y in (y_pred, y_true))
+        return optax.safe_softmax_cross_entropy(*last)
+    return -(y_true * jnp.log(_normal(y_pred, axis))).sum(axis)
+
+
+def _normal(y_pred: Value, axis: int) -> Value:
+    return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
+
+
+def categorical_focal_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    from_logits: bool = False,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Value:
+    """Return the cross-entropy, times `alpha * (1 - p) ** gamma` of the right class's `p`.
+
+    Args:
+        y_true: one-hot labels, or probabilities.
+        y_pred: probabilities, or logits, of the same shape.
+        alpha: the weight, or one for each class, along the last axis.
+        gamma: the exponent; 0 is the plain cross-entropy.
+        from_logits: whether `y_pred` are logits.
+        label_smoothing: how far labels are moved to being all the same, from 0 to 1.
+        axis: the axis of the classes.
+
+    Returns:
+        An array without that axis.
+
+    >>> print(categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
+    [0.0433]
+    """
+    static = {"from_logits": bool(from_logits), "axis": axis}
+    alpha = tensor(alpha, "alpha of categorical_focal_crossentropy")
+    return elementwise(
+        _categorical_focal_crossentropy, y_true, y_pred, static,
+        alpha=alpha, gamma=gamma, smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def _categorical_focal_crossentropy(
+    y_true: Value, y_pred: Value, from_logits: bool, axis: int,
+    alpha: Value, gamma: Value, smoothing: Value,
+) -> Value:  # fmt: skip
+    axis = class_axis(axis, y_pred, "categorical_focal_crossentropy")
+    y_true = y_true * (1.0 - smoothing) + smoothing / y_true.shape[axis]
+    p = _normal(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
+    return (alpha * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
+
+
+def sparse_categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = False,
+    ignore_class: int | None = None,
+    axis: int = -1,
+) -> Value:
+    """Return the cross-entropy between integer labels and predictions.
+
+    Args:
+        y_true: integers below the number of classes; of the shape of `y_pred` without the axis
+            of the classes, or with size 1 there.
+        y_pred: probabilities, or logits.
+        from_logits: whether `y_pred` are logits.
+        ignore_class: a label whose loss is 0, like -1 or 255 for "not known".
+        axis: the axis of the classes.
+
+    Returns:
+        An array of the shape of the labels.
+
+    Raises:
+        ShapeError: when the labels are one-hot, or have another shape.
+        DtypeError: when labels are no whole numbers.
+        IndexError: when a label is outside of the classes. In compiled code, where nobody
+            knows it beforehand, its loss is NaN.
+
+    >>> print(sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.25, 0.75]]).round(4))
+    [0.6931 1.3863]
+    """
+    return with_labels(
+        _sparse_categorical_crossentropy, y_true, y_pred, axis, ignore_class,
+        from_logits=bool(from_logits),
+    )  # fmt: skip
+
+
+def _sparse_categorical_crossentropy(
+    y_true: Value, y_pred: Value, axis: int, ignore_class: int | None, from_logits: bool
+) -> Value:
+    import optax
+
+    labels = y_true.astype(jnp.int32)
+    ignored = labels == ignore_class if ignore_class is not None else jnp.zeros_like(labels, bool)
+    labels = jnp.where(ignored, 0, labels)
+    labels = jnp.where(labels < 0, y_pred.shape[axis], labels)  # not from the end, but nowhere
+    logits = y_pred if from_logits else jnp.log(jnp.clip(y_pred, EPSILON, 1.0 - EPSILON))
+    logits = jnp.where(jnp.expand_dims(ignored, axis), 0.0, logits)
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels, axis)
+    return jnp.where(ignored, 0.0, losses)
+
+
+def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0.5) -> Value:
+    """Return `(1 - p ** q) / q` of the right class's probability `p`, which bears wrong labels.
+
+    Between the cross-entropy (`q` near 0) and the absolute error (`q` near 1): Zhang and
+    Sabuncu, https://arxiv.org/abs/1805.07836.
+
+    Args:
+        y_true: integers below the number of classes.
+        y_pred: probabilities, with the classes along the last axis.
+        q: between 0 and 1.
+
+    Returns:
+        An array of the shape of the labels.
+
+    >>> categorical_generalized_cross_entropy([1], [[0.75, 0.25]]).tolist()
+    [1.0]
+    """
+    if not 0 < q < 1:
+        raise ValueError(f"q of categorical_generalized_cross_entropy is between 0 and 1, not {q}.")
+    return with_labels(_categorical_generalized_cross_entropy, y_true, y_pred, q=float(q))
+
+
+def _categorical_generalized_cross_entropy(
+    y_true: Value, y_pred: Value, axis: int, ignore_class: None, q: float
+) -> Value:
+    labels = y_true.astype(jnp.int32)
+    right = jnp.where(jax.nn.one_hot(labels, y_pred.shape[axis], dtype=bool), y_pred, 0.0)
+    return (1.0 - right.sum(axis) ** q) / q
+
+
+def kl_divergence(y_true: Any, y_pred: Any) -> Value:
+    """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
+
+    Args:
+        y_true: probabilities, of shape [..., n].
+        y_pred: probabilities, of the same shape.
+
+    Returns:
+        An array of shape [...].
+
+    >>> round(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).item(), 4)
+    0.1438
+    """
+    return elementwise(_kl_divergence, y_true, y_pred)
+
+
+def _kl_divergence(y_true: Value, y_pred: Value) -> Value:
+    import optax
+
+    true, pred = (jnp.clip(y, EPSILON, 1.0) for y in (y_true, y_pred))
+    return optax.kl_divergence(jnp.log(pred), true)
+
+
+# ---------------------------------------------------------------- margins
+def hinge(y_true: Any, y_pred: Any) -> Value:
+    """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
+
+    Args:
+        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
+        y_pred: scores, of the same shape.
+
+    Returns:
+        An array without the last axis.
+
+    >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
+    [1.0]
+    """
+    return elementwise(_hinge, y_true, y_pred)
+
+
+def _hinge(y_true: Value, y_pred: Value) -> Value:
+    return _margins(y_true, y_pred).mean(-1)
+
+
+def squared_hinge(y_true: Any, y_pred: Any) -> Value:
+    """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
+
+    Args:
+        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
+        y_pred: scores, of the same shape.
+
+    Returns:
+        An array without the last axis.
+
+    >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
+    [1.25]
+    """
+    return elementwise(_squared_hinge, y_true, y_pred)
+
+
+def _squared_hinge(y_true: Value, y_pred: Value) -> Value:
+    return jnp.square(_margins(y_true, y_pred)).mean(-1)
+
+
+def _margins(y_true: Value, y_pred: Value) -> Value:
+    import optax
+
+    is_binary = ((y_true == 0) | (y_true == 1)).all()
+    return optax.hinge_loss(y_pred, jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
+
+
+def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
+    """Return `max(0, 1 + the best wrong score - the right one)`.
+
+    Args:
+        y_true: one-hot labels, of shape [..., n].
+        y_pred: scores, of the same shape.
+
+    Returns:
+        An array of shape [...].
+
+    >>> categorical_hinge([[0.0, 1.0]], [[0.75, 0.5]]).tolist()
+    [1.25]
+    """
+    return elementwise(_categorical_hinge, y_true, y_pred)
+
+
+def _categorical_hinge(y_true: Value, y_pred: Value) -> Value:
+    right = (y_true * y_pred).sum(-1)
+    wrong = ((1.0 - y_true) * y_pred).max(-1)
+    return jnp.maximum(wrong - right + 1.0, 0.0)

@@ -1,0 +1,180 @@
+"""Losses of pictures, sequences and embeddings: Dice, Tversky, CTC, circle."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._loss_inputs import EPSILON, elementwise, tensor, wide
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
+
+
+# ---------------------------------------------------------------- overlaps
+def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Value:
+    """Return 1 less the Dice coefficient: `2 * sum(true * pred) / (sum(true) + sum(pred))`.
+
+    Args:
+        y_true: masks.
+        y_pred: probabilities, of the same shape.
+        axis: what is summed over; all axes when None.
+
+    Returns:
+        An array without these axes.
+
+    >>> print(dice([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]).round(4))
+    0.3333
+    """
+    return elementwise(_dice, y_true, y_pred, {"axis": _axes(axis)})
+
+
+def _dice(y_true: Value, y_pred: Value, axis: Any) -> Value:
+    both = (y_true * y_pred).sum(axis)
+    return 1.0 - 2.0 * both / (y_true.sum(axis) + y_pred.sum(axis) + EPSILON)
+
+
+def tversky(
+    y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Axis = None
+) -> Value:
+    """Return 1 less the Tversky index, which is Dice's with two kinds of error weighed apart.
+
+    Salehi et al., https://arxiv.org/abs/1706.05721.
+
+    Args:
+        y_true: masks.
+        y_pred: probabilities, of the same shape.
+        alpha: the weight of what is in `y_true` alone.
+        beta: the weight of what is in `y_pred` alone.
+        axis: what is summed over; all axes when None.
+
+    Returns:
+        An array without these axes.
+
+    >>> print(tversky([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], alpha=1.0, beta=0.0).round(4))
+    0.5
+    """
+    return elementwise(_tversky, y_true, y_pred, {"axis": _axes(axis)}, alpha=alpha, beta=beta)
+
+
+def _tversky(y_true: Value, y_pred: Value, axis: Any, alpha: Value, beta: Value) -> Value:
+    both = (y_true * y_pred).sum(axis)
+    true_alone, pred_alone = (y_true * (1 - y_pred)).sum(axis), (y_pred * (1 - y_true)).sum(axis)
+    return 1.0 - both / (both + alpha * true_alone + beta * pred_alone + EPSILON)
+
+
+def _axes(axis: Axis) -> int | tuple[int, ...] | None:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+# ---------------------------------------------------------------- sequences
+def ctc(y_true: Any, y_pred: Any) -> Value:
+    """Return minus the logarithm of the probability of label sequences, however they are aligned.
+
+    Connectionist temporal classification, by `optax.ctc_loss`: Graves et al.,
+    https://www.cs.toronto.edu/~graves/icml_2006.pdf.
+
+    Args:
+        y_true: labels, integers of shape [batch, length], with zeros after the end of each.
+        y_pred: logits, of shape [batch, time, classes]; class 0 is the blank.
+
+    Returns:
+        An array of shape [batch]. Labels that are too long for the time have about 1e5.
+
+    Raises:
+        ShapeError: when there are other numbers of axes, or two sizes of the batch.
+
+    >>> print(ctc([[1, 2]], jnp.zeros((1, 2, 3)))[0].round(4))
+    2.1972
+    """
+    labels, logits = tensor(y_true, "y_true of ctc"), tensor(y_pred, "y_pred of ctc")
+    if labels.ndim != 2 or logits.ndim != 3 or len(labels) != len(logits):
+        raise ShapeError(
+            "ctc takes labels of shape [batch, length] and logits of shape [batch, time, classes], "
+            f"but y_true has shape {labels.shape} and y_pred {logits.shape}."
+        )
+    return _ctc(labels, logits)
+
+
+@jax.jit
+def _ctc(labels: Value, logits: Value) -> Value:
+    import optax
+
+    logits, labels = wide(logits), labels.astype(jnp.int32)
+    lengths = (labels != 0).sum(-1, keepdims=True)
+    paddings = (jnp.arange(labels.shape[1]) >= lengths).astype(logits.dtype)
+    return optax.ctc_loss(logits, jnp.zeros(logits.shape[:2], logits.dtype), labels, paddings)
+
+
+# ---------------------------------------------------------------- embeddings
+def circle(
+    y_true: Any,
+    y_pred: Any,
+    ref_labels: Any = None,
+    ref_embeddings: Any = None,
+    remove_diagonal: bool = True,
+    gamma: float = 80.0,
+    margin: float = 0.4,
+) -> Value:
+    """Return the circle loss of embeddings: those of one class near, others far.
+
+    Sun et al., https://arxiv.org/abs/2002.10857.
+
+    Args:
+        y_true: integer labels, of shape [batch].
+        y_pred: embeddings of length 1, of shape [batch, n].
+        ref_labels: labels of what they are compared with; `y_true` when None.
+        ref_embeddings: embeddings of it; `y_pred` when None.
+        remove_diagonal: whether the i-th embedding is compared with no i-th one: where they are
+            the same.
+        gamma: the scale.
+        margin: how far classes are kept apart.
+
+    Returns:
+        An array of shape [batch].
+
+    Raises:
+        ShapeError: when the shapes are others.
+
+    >>> circle([0, 0], [[1.0, 0.0], [1.0, 0.0]]).tolist()
+    [0.0, 0.0]
+    """
+    pred = tensor(y_pred, "y_pred of circle")
+    true = _circle_labels(y_true, pred, "y_true")
+    refs = pred if ref_embeddings is None else tensor(ref_embeddings, "ref_embeddings of circle")
+    labels = true if ref_labels is None else _circle_labels(ref_labels, refs, "ref_labels")
+    if labels.shape != refs.shape[:1] or refs.shape[1:] != pred.shape[1:]:
+        raise ShapeError(
+            f"circle was given {labels.shape[0]} labels for references of shape {refs.shape}, and "
+            f"embeddings of shape {pred.shape}: each reference has a label and the same length."
+        )
+    return _circle(true, pred, labels, refs, bool(remove_diagonal), gamma, margin)
+
+
+def _circle_labels(labels: Any, embeddings: Value, what: str) -> Value:
+    array = tensor(labels, f"{what} of circle")
+    if embeddings.ndim != 2 or array.size != embeddings.shape[0]:
+        raise ShapeError(
+            f"circle takes labels of shape [batch] and embeddings of shape [batch, n], but {what} "
+            f"has shape {array.shape}, for embeddings of shape {embeddings.shape}."
+        )
+    return array.reshape(-1)
+
+
+@jax.jit(static_argnames="apart")
+def _circle(
+    true: Value, pred: Value, labels: Value, refs: Value, apart: bool, gamma: Value, margin: Value
+) -> Value:
+    distance = jnp.maximum(1.0 - wide(pred) @ wide(refs).T, 0.0)
+    same = true[:, None] == labels[None, :]
+    positive = same & ~jnp.eye(*same.shape, dtype=bool) if apart else same
+    near = -gamma * jnp.maximum(margin + distance, 0.0) * (margin - distance)
+    far = gamma * jnp.maximum(1.0 + margin - distance, 0.0) * (1.0 - margin - distance)
+    return jax.nn.softplus(_logsumexp(near, positive) + _logsumexp(far, ~same))
+
+
+def _logsumexp(x: Value, where: Value) -> Value:
+    return jax.nn.logsumexp(x, axis=1, where=where)

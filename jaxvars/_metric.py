@@ -1,0 +1,232 @@
+"""`Metric`: a number, or array, that sums up everything seen so far.
+
+A metric is mutable state that is threaded through compiled steps, which is what Variables are
+for. clu and metrax have metrics as immutable values that the caller merges; they bring flax, a
+training loop and TensorBoard with them, and count in float32.
+
+Rules this file keeps:
+- a metric's state is Variables that begin at zero, sums of them Tallies, which count exactly
+  beyond 2**24;
+- updates are nothing that a tape differentiates, or takes note of;
+- what is divided by nothing is 0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._loss_inputs import float_dtype
+from jaxvars._module import Module
+from jaxvars._seeds import Shape, as_shape
+from jaxvars._tally import Tally
+from jaxvars._tensor import as_dtype
+from jaxvars._variable import Variable
+from jaxvars._walk import walk
+from jaxvars.initializers import get as initializer
+
+Value: TypeAlias = Any
+
+
+class Metric(Module, ABC):
+    """The base of metrics: subclass it and write `update_state` and `result`.
+
+    Args:
+        dtype: of the result, a float; float32 when None. Sums are kept in float32 or wider.
+        name: what it is called; the class name in snake case when None.
+
+    Raises:
+        DtypeError: when the dtype is no float.
+
+    Example:
+        >>> class Largest(Metric):
+        ...     def __init__(self, name=None):
+        ...         super().__init__(name=name)
+        ...         self.largest = self.add_variable((), name="largest")
+        ...
+        ...     def update_state(self, values):
+        ...         self.largest.assign(jnp.maximum(self.largest, jnp.max(jnp.asarray(values))))
+        ...
+        ...     def result(self):
+        ...         return self.largest.value
+        >>> metric = Largest()
+        >>> metric.update_state([1.0, 5.0])
+        >>> float(metric([2.0]))
+        5.0
+
+    Differs from TensorFlow:
+        Variables are found in attributes: keep what `add_variable` returns. A narrow `dtype`
+        narrows the result, not the sums.
+    """
+
+    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+        super().__init__(name)
+        self.dtype = float_dtype(dtype, type(self).__name__)
+
+    # ------------------------------------------------------------ what to write
+    @abstractmethod
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Take something into account."""
+
+    @abstractmethod
+    def result(self) -> Value:
+        """Return what comes of everything so far; changes nothing."""
+
+    # ------------------------------------------------------------ what there is
+    def __call__(self, *args: Any, **kwargs: Any) -> Value:
+        """Update, and return the result of everything so far."""
+        self.update_state(*args, **kwargs)
+        return self.result()
+
+    def reset_state(self) -> None:
+        """Forget everything: all variables become zero."""
+        for variable in self.variables:
+            variable.assign(jnp.zeros(variable.shape, variable.dtype))
+
+    def merge_state(self, metrics: Iterable[Metric]) -> None:
+        """Take into account what other metrics have seen.
+
+        Args:
+            metrics: of the same class and options; they stay as they are.
+
+        Raises:
+            TypeError: when one is of another class.
+            ValueError: when one has other options.
+
+        >>> from jaxvars.metrics import Mean
+        >>> here, there = Mean(), Mean()
+        >>> here.update_state([1.0, 2.0])
+        >>> there.update_state([6.0])
+        >>> here.merge_state([there])
+        >>> float(here.result())
+        3.0
+        """
+        listed = list(metrics)
+        for other in listed:
+            self._check_alike(other)
+        for other in listed:
+            if other.variables:
+                self._merge(other)
+
+    def add_variable(
+        self,
+        shape: Shape = (),
+        initializer: Any = "zeros",
+        dtype: Any = None,
+        name: str = "variable",
+    ) -> Variable:
+        """Make a Variable for the state; keep it in an attribute.
+
+        Args:
+            shape: integers.
+            initializer: a name or function of shape and dtype; `reset_state` makes it zeros.
+            dtype: that of the metric when None.
+            name: what comes after the metric's name.
+        """
+        return add_variable(self, shape, initializer, dtype, name)
+
+    def add_weight(
+        self,
+        shape: Shape = (),
+        initializer: Any = "zeros",
+        dtype: Any = None,
+        name: str = "variable",
+    ) -> Variable:
+        """Make a Variable for the state; Keras's other word for `add_variable`."""
+        return add_variable(self, shape, initializer, dtype, name)
+
+    def add_tally(self, name: str, shape: Shape = ()) -> Tally:
+        """Make a sum for the state that counts exactly beyond 2**24; keep it in an attribute.
+
+        Args:
+            name: what comes after the metric's name.
+            shape: integers.
+        """
+        return Tally(as_shape(shape), self.dtype, f"{self.name}/{name}")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return {name: getattr(self, name) for name in _arguments(type(self))}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Metric:
+        """Return a new metric with these arguments."""
+        return cls(**config)
+
+    # ------------------------------------------------------------ helpers
+    def _merge(self, other: Any) -> None:
+        """Add another metric's sums to those of this one."""
+        tallies = list(_by_path(self, Tally).items())
+        theirs = _by_path(other, Tally)
+        for path, tally in tallies:
+            tally.merge(theirs[path])
+        inside = {id(tally.parts) for _, tally in tallies}
+        given = _by_path(other, Variable)
+        for path, variable in _by_path(self, Variable).items():
+            if id(variable) not in inside:
+                variable.assign_add(given[path].value)
+
+    def _check_alike(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise TypeError(
+                f"A {type(self).__name__} merges others of its kind, not {type(other).__name__}."
+            )
+        mine, theirs = self.get_config(), other.get_config()
+        unlike = [n for n in mine if n != "name" and not _same(mine[n], theirs[n])]
+        if unlike:
+            raise ValueError(
+                f"The {type(self).__name__} metrics have different {', '.join(unlike)}: "
+                f"{[mine[n] for n in unlike]} here, {[theirs[n] for n in unlike]} there."
+            )
+
+    def _rounded(self, value: Value) -> Value:
+        """Return a result in the metric's dtype."""
+        return value.astype(self.dtype)
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        for name in _arguments(type(self)):
+            yield name, getattr(self, name), None
+        yield from self.named_variables.items()
+
+
+def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:
+    kind = metric.dtype if dtype is None else as_dtype(dtype)
+    make: Any = initializer(initial)
+    sizes = as_shape(shape)
+    return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
+
+
+def unseen(compute: Callable[[], Value]) -> Value:
+    """Compute without a tape taking note of it, or differentiating it."""
+    with _trace.at(_trace.strip(_trace.current())):
+        return jax.lax.stop_gradient(compute())
+
+
+def divide(a: Value, b: Value) -> Value:
+    """Return a / b, or 0 where b is 0.
+
+    >>> divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
+    [0.5, 0.0]
+    """
+    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))
+
+
+def _arguments(cls: type) -> list[str]:
+    """Return the names of the arguments that a class is made with."""
+    parameters = inspect.signature(cls).parameters.values()
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+def _by_path(root: Any, kind: type) -> dict[tuple[str, ...], Any]:
+    return dict(walk(root, kind))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b)) if hasattr(a, "shape") else bool(a == b)

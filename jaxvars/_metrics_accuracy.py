@@ -1,0 +1,309 @@
+"""How often predictions are right: the functions, and the metrics of their means.
+
+Rules this file keeps:
+- a function returns 1.0 or 0.0 for each sample;
+- of equal scores the first one is the best, and a score equal to the k-th best is among the
+  first k, as in TensorFlow; NaN is never among them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._loss_inputs import (
+    aligned,
+    check_same_shape,
+    check_whole,
+    elementwise,
+    sparse_labels,
+    tensor,
+)
+from jaxvars._metrics_mean import MeanOfFunction
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- functions
+def accuracy(y_true: Any, y_pred: Any) -> Value:
+    """Return 1 where label and prediction are equal, else 0.
+
+    Args:
+        y_true: labels.
+        y_pred: predicted labels, of the same shape.
+
+    >>> accuracy([1, 2, 3], [1, 2, 4]).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    true, pred = tensor(y_true, "y_true of accuracy"), tensor(y_pred, "y_pred of accuracy")
+    check_same_shape(true, pred, "accuracy")
+    return _accuracy(true, pred)
+
+
+@jax.jit
+def _accuracy(y_true: Value, y_pred: Value) -> Value:
+    return jnp.equal(*aligned(y_true, y_pred)).astype(jnp.float32)
+
+
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
+    """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
+
+    Args:
+        y_true: 0 or 1.
+        y_pred: scores, of the same shape; those above the threshold mean 1.
+        threshold: a number.
+
+    >>> binary_accuracy([1, 0, 1], [0.7, 0.5, 0.2]).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    return elementwise(_binary_accuracy, y_true, y_pred, threshold=threshold)
+
+
+def _binary_accuracy(y_true: Value, y_pred: Value, threshold: Value) -> Value:
+    return (y_true == (y_pred > threshold)).astype(jnp.float32)
+
+
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
+    """Return 1 where the best score is that of the label, else 0.
+
+    Args:
+        y_true: one-hot labels, of shape [..., classes].
+        y_pred: scores, of the same shape.
+
+    Returns:
+        An array of shape [...].
+
+    >>> categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]).tolist()
+    [1.0, 0.0]
+    """
+    return elementwise(_categorical_accuracy, y_true, y_pred)
+
+
+def _categorical_accuracy(y_true: Value, y_pred: Value) -> Value:
+    return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(jnp.float32)
+
+
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
+    """Return 1 where the best score is that of the label, else 0.
+
+    Args:
+        y_true: integer labels, of shape [...] or [..., 1]. A label that is no class is never
+            right.
+        y_pred: scores, of shape [..., classes].
+
+    Returns:
+        An array of shape [...].
+
+    Raises:
+        ShapeError: when the labels have another shape.
+        DtypeError: when labels are no whole numbers.
+
+    >>> sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.3, 0.7]]).tolist()
+    [1.0, 0.0]
+    """
+    return _sparse_categorical_accuracy(*_sparse(y_true, y_pred, "sparse_categorical_accuracy"))
+
+
+@jax.jit
+def _sparse_categorical_accuracy(labels: Value, y_pred: Value) -> Value:
+    return (labels.astype(jnp.int32) == y_pred.argmax(-1)).astype(jnp.float32)
+
+
+def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Value, Value]:
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    if not pred.ndim:
+        raise ShapeError(f"y_pred of {what} has an axis for the classes, the last one.")
+    labels = sparse_labels(true, pred, pred.ndim - 1, what)
+    check_whole(labels, what)  # no more: a label that is no class is never right
+    return labels, pred
+
+
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Value:
+    """Return 1 where the label's score is among the k best, else 0.
+
+    Args:
+        y_true: one-hot labels, of shape [..., classes].
+        y_pred: scores, of the same shape.
+        k: how many are enough.
+
+    Returns:
+        An array of shape [...].
+
+    >>> top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2).tolist()
+    [1.0]
+    """
+    return elementwise(_top_k_categorical_accuracy, y_true, y_pred, {"k": checked_k(k)})
+
+
+def _top_k_categorical_accuracy(y_true: Value, y_pred: Value, k: int) -> Value:
+    return _in_top_k(y_true.argmax(-1), y_pred, k)
+
+
+def sparse_top_k_categorical_accuracy(
+    y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
+) -> Value:
+    """Return 1 where the label's score is among the k best, else 0.
+
+    Args:
+        y_true: integer labels, of shape [...] or [..., 1].
+        y_pred: scores, of shape [..., classes].
+        k: how many are enough.
+        from_sorted_ids: whether `y_pred` are no scores but labels, the best first.
+
+    Returns:
+        An array of shape [...].
+
+    Raises:
+        ShapeError: when the labels have another shape.
+        DtypeError: when labels are no whole numbers.
+
+    >>> sparse_top_k_categorical_accuracy([2], [[0.1, 0.7, 0.2]], k=2).tolist()
+    [1.0]
+    """
+    what = "sparse_top_k_categorical_accuracy"
+    return _sparse_top_k(*_sparse(y_true, y_pred, what), k=checked_k(k), ids=bool(from_sorted_ids))
+
+
+@jax.jit(static_argnames=("k", "ids"))
+def _sparse_top_k(labels: Value, y_pred: Value, k: int, ids: bool) -> Value:
+    if ids:
+        return (labels[..., None] == y_pred[..., :k]).any(-1).astype(jnp.float32)
+    return _in_top_k(labels.astype(jnp.int32), y_pred, k)
+
+
+def _in_top_k(labels: Value, y_pred: Value, k: int) -> Value:
+    mine = jax.nn.one_hot(labels, y_pred.shape[-1], dtype=bool)
+    score = jnp.where(mine, y_pred, 0).sum(-1, keepdims=True)
+    better = (y_pred > score).sum(-1)
+    known = mine.any(-1) & jnp.isfinite(score[..., 0])
+    return (known & (better < k)).astype(jnp.float32)
+
+
+def checked_k(k: Any) -> int:
+    """Return how many are enough, an integer of at least 1."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k is an integer of at least 1, not {k!r}.")
+    return k
+
+
+# ---------------------------------------------------------------- metrics
+@final
+class Accuracy(MeanOfFunction):
+    """How often predicted labels are the labels.
+
+    Args:
+        name: what it is called; "accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+
+    >>> float(Accuracy()([1, 2, 3, 4], [0, 2, 3, 4]))
+    0.75
+    """
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return accuracy(y_true, y_pred)
+
+
+@final
+class BinaryAccuracy(MeanOfFunction):
+    """How often scores are on the right side of a threshold.
+
+    Args:
+        name: what it is called; "binary_accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+        threshold: scores above it mean 1.
+
+    >>> float(BinaryAccuracy()([1, 1, 0, 0], [0.9, 0.4, 0.3, 0.1]))
+    0.75
+    """
+
+    def __init__(self, name: str | None = None, dtype: Any = None, threshold: float = 0.5) -> None:
+        super().__init__(name, dtype)
+        self.threshold = threshold
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return binary_accuracy(y_true, y_pred, self.threshold)
+
+
+@final
+class CategoricalAccuracy(MeanOfFunction):
+    """How often the best score is that of the one-hot label.
+
+    Args:
+        name: what it is called; "categorical_accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+
+    >>> float(CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]))
+    0.5
+    """
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return categorical_accuracy(y_true, y_pred)
+
+
+@final
+class SparseCategoricalAccuracy(MeanOfFunction):
+    """How often the best score is that of the integer label.
+
+    Args:
+        name: what it is called; "sparse_categorical_accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+
+    >>> float(SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.3, 0.7]]))
+    0.5
+    """
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return sparse_categorical_accuracy(y_true, y_pred)
+
+
+@final
+class TopKCategoricalAccuracy(MeanOfFunction):
+    """How often the score of the one-hot label is among the k best.
+
+    Args:
+        k: how many are enough.
+        name: what it is called; "top_k_categorical_accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+
+    >>> float(TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.1, 0.7, 0.2]]))
+    1.0
+    """
+
+    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name, dtype)
+        self.k = checked_k(k)
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return top_k_categorical_accuracy(y_true, y_pred, self.k)
+
+
+@final
+class SparseTopKCategoricalAccuracy(MeanOfFunction):
+    """How often the score of the integer label is among the k best.
+
+    Args:
+        k: how many are enough.
+        name: what it is called; "sparse_top_k_categorical_accuracy" when None.
+        dtype: of the result, a float; float32 when None.
+        from_sorted_ids: whether predictions are no scores but labels, the best first.
+
+    >>> float(SparseTopKCategoricalAccuracy(k=2)([2, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]]))
+    0.5
+    """
+
+    def __init__(
+        self,
+        k: int = 5,
+        name: str | None = None,
+        dtype: Any = None,
+        from_sorted_ids: bool = False,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.k = checked_k(k)
+        self.from_sorted_ids = from_sorted_ids
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return sparse_top_k_categorical_accuracy(y_true, y_pred, self.k, self.from_sorted_ids)

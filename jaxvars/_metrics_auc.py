@@ -1,0 +1,205 @@
+"""`AUC`: the area under the curve that true and false answers make as the threshold moves."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._initializer import one_of
+from jaxvars._loss_inputs import EPSILON, tensor
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._tally import Tally, total
+from jaxvars._thresholds import (
+    KINDS,
+    checked_thresholds,
+    confusions,
+    even_thresholds,
+    inputs,
+)
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+
+CURVES = ("ROC", "PR", "PRGAIN")
+METHODS = ("interpolation", "majoring", "minoring")
+
+
+@final
+class AUC(Metric):
+    """The area under a curve of right and wrong answers, by sums at thresholds.
+
+    Args:
+        num_thresholds: how many, at equal distances from 0 to 1; more are more exact.
+        curve: "ROC" (true against false positive rate), "PR" (precision against recall) or
+            "PRGAIN" (their gains: Flach and Kull 2015).
+        summation_method: how heights between thresholds are taken: "interpolation" (the mean; for
+            "PR" the integral of Davis and Goadrich 2006), "majoring" (the larger) or "minoring".
+        name: what it is called; "auc" when None.
+        dtype: of the result, a float; float32 when None.
+        thresholds: numbers between 0 and 1 instead of `num_thresholds`; 0 and 1 are added.
+        multi_label: whether the last axis is labels with a curve each; the result is the mean of
+            their areas.
+        num_labels: how many labels; found at the first update when None.
+        label_weights: weights of the labels.
+        from_logits: whether scores are logits.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = AUC()
+        >>> metric.update_state([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+        >>> float(metric.result())
+        0.75
+
+    Differs from TensorFlow: counts stay exact above 2**24.
+    """
+
+    def __init__(
+        self,
+        num_thresholds: int = 200,
+        curve: str = "ROC",
+        summation_method: str = "interpolation",
+        name: str | None = None,
+        dtype: Any = None,
+        thresholds: Any = None,
+        multi_label: bool = False,
+        num_labels: int | None = None,
+        label_weights: Any = None,
+        from_logits: bool = False,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.curve = one_of(str(curve).upper(), "curve", CURVES)
+        self.summation_method = one_of(str(summation_method).lower(), "summation method", METHODS)
+        self.thresholds, self.num_thresholds = thresholds, num_thresholds
+        self._at = _ends(thresholds, num_thresholds)
+        if num_labels and not multi_label:
+            raise ValueError("num_labels is for multi_label=True: labels with a curve each.")
+        self.multi_label, self.num_labels = multi_label, num_labels
+        self.label_weights = label_weights
+        self.from_logits = from_logits
+        self.counts: dict[str, Tally] = {}
+        if num_labels or not multi_label:
+            self.build(num_labels or 1)
+
+    def build(self, num_labels: int) -> None:
+        """Make the state for some labels now, rather than at the first update."""
+        shape = (len(self._at), num_labels) if self.multi_label else (len(self._at),)
+        self.counts = {kind: self.add_tally(kind, shape) for kind in KINDS}
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and scores into account.
+
+        Args:
+            y_true: labels: 0 for no, others for yes.
+            y_pred: scores, of the same shape.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)
+        weights = self.label_weights
+        if weights is not None:
+            weights = tensor(weights, f"label_weights of {self.name}")
+        self._check(pred, weights)
+        found = unseen(
+            lambda: confusions(
+                true, pred, weight, None if self.multi_label else weights,
+                thresholds=self._at, by_label=self.multi_label, from_logits=self.from_logits,
+            )
+        )  # fmt: skip
+        for kind, counts in zip(KINDS, found, strict=True):
+            self.counts[kind].add(counts)
+
+    def _check(self, pred: Value, weights: Value) -> None:
+        labels = pred.shape[-1]
+        if self.multi_label and pred.ndim != 2:
+            raise ShapeError(
+                f"{self.name} with multi_label=True takes scores of shape [samples, labels], not "
+                f"{pred.shape}."
+            )
+        known = self.counts[KINDS[0]].shape[1] if self.multi_label and self.counts else labels
+        if labels != known:
+            raise ShapeError(
+                f"{self.name} was made for {known} labels, but y_pred has shape {pred.shape}."
+            )
+        if weights is not None and weights.shape not in ((), (1,), (labels,)):
+            raise ShapeError(
+                f"{self.name} has label_weights of shape {weights.shape}, for scores of shape "
+                f"{pred.shape}: give one for each label."
+            )
+        if not self.counts:
+            self.build(labels)
+
+    def result(self) -> Value:
+        """Return the area; 0 when there is nothing yet."""
+        if not self.counts:
+            return jnp.zeros((), self.dtype)
+        weights = self.label_weights if self.multi_label else None
+        parts = [self.counts[kind].parts.value for kind in KINDS]
+        found = _area(parts, weights, curve=self.curve, method=self.summation_method)
+        return self._rounded(found)
+
+    def _merge(self, other: AUC) -> None:
+        if not self.counts:
+            self.build(other.counts[KINDS[0]].shape[-1])
+        super()._merge(other)
+
+
+def _ends(thresholds: Any, count: int) -> tuple[float, ...]:
+    """Return thresholds with one below 0 and one above 1, between which all scores are."""
+    if thresholds is not None:
+        inner = sorted(checked_thresholds(thresholds, 0.5)) if len(thresholds) else []
+    elif count < 2:
+        raise ValueError(f"num_thresholds is an integer above 1, not {count!r}.")
+    else:
+        inner = even_thresholds(count)[1:-1]
+    return (-EPSILON, *inner, 1.0 + EPSILON)
+
+
+@jax.jit(static_argnames=("curve", "method"))
+def _area(parts: list[Value], weights: Value, curve: str, method: str) -> Value:
+    counts = tuple(map(total, parts))
+    if (curve, method) == ("PR", "interpolation"):
+        areas = _interpolated(*counts).sum(0)
+    else:
+        x, y = {"ROC": _roc, "PR": _pr, "PRGAIN": _gains}[curve](*counts)
+        areas = ((x[:-1] - x[1:]) * _heights(y, method)).sum(0)
+    if weights is None:
+        return areas.mean()
+    weights = jnp.broadcast_to(jnp.asarray(weights, areas.dtype), areas.shape)
+    return divide((areas * weights).sum(), weights.sum())
+
+
+def _heights(y: Value, method: str) -> Value:
+    if method == "interpolation":
+        return (y[:-1] + y[1:]) / 2.0
+    return jnp.minimum(y[:-1], y[1:]) if method == "minoring" else jnp.maximum(y[:-1], y[1:])
+
+
+def _roc(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+    return divide(fp, fp + tn), divide(tp, tp + fn)
+
+
+def _pr(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+    return divide(tp, tp + fn), divide(tp, tp + fp)
+
+
+def _gains(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+    odds = divide(tp + fn, tn + fp)
+    recall = jnp.where(tp == 0, 0.0, 1.0 - odds * divide(fn, tp))
+    precision = jnp.where(tp == 0, 1.0, 1.0 - odds * divide(fp, tp))
+    return jnp.maximum(recall, 0.0), precision
+
+
+def _interpolated(tp: Value, fp: Value, tn: Value, fn: Value) -> Value:
+    """Return the areas between thresholds, where true positives grow evenly with positives."""
+    p = tp + fp
+    slope = divide(tp[:-1] - tp[1:], jnp.maximum(p[:-1] - p[1:], 0.0))
+    start = tp[1:] - slope * p[1:]
+    grown = jnp.where((p[:-1] > 0) & (p[1:] > 0), divide(p[:-1], p[1:]), 1.0)
+    area = slope * (tp[:-1] - tp[1:] + start * jnp.log(grown))
+    return divide(area, jnp.maximum(tp[1:] + fn[1:], 0.0))

@@ -1,0 +1,411 @@
+"""Metrics that count right and wrong answers at thresholds, but for AUC.
+
+Rules this file keeps:
+- one threshold gives a scalar, several an array with a value for each, in the order given;
+- each count is a Tally of shape [thresholds].
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, ClassVar, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._metrics_accuracy import checked_k
+from jaxvars._tally import Tally, total
+from jaxvars._thresholds import (
+    KINDS,
+    LEAST,
+    check_class,
+    checked_thresholds,
+    confusions,
+    even_thresholds,
+    inputs,
+)
+
+Value: TypeAlias = Any
+
+
+class Thresholded(Metric, ABC):
+    """A metric of counts at thresholds.
+
+    Attributes:
+        true_positives: and the others of `KINDS` that `_kinds` names: Tallies.
+    """
+
+    _kinds: ClassVar[tuple[str, ...]]
+    _at: tuple[float, ...]
+    top_k: int | None = None
+    class_id: int | None = None
+
+    def _begin(self) -> None:
+        for kind in self._kinds:
+            setattr(self, kind, self.add_tally(kind, (len(self._at),)))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and scores into account.
+
+        Args:
+            y_true: labels: 0 for no, others for yes.
+            y_pred: scores from 0 to 1, of the same shape.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        true, pred, weight = inputs(y_true, y_pred, sample_weight, self.name)
+        check_class(pred, self.top_k, self.class_id, self.name)
+        found = unseen(
+            lambda: confusions(
+                true, pred, weight,
+                thresholds=self._at, top_k=self.top_k, class_id=self.class_id,
+            )
+        )  # fmt: skip
+        for kind, counts in zip(KINDS, found, strict=True):
+            if kind in self._kinds:
+                self._tally(kind).add(counts)
+
+    def _tally(self, kind: str) -> Tally:
+        return getattr(self, kind)
+
+    def _parts(self) -> list[Value]:
+        return [self._tally(kind).parts.value for kind in self._kinds]
+
+    def _one(self, values: Value) -> Value:
+        """Return a value for each threshold, or that of the only one."""
+        return self._rounded(values[0] if len(self._at) == 1 else values)
+
+
+@jax.jit
+def _share(some: Value, others: Value) -> Value:
+    """Return a part of a whole, given the tallies of both parts."""
+    return divide(total(some), total(some) + total(others))
+
+
+# ---------------------------------------------------------------- counts
+class _Count(Thresholded, ABC):
+    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.thresholds = thresholds
+        self._at = checked_thresholds(thresholds, 0.5)
+        self._begin()
+
+    def result(self) -> Value:
+        """Return the count, or one for each threshold."""
+        return self._one(self._tally(self._kinds[0]).value)
+
+
+@final
+class TruePositives(_Count):
+    """How many yes answers are right.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        name: what it is called; "true_positives" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> float(TruePositives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    2.0
+    """
+
+    _kinds = ("true_positives",)
+
+
+@final
+class FalsePositives(_Count):
+    """How many yes answers are wrong.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        name: what it is called; "false_positives" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> float(FalsePositives()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))
+    1.0
+    """
+
+    _kinds = ("false_positives",)
+
+
+@final
+class TrueNegatives(_Count):
+    """How many no answers are right.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        name: what it is called; "true_negatives" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> TrueNegatives([0.15, 0.5])([0, 0, 0, 1], [0.1, 0.2, 0.8, 0.9]).tolist()
+    [1.0, 2.0]
+    """
+
+    _kinds = ("true_negatives",)
+
+
+@final
+class FalseNegatives(_Count):
+    """How many no answers are wrong.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        name: what it is called; "false_negatives" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> float(FalseNegatives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
+    1.0
+    """
+
+    _kinds = ("false_negatives",)
+
+
+# ---------------------------------------------------------------- precision and recall
+class _Share(Thresholded, ABC):
+    def __init__(
+        self,
+        thresholds: Any = None,
+        top_k: int | None = None,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.thresholds, self.class_id = thresholds, class_id
+        self.top_k = None if top_k is None else checked_k(top_k)
+        self._at = checked_thresholds(thresholds, 0.5 if top_k is None else LEAST)
+        self._begin()
+
+    def result(self) -> Value:
+        """Return the part, or one for each threshold; 0 of nothing."""
+        return self._one(_share(*self._parts()))
+
+
+@final
+class Precision(_Share):
+    """Which part of the yes answers is right.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
+            there is one.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "precision" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> metric = Precision()
+    >>> float(metric([0, 1, 1, 1], [0.6, 0.2, 0.8, 0.9], sample_weight=[2.0, 1.0, 1.0, 1.0]))
+    0.5
+    """
+
+    _kinds = ("true_positives", "false_positives")
+
+
+@final
+class Recall(_Share):
+    """Which part of what is yes is answered so.
+
+    Args:
+        thresholds: scores above mean yes: a number, or several; 0.5 when None.
+        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
+            there is one.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "recall" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a threshold is not from 0 to 1.
+
+    >>> float(Recall()([1, 1, 1, 1], [0.6, 0.2, 0.8, 0.9]))
+    0.75
+    """
+
+    _kinds = ("true_positives", "false_negatives")
+
+
+# ---------------------------------------------------------------- one at another
+class _At(Thresholded, ABC):
+    """The best of one share where another is at least a number."""
+
+    _kinds = KINDS
+    _best: ClassVar[str]
+    _given: ClassVar[str]
+
+    def __init__(
+        self, value: float, num_thresholds: int, class_id: int | None, name: Any, dtype: Any
+    ) -> None:
+        super().__init__(dtype, name)
+        if not 0 <= value <= 1:
+            raise ValueError(f"{self._given.capitalize()} is from 0 to 1, not {value!r}.")
+        self.num_thresholds, self.class_id = num_thresholds, class_id
+        self._least = value
+        self._at = even_thresholds(num_thresholds)
+        self._begin()
+
+    def result(self) -> Value:
+        """Return the best at any threshold; 0 where there is none."""
+        found = _best_at(self._parts(), self._least, best=self._best, given=self._given)
+        return self._rounded(found)
+
+
+@jax.jit(static_argnames=("best", "given"))
+def _best_at(parts: list[Value], least: Value, best: str, given: str) -> Value:
+    tp, fp, tn, fn = map(total, parts)
+    shares = {
+        "sensitivity": divide(tp, tp + fn),
+        "recall": divide(tp, tp + fn),
+        "specificity": divide(tn, tn + fp),
+        "precision": divide(tp, tp + fp),
+    }
+    return jnp.max(jnp.where(shares[given] >= least, shares[best], 0.0))
+
+
+@final
+class SensitivityAtSpecificity(_At):
+    """The best sensitivity where specificity is at least a number.
+
+    Sensitivity is the part of what is yes that is answered so; specificity that of what is no.
+
+    Args:
+        specificity: the least, from 0 to 1.
+        num_thresholds: how many are tried, at equal distances from 0 to 1.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "sensitivity_at_specificity" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when the least is not from 0 to 1, or there are no thresholds.
+
+    >>> metric = SensitivityAtSpecificity(0.5)
+    >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
+    0.5
+    """
+
+    _best, _given = "sensitivity", "specificity"
+
+    def __init__(
+        self,
+        specificity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(specificity, num_thresholds, class_id, name, dtype)
+        self.specificity = specificity
+
+
+@final
+class SpecificityAtSensitivity(_At):
+    """The best specificity where sensitivity is at least a number.
+
+    Args:
+        sensitivity: the least, from 0 to 1.
+        num_thresholds: how many are tried, at equal distances from 0 to 1.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "specificity_at_sensitivity" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when the least is not from 0 to 1, or there are no thresholds.
+
+    >>> metric = SpecificityAtSensitivity(0.5)
+    >>> round(float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8])), 4)
+    0.6667
+    """
+
+    _best, _given = "specificity", "sensitivity"
+
+    def __init__(
+        self,
+        sensitivity: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
+        self.sensitivity = sensitivity
+
+
+@final
+class PrecisionAtRecall(_At):
+    """The best precision where recall is at least a number.
+
+    Args:
+        recall: the least, from 0 to 1.
+        num_thresholds: how many are tried, at equal distances from 0 to 1.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "precision_at_recall" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when the least is not from 0 to 1, or there are no thresholds.
+
+    >>> metric = PrecisionAtRecall(0.5)
+    >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
+    0.5
+    """
+
+    _best, _given = "precision", "recall"
+
+    def __init__(
+        self,
+        recall: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(recall, num_thresholds, class_id, name, dtype)
+        self.recall = recall
+
+
+@final
+class RecallAtPrecision(_At):
+    """The best recall where precision is at least a number.
+
+    Args:
+        precision: the least, from 0 to 1.
+        num_thresholds: how many are tried, at equal distances from 0 to 1.
+        class_id: count this class alone, an index into the last axis.
+        name: what it is called; "recall_at_precision" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when the least is not from 0 to 1, or there are no thresholds.
+
+    >>> metric = RecallAtPrecision(0.8)
+    >>> float(metric([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9]))
+    0.5
+    """
+
+    _best, _given = "recall", "precision"
+
+    def __init__(
+        self,
+        precision: float,
+        num_thresholds: int = 200,
+        class_id: int | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(precision, num_thresholds, class_id, name, dtype)
+        self.precision = precision

@@ -1,0 +1,61 @@
+"""How labels and predictions go together: the functions of the correlation metrics."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+
+from jaxvars._loss_inputs import EPSILON, elementwise
+
+Value: TypeAlias = Any
+
+
+def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
+    """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
+
+    Args:
+        y_true: what should come out.
+        y_pred: what came out, of the same shape.
+        axis: what the correlation is along.
+
+    Returns:
+        An array without that axis; NaN where nothing varies.
+
+    >>> round(pearson_correlation([[0.0, 1.0, 2.0]], [[3.0, 2.0, 1.0]]).item(), 4)
+    -1.0
+    """
+    return elementwise(_pearson_correlation, y_true, y_pred, {"axis": axis})
+
+
+def _pearson_correlation(y_true: Value, y_pred: Value, axis: int) -> Value:
+    def normal(y: Value) -> Value:
+        y = y - y.mean(axis, keepdims=True)
+        return y / y.std(axis, keepdims=True)
+
+    return (normal(y_true) * normal(y_pred)).mean(axis)
+
+
+def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
+    """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
+
+    It is 1 only where they are equal, not merely on a line: L. Lin, Biometrics 45 (1989).
+
+    Args:
+        y_true: what should come out.
+        y_pred: what came out, of the same shape.
+        axis: what the correlation is along.
+
+    Returns:
+        An array without that axis.
+
+    >>> round(concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).item(), 4)
+    0.5714
+    """
+    return elementwise(_concordance_correlation, y_true, y_pred, {"axis": axis})
+
+
+def _concordance_correlation(y_true: Value, y_pred: Value, axis: int) -> Value:
+    true, pred = y_true.mean(axis, keepdims=True), y_pred.mean(axis, keepdims=True)
+    spread = y_true.var(axis) + y_pred.var(axis) + jnp.square(true - pred).squeeze(axis)
+    return 2 * ((y_true - true) * (y_pred - pred)).mean(axis) / (spread + EPSILON)

@@ -1,0 +1,424 @@
+"""Confusion matrices, and how far predicted regions overlap with the true ones."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._initializer import one_of
+from jaxvars._loss_inputs import EPSILON, check_whole, class_axis, leading, squeezed, tensor
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._tally import total
+from jaxvars._tensor import as_dtype
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+
+NORMALIZATIONS = ("true", "pred", "all")
+
+
+# ---------------------------------------------------------------- the matrix
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: int | None = None,
+    weights: Any = None,
+    dtype: Any = "int32",
+) -> Value:
+    """Count how often each label was predicted as each label.
+
+    Args:
+        labels: integers from 0, of any shape.
+        predictions: integers, of the same shape.
+        num_classes: how many there are; one more than the largest when None, which must be known.
+        weights: a number, or weights along the first axes; they are cut to integers where the
+            dtype is one.
+        dtype: of the result.
+
+    Returns:
+        An array of shape [classes, classes]: labels are rows, predictions columns.
+
+    Raises:
+        ShapeError: when the shapes do not go together.
+        IndexError: when a label or prediction is no class. In compiled code, where nobody knows
+            it beforehand, it is not counted.
+        ValueError: when `num_classes` must be given.
+
+    >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()
+    [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    """
+    true, pred, weight = _classes(labels, predictions, weights, "confusion_matrix")
+    if num_classes is None:
+        num_classes = _largest(true, pred) + 1
+    for array, what in ((true, "label"), (pred, "prediction")):
+        _check_in(array, num_classes, what)
+    kind = as_dtype(dtype)
+    if weight is not None:
+        weight = weight.astype(kind)
+    return _matrix(true, pred, weight, None, classes=num_classes).astype(kind)
+
+
+def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    trues, preds = squeezed(true.shape, pred.shape)
+    if trues != preds and true.size != pred.size:
+        raise ShapeError(
+            f"{what} takes labels and predicted labels of the same shape, but the labels have "
+            f"shape {true.shape} and the predictions {pred.shape}."
+        )
+    check_whole(true, what)
+    if weight is not None:
+        weight = leading(tensor(weight, f"sample_weight of {what}"), trues, what)
+        weight = jnp.broadcast_to(weight, trues).reshape(-1)
+    return true.reshape(-1), pred.reshape(-1), weight
+
+
+def _largest(*arrays: Value) -> int:
+    if any(map(_trace.is_tracer, arrays)):
+        raise ValueError(
+            "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
+        )
+    return max((int(np.asarray(a).max()) for a in arrays if a.size), default=-1)
+
+
+def _check_in(array: Value, classes: int, what: str) -> None:
+    if _trace.is_tracer(array) or not array.size:
+        return
+    known = np.asarray(array)
+    wrong = known[(known < 0) | (known >= classes)]
+    if wrong.size:
+        raise IndexError(f"A {what} is {wrong[0]}, but the classes are 0 to {classes - 1}.")
+
+
+@jax.jit(static_argnames="classes")
+def _matrix(true: Value, pred: Value, weight: Value, ignored: Value, classes: int) -> Value:
+    ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
+    kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
+    if ignored is not None:
+        kept &= true != ignored
+    where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
+    return jnp.zeros((classes, classes), ones.dtype).at[where].add(jnp.where(kept, ones, 0))
+
+
+class MatrixMetric(Metric, ABC):
+    """A metric that comes of a confusion matrix.
+
+    Attributes:
+        total_cm: the matrix, a Tally of shape [classes, classes].
+    """
+
+    num_classes: int
+    ignore_class: int | None = None
+    sparse_y_true: bool = True
+    sparse_y_pred: bool = True
+    axis: int = -1
+
+    def _begin(self, num_classes: int) -> None:
+        if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
+            raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
+        self.num_classes = num_classes
+        self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: labels: integers, or one-hot.
+            y_pred: predicted labels: integers, or scores. What is no class is not counted.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
+        pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
+        true, pred, weight = _classes(true, pred, sample_weight, self.name)
+        matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
+        self.total_cm.add(unseen(matrix))
+
+    def _argmax(self, scores: Any, what: str) -> Value:
+        array = tensor(scores, f"{what} of {self.name}")
+        return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
+
+
+@final
+class ConfusionMatrix(MatrixMetric):
+    """How often each label was predicted as each label: labels are rows, predictions columns.
+
+    Args:
+        num_classes: how many there are.
+        normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
+            column, or of all.
+        name: what it is called; "confusion_matrix" when None.
+        dtype: of the result, a float; float32 when None.
+        ignore_class: a label that does not count.
+        sparse_y_true: whether labels are integers, and not one-hot.
+        sparse_y_pred: whether predictions are integers, and not scores.
+        axis: the axis of the classes, for one-hot labels and scores.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
+        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+
+    Differs from TensorFlow: there is no such metric, only the function.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        normalize: str | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
+        self.ignore_class, self.axis = ignore_class, axis
+        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
+        self._begin(num_classes)
+
+    def result(self) -> Value:
+        """Return the matrix."""
+        return self._rounded(_normalized(self.total_cm.parts.value, how=self.normalize))
+
+
+@jax.jit(static_argnames="how")
+def _normalized(parts: Value, how: str | None) -> Value:
+    matrix = total(parts)
+    if how is None:
+        return matrix
+    axis = {"true": 1, "pred": 0, "all": None}[how]
+    return divide(matrix, matrix.sum(axis, keepdims=True))
+
+
+# ---------------------------------------------------------------- intersection over union
+class _IoU(MatrixMetric, ABC):
+    def _begin_iou(self, num_classes: int, target_class_ids: Sequence[int]) -> None:
+        targets = tuple(target_class_ids)
+        if not targets or not all(0 <= t < num_classes for t in targets):
+            raise ValueError(
+                f"target_class_ids are integers from 0 to below {num_classes}, the number of "
+                f"classes, not {list(targets)}."
+            )
+        self._targets = targets
+        self._begin(num_classes)
+
+    def result(self) -> Value:
+        """Return the mean over the target classes that there were; 0 when there were none."""
+        return self._rounded(_overlap(self.total_cm.parts.value, targets=self._targets))
+
+
+@jax.jit(static_argnames="targets")
+def _overlap(parts: Value, targets: tuple[int, ...]) -> Value:
+    matrix, chosen = total(parts), np.array(targets)
+    both = jnp.diag(matrix)[chosen]
+    either = (matrix.sum(0) + matrix.sum(1))[chosen] - both
+    there = either > 1e-9
+    overlap = jnp.where(there, both / (either + EPSILON), 0.0)
+    return overlap.sum() / (there.sum() + EPSILON)
+
+
+@final
+class IoU(_IoU):
+    """The mean, over some classes, of intersection over union of labels and predictions.
+
+    Args:
+        num_classes: how many there are.
+        target_class_ids: the classes that the mean is of.
+        name: what it is called; "io_u" when None.
+        dtype: of the result, a float; float32 when None.
+        ignore_class: a label that does not count.
+        sparse_y_true: whether labels are integers, and not one-hot.
+        sparse_y_pred: whether predictions are integers, and not scores.
+        axis: the axis of the classes, for one-hot labels and scores.
+
+    Raises:
+        ValueError: when a target is no class.
+
+    Example:
+        >>> metric = IoU(num_classes=2, target_class_ids=[0])
+        >>> round(float(metric([0, 0, 1, 1], [0, 1, 0, 1])), 4)
+        0.3333
+
+    Differs from TensorFlow: weights that are no integers count as they are.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.target_class_ids, self.ignore_class, self.axis = target_class_ids, ignore_class, axis
+        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
+        self._begin_iou(num_classes, target_class_ids)
+
+
+@final
+class BinaryIoU(_IoU):
+    """The mean intersection over union of yes and no, of scores at a threshold.
+
+    Args:
+        target_class_ids: (0, 1), (0,) or (1,): the classes that the mean is of.
+        threshold: scores from it on mean 1.
+        name: what it is called; "binary_io_u" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when a target is neither 0 nor 1.
+
+    >>> round(float(BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7])), 4)
+    0.3333
+    """
+
+    def __init__(
+        self,
+        target_class_ids: Sequence[int] = (0, 1),
+        threshold: float = 0.5,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.target_class_ids, self.threshold = target_class_ids, threshold
+        self._begin_iou(2, target_class_ids)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and scores into account.
+
+        Args:
+            y_true: 0 or 1.
+            y_pred: scores, of the same shape.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        scores = tensor(y_pred, f"y_pred of {self.name}")
+        super().update_state(y_true, unseen(lambda: scores >= self.threshold), sample_weight)
+
+
+@final
+class MeanIoU(_IoU):
+    """The mean, over all classes, of intersection over union of labels and predictions.
+
+    Args:
+        num_classes: how many there are.
+        name: what it is called; "mean_io_u" when None.
+        dtype: of the result, a float; float32 when None.
+        ignore_class: a label that does not count.
+        sparse_y_true: whether labels are integers, and not one-hot.
+        sparse_y_pred: whether predictions are integers, and not scores.
+        axis: the axis of the classes, for one-hot labels and scores.
+
+    Example:
+        >>> round(float(MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1])), 4)
+        0.3333
+
+    Differs from TensorFlow: weights that are no integers count as they are.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_true: bool = True,
+        sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.ignore_class, self.axis = ignore_class, axis
+        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
+        self._begin_iou(num_classes, range(num_classes))
+
+
+@final
+class OneHotIoU(_IoU):
+    """`IoU` of one-hot labels and scores.
+
+    Args:
+        num_classes: how many there are.
+        target_class_ids: the classes that the mean is of.
+        name: what it is called; "one_hot_io_u" when None.
+        dtype: of the result, a float; float32 when None.
+        ignore_class: a label that does not count.
+        sparse_y_pred: whether predictions are integers, and not scores.
+        axis: the axis of the classes.
+
+    Raises:
+        ValueError: when a target is no class.
+
+    >>> metric = OneHotIoU(num_classes=2, target_class_ids=[0, 1])
+    >>> float(metric([[1, 0], [0, 1]], [[0.8, 0.2], [0.7, 0.3]]).round(4))
+    0.25
+    """
+
+    sparse_y_true = False
+
+    def __init__(
+        self,
+        num_classes: int,
+        target_class_ids: Sequence[int],
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.target_class_ids, self.ignore_class, self.axis = target_class_ids, ignore_class, axis
+        self.sparse_y_pred = sparse_y_pred
+        self._begin_iou(num_classes, target_class_ids)
+
+
+@final
+class OneHotMeanIoU(_IoU):
+    """`MeanIoU` of one-hot labels and scores.
+
+    Args:
+        num_classes: how many there are.
+        name: what it is called; "one_hot_mean_io_u" when None.
+        dtype: of the result, a float; float32 when None.
+        ignore_class: a label that does not count.
+        sparse_y_pred: whether predictions are integers, and not scores.
+        axis: the axis of the classes.
+
+    >>> metric = OneHotMeanIoU(num_classes=2)
+    >>> float(metric([[1, 0], [0, 1]], [[0.8, 0.2], [0.7, 0.3]]).round(4))
+    0.25
+    """
+
+    sparse_y_true = False
+
+    def __init__(
+        self,
+        num_classes: int,
+        name: str | None = None,
+        dtype: Any = None,
+        ignore_class: int | None = None,
+        sparse_y_pred: bool = False,
+        axis: int = -1,
+    ) -> None:
+        super().__init__(dtype, name)
+        self.ignore_class, self.axis, self.sparse_y_pred = ignore_class, axis, sparse_y_pred
+        self._begin_iou(num_classes, range(num_classes))

@@ -1,0 +1,217 @@
+"""`Mean`, `Sum`, and what all metrics share that are the mean of a function.
+
+Rules this file keeps:
+- each sample counts once, or by its weight; what it has beyond its weights is averaged first
+  (summed, in a `Sum`), as Keras does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._loss_inputs import squeezed, tensor, wide
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._tally import total
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+Weight: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- sums
+def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Value, Weight, int]:
+    """Return values and weights with the axes that they are multiplied along.
+
+    Returns:
+        The values, the weights or None, and how many of the first axes have weights.
+
+    Raises:
+        ShapeError: when the weights do not fit.
+    """
+    values = tensor(values, f"the values of {what}")
+    if sample_weight is None:
+        return values, None, 0
+    weight = tensor(sample_weight, f"sample_weight of {what}")
+    sizes, weights = squeezed(values.shape, weight.shape)
+    if len(weights) > len(sizes) or not _fits(weights, sizes[: len(weights)]):
+        raise ShapeError(
+            f"The sample_weight of {what} has shape {weight.shape}, which fits no first axes of "
+            f"the values, of shape {values.shape}: give a number, or one for each sample."
+        )
+    return values.reshape(sizes), weight.reshape(weights), len(weights)
+
+
+def _fits(weights: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    return all(w in (1, n) for w, n in zip(weights, sizes, strict=True))
+
+
+@jax.jit(static_argnames=("axes", "mean"))
+def sums(values: Value, weight: Weight, axes: int, mean: bool) -> tuple[Value, Value]:
+    """Return the sum of weighted values, and that of the weights, or how many there are."""
+    reduce: Any = jnp.mean if mean else jnp.sum
+    values = wide(values)
+    if weight is None:
+        count = jnp.int32(values.shape[0] if values.ndim else 1)
+        return reduce(values, tuple(range(1, values.ndim))).sum(), count
+    values = reduce(values, tuple(range(axes, values.ndim)))
+    weight = jnp.broadcast_to(weight.astype(values.dtype), values.shape)
+    rest = tuple(range(1, axes))
+    return reduce(values * weight, rest).sum(), reduce(weight, rest).sum()
+
+
+@final
+class Sum(Metric):
+    """The sum of everything given.
+
+    Args:
+        name: what it is called; "sum" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Example:
+        >>> metric = Sum()
+        >>> metric.update_state([1.0, 3.0, 5.0, 7.0])
+        >>> float(metric([1.0, 1.0], sample_weight=[0.0, 0.5]))
+        16.5
+    """
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_tally("total")
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Add values.
+
+        Args:
+            values: numbers, of any shape.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the weights do not fit.
+        """
+        given = samplewise(values, sample_weight, self.name)
+        self.total.add(unseen(lambda: sums(*given, mean=False))[0])
+
+    def result(self) -> Value:
+        """Return the sum."""
+        return self._rounded(self.total.value)
+
+
+class MeanOf(Metric, ABC):
+    """A metric that is the mean of something, over all samples so far.
+
+    Attributes:
+        total: the weighted sum, a Tally.
+        count: the sum of the weights, a Tally.
+    """
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(dtype, name)
+        self.total = self.add_tally("total")
+        self.count = self.add_tally("count")
+
+    def _take(self, values: Any, sample_weight: Any) -> None:
+        given = samplewise(values, sample_weight, self.name)
+        all_, count = unseen(lambda: sums(*given, mean=True))
+        self.total.add(all_)
+        self.count.add(count)
+
+    def result(self) -> Value:
+        """Return the mean; 0 when there were no samples."""
+        return self._rounded(_quotient(self.total.parts.value, self.count.parts.value))
+
+
+@jax.jit
+def _quotient(a: Value, b: Value) -> Value:
+    return divide(total(a), total(b))
+
+
+@final
+class Mean(MeanOf):
+    """The mean of everything given.
+
+    Args:
+        name: what it is called; "mean" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Example:
+        >>> loss = Mean("loss")
+        >>> loss.update_state([1.0, 3.0])
+        >>> loss.update_state(8.0)
+        >>> float(loss.result())
+        4.0
+        >>> float(Mean()([1.0, 3.0], sample_weight=[3.0, 1.0]))
+        1.5
+    """
+
+    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+        """Take values into account.
+
+        Args:
+            values: numbers, of any shape; each along the first axis is one sample.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the weights do not fit.
+        """
+        self._take(values, sample_weight)
+
+
+class MeanOfFunction(MeanOf, ABC):
+    """A metric that is the mean of a function of labels and predictions."""
+
+    @abstractmethod
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        """Return a value for each sample."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: the labels.
+            y_pred: the predictions.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        self._take(unseen(lambda: self._values(y_true, y_pred)), sample_weight)
+
+
+@final
+class MeanMetricWrapper(MeanOfFunction):
+    """The mean of any function of labels and predictions.
+
+    Args:
+        fn: returns a value for each sample.
+        name: what it is called.
+        dtype: of the result, a float; float32 when None.
+        **kwargs: options for the function.
+
+    Example:
+        >>> off = MeanMetricWrapper(lambda y_true, y_pred: abs(y_true - y_pred) > 1, name="off")
+        >>> float(off(jnp.array([1.0, 2.0]), jnp.array([1.5, 4.0])))
+        0.5
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        name: str | None = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name, dtype)
+        self.fn = fn
+        self.kwargs = kwargs
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        return self.fn(y_true, y_pred, **self.kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return {**super().get_config(), **self.kwargs}

@@ -1,0 +1,373 @@
+"""F-scores, the coefficient of determination, and the root of the mean squared error."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars._frames import LOCAL
+from jaxvars._initializer import one_of
+from jaxvars._loss_inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._metrics_mean import MeanOf
+from jaxvars._tally import Tally, added, total
+from jaxvars._variable import Variable
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+
+AVERAGES = ("micro", "macro", "weighted")
+AGGREGATIONS = ("uniform_average", "variance_weighted_average")
+_KINDS = ("true_positives", "false_positives", "false_negatives", "intermediate_weights")
+
+
+def _table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+    """Return labels and predictions of shape [samples, outputs], and weights or None."""
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    if pred.ndim != 2 or true.shape != pred.shape:
+        raise ShapeError(
+            f"{what} takes labels and predictions of shape [samples, outputs], but y_true has "
+            f"shape {true.shape} and y_pred {pred.shape}."
+        )
+    if weight is not None:
+        weight = leading(tensor(weight, f"sample_weight of {what}"), pred.shape, what)
+    return true, pred, weight
+
+
+# ---------------------------------------------------------------- F
+class FScore(Metric, ABC):
+    """What F-scores of any beta share."""
+
+    average: str | None
+    threshold: float | None
+    beta: float
+
+    def _begin(self, average: str | None, threshold: float | None) -> None:
+        self.average = average and one_of(average, "average", AVERAGES)
+        if threshold is not None and not 0 < threshold <= 1:
+            raise ValueError(f"threshold is above 0 and at most 1, not {threshold!r}.")
+        self.threshold = threshold
+        self.counts: dict[str, Tally] = {}
+
+    def build(self, num_outputs: int) -> None:
+        """Make the state for some outputs now, rather than at the first update."""
+        shape = () if self.average == "micro" else (num_outputs,)
+        self.counts = {kind: self.add_tally(kind, shape) for kind in _KINDS}
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and scores into account.
+
+        Args:
+            y_true: labels of 0 and 1, of shape [samples, outputs].
+            y_pred: scores, of the same shape.
+            sample_weight: a number, or one for each sample.
+
+        Raises:
+            ShapeError: when the shapes are others.
+        """
+        true, pred, weight = _table(y_true, y_pred, sample_weight, self.name)
+        outputs = pred.shape[1]
+        if self.counts and self.counts[_KINDS[0]].shape not in ((), (outputs,)):
+            raise ShapeError(
+                f"{self.name} was made for {self.counts[_KINDS[0]].shape[0]} outputs, but y_pred "
+                f"has shape {pred.shape}."
+            )
+        if not self.counts:
+            self.build(outputs)
+        threshold, micro = self.threshold, self.average == "micro"
+        found = unseen(lambda: _hits(true, pred, weight, threshold, micro=micro))
+        for kind, counts in zip(_KINDS, found, strict=True):
+            self.counts[kind].add(counts)
+
+    def result(self) -> Value:
+        """Return the score, or one for each output."""
+        if not self.counts:
+            return jnp.zeros((), self.dtype)
+        parts = [self.counts[kind].parts.value for kind in _KINDS]
+        return self._rounded(_f_score(parts, self.beta, average=self.average))
+
+    def _merge(self, other: FScore) -> None:
+        if not self.counts:
+            shape = other.counts[_KINDS[0]].shape
+            self.build(shape[0] if shape else 1)
+        super()._merge(other)
+
+
+@jax.jit(static_argnames="micro")
+def _hits(true: Value, pred: Value, weight: Value, threshold: Value, micro: bool) -> Any:
+    pred = wide(pred)
+    if threshold is None:
+        chosen = (pred >= pred.max(-1, keepdims=True)) & (jnp.abs(pred) > 1e-9)
+    else:
+        chosen = pred > threshold
+    true, chosen = true.astype(pred.dtype), chosen.astype(pred.dtype)
+    weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
+    axis = None if micro else 0
+    kinds = (chosen * true, chosen * (1 - true), (1 - chosen) * true, true)
+    return tuple((kind * weight).sum(axis) for kind in kinds)
+
+
+@jax.jit(static_argnames="average")
+def _f_score(parts: list[Value], beta: Value, average: str | None) -> Value:
+    hits, false, missed, weights = map(total, parts)
+    precision, recall = hits / (hits + false + EPSILON), hits / (hits + missed + EPSILON)
+    mean = precision * recall / (beta**2 * precision + recall + EPSILON)
+    score = mean * (1 + beta**2)
+    if average == "weighted":
+        return (score * weights / (weights.sum() + EPSILON)).sum()
+    return score if average is None else score.mean()
+
+
+@final
+class FBetaScore(FScore):
+    """A mean of precision and recall in which recall counts `beta` times as much.
+
+    Args:
+        average: None for a score for each output; "micro" for one of all outputs together, "macro"
+            for their mean, "weighted" for their mean by how often each is true.
+        beta: above 0.
+        threshold: scores above it mean yes; the largest of a sample when None.
+        name: what it is called; "fbeta_score" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = FBetaScore(beta=2.0, threshold=0.5)
+        >>> metric([[1, 1], [1, 0]], [[0.2, 0.6], [0.6, 0.3]]).round(2).tolist() == [
+        ...     float(jnp.float32(0.56)),
+        ...     1.0,
+        ... ]
+        True
+    """
+
+    def __init__(
+        self,
+        average: str | None = None,
+        beta: float = 1.0,
+        threshold: float | None = None,
+        name: str | None = "fbeta_score",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        if not beta > 0:
+            raise ValueError(f"beta is above 0, not {beta!r}.")
+        self.beta = float(beta)
+        self._begin(average, threshold)
+
+
+@final
+class F1Score(FScore):
+    """The harmonic mean of precision and recall.
+
+    Args:
+        average: None for a score for each output; "micro" for one of all outputs together, "macro"
+            for their mean, "weighted" for their mean by how often each is true.
+        threshold: scores above it mean yes; the largest of a sample when None.
+        name: what it is called; "f1_score" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = F1Score(average="macro")
+        >>> round(float(metric([[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.8]])), 4)
+        1.0
+    """
+
+    beta = 1.0
+
+    def __init__(
+        self,
+        average: str | None = None,
+        threshold: float | None = None,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        self._begin(average, threshold)
+
+
+# ---------------------------------------------------------------- R2
+@final
+class R2Score(Metric):
+    """The coefficient of determination: which part of the labels' variance is explained.
+
+    Args:
+        class_aggregation: "uniform_average" for the mean over outputs, "variance_weighted_average"
+            for that by their variances, None for a score for each.
+        num_regressors: of how many inputs the predictions are a function, for the adjusted score;
+            it is left as it is while there are no more samples than that.
+        name: what it is called; "r2_score" when None.
+        dtype: of the result, a float; float32 when None.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = R2Score()
+        >>> round(float(metric([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]])), 4)
+        0.5714
+
+    Differs from TensorFlow:
+        The variance is kept as such (Chan, Golub and LeVeque 1979), not as the difference of two
+        large sums. Where labels do not vary, or there are none, the score is 0. Nothing is warned
+        of when the score cannot be adjusted.
+    """
+
+    def __init__(
+        self,
+        class_aggregation: str | None = "uniform_average",
+        num_regressors: int = 0,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(dtype, name)
+        how = class_aggregation
+        self.class_aggregation = how and one_of(how, "class aggregation", AGGREGATIONS)
+        if num_regressors < 0:
+            raise ValueError(f"num_regressors is at least 0, not {num_regressors!r}.")
+        self.num_regressors = num_regressors
+        self.num_samples = self.add_tally("num_samples")
+        self.residual: Tally | None = None
+        self.moments: Variable | None = None
+
+    def build(self, num_outputs: int) -> None:
+        """Make the state for some outputs now, rather than at the first update."""
+        self.residual = self.add_tally("residual", (num_outputs,))
+        kind = self.residual.parts.dtype
+        self.moments = self.add_variable((4, num_outputs), dtype=kind, name="moments")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: labels, of shape [samples, outputs].
+            y_pred: predictions, of the same shape.
+            sample_weight: a number, or one for each sample.
+
+        Raises:
+            ShapeError: when the shapes are others.
+        """
+        true, pred, weight = _table(y_true, y_pred, sample_weight, self.name)
+        moments, residual = self._state(pred.shape[1])
+        squares, new = unseen(lambda: _moments(true, pred, weight))
+        residual.add(squares)
+        LOCAL.frame.modify(moments.cell, lambda old: _joined(old, new))
+        self.num_samples.add(true.size)
+
+    def _state(self, outputs: int) -> tuple[Variable, Tally]:
+        if self.moments is None or self.residual is None:
+            self.build(outputs)
+            return self._state(outputs)
+        if self.moments.shape[1] != outputs:
+            raise ShapeError(
+                f"{self.name} was made for {self.moments.shape[1]} outputs, but y_pred has "
+                f"{outputs}."
+            )
+        return self.moments, self.residual
+
+    def result(self) -> Value:
+        """Return the score, or one for each output."""
+        if self.moments is None or self.residual is None:
+            return jnp.zeros((), self.dtype)
+        found = _r2(
+            self.moments.value, self.residual.parts.value, self.num_samples.parts.value,
+            how=self.class_aggregation, regressors=self.num_regressors,
+        )  # fmt: skip
+        return self._rounded(found)
+
+    def _merge(self, other: R2Score) -> None:
+        if other.moments is None or other.residual is None:
+            return
+        moments, residual = self._state(other.moments.shape[1])
+        new = other.moments.value
+        residual.merge(other.residual)
+        self.num_samples.merge(other.num_samples)
+        LOCAL.frame.modify(moments.cell, lambda old: _joined(old, new))
+
+
+@jax.jit
+def _moments(true: Value, pred: Value, weight: Value) -> tuple[Value, Value]:
+    """Return the squares of the errors, and weight (in two parts), mean and squares of labels."""
+    pred = wide(pred)
+    true = true.astype(pred.dtype)
+    weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
+    weight = jnp.broadcast_to(weight, true.shape)
+    count = weight.sum(0)
+    mean = divide((weight * true).sum(0), count)
+    squares = (weight * jnp.square(true - mean)).sum(0)
+    errors = (weight * jnp.square(true - pred)).sum(0)
+    return errors, jnp.stack([count, jnp.zeros_like(count), mean, squares])
+
+
+@jax.jit
+def _joined(old: Value, new: Value) -> Value:
+    """Return the moments of two sets of samples together."""
+    new = new.astype(old.dtype)
+    count = added(added(old[:2], new[0]), new[1])
+    n_old, n_new = old[0] + old[1], new[0] + new[1]
+    n, apart = total(count), new[2] - old[2]
+    mean = old[2] + apart * divide(n_new, n)
+    squares = old[3] + new[3] + jnp.square(apart) * n_old * divide(n_new, n)
+    return jnp.stack([count[0], count[1], mean, squares])
+
+
+@jax.jit(static_argnames=("how", "regressors"))
+def _r2(moments: Value, residual: Value, samples: Value, how: str | None, regressors: int) -> Value:
+    squares = moments[3]
+    scores = jnp.where(squares == 0, 0.0, 1.0 - divide(total(residual), squares))
+    if how == "uniform_average":
+        scores = scores.mean()
+    elif how == "variance_weighted_average":
+        scores = divide((squares * scores).sum(), squares.sum())
+    if not regressors:
+        return scores
+    n = total(samples)
+    left = n - regressors - 1.0
+    adjusted = 1.0 - (1.0 - scores) * (n - 1.0) / jnp.where(left > 0, left, 1.0)
+    return jnp.where(left > 0, adjusted, scores)
+
+
+# ---------------------------------------------------------------- the root
+@final
+class RootMeanSquaredError(MeanOf):
+    """The root of the mean squared error of everything so far.
+
+    Args:
+        name: what it is called; "root_mean_squared_error" when None.
+        dtype: of the result, a float; float32 when None.
+
+    >>> float(RootMeanSquaredError()([[0.0], [0.0]], [[1.0], [7.0]]))
+    5.0
+    """
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: what should come out.
+            y_pred: what came out, of the same shape.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        true, pred = tensor(y_true, "y_true"), tensor(y_pred, "y_pred")
+        check_same_shape(true, pred, self.name)
+        self._take(unseen(lambda: _squares(true, pred)), sample_weight)
+
+    def result(self) -> Value:
+        """Return the root; 0 when there were no samples."""
+        return jnp.sqrt(super().result())
+
+
+@jax.jit
+def _squares(true: Value, pred: Value) -> Value:
+    pred = wide(pred)
+    return jnp.square(jnp.subtract(*aligned(true.astype(pred.dtype), pred)))

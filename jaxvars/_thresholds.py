@@ -1,0 +1,164 @@
+"""Counts of right and wrong answers at thresholds: what precision, recall and AUC are made of.
+
+Rules this file keeps:
+- a score above a threshold means yes; one equal to it means no, as in TensorFlow;
+- thresholds are looked up by bisection: the work is that of the scores, however many there are;
+- without weights the counts are integers, and exact.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._loss_inputs import EPSILON, leading, squeezed, tensor, wide
+from jaxvars.errors import ShapeError
+
+Value: TypeAlias = Any
+Thresholds: TypeAlias = tuple[float, ...]
+
+KINDS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
+LEAST = -1e10
+"""What a score counts as that is not among the k best: below any threshold."""
+
+
+def checked_thresholds(given: Any, default: float) -> Thresholds:
+    """Return thresholds as a tuple, in the order given; raise ValueError unless all are in [0, 1].
+
+    >>> checked_thresholds(None, 0.5), checked_thresholds([0.2, 0.1], 0.5)
+    ((0.5,), (0.2, 0.1))
+    """
+    if given is None:
+        return (default,)
+    several = isinstance(given, Sequence | np.ndarray)
+    listed = tuple(float(threshold) for threshold in (given if several else [given]))
+    if not listed or not all(0 <= t <= 1 for t in listed):
+        raise ValueError(f"Thresholds are numbers from 0 to 1, not {given!r}.")
+    return listed
+
+
+def even_thresholds(count: int) -> Thresholds:
+    """Return thresholds from 0 to 1, at equal distances; 0.5 if there is one alone.
+
+    >>> even_thresholds(3)
+    (0.0, 0.5, 1.0)
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"num_thresholds is an integer above 0, not {count!r}.")
+    return (0.5,) if count == 1 else tuple(i / (count - 1) for i in range(count))
+
+
+def check_class(y_pred: Value, top_k: int | None, class_id: int | None, what: str) -> None:
+    """Raise unless the last axis of scores has as many classes as are asked for."""
+    classes = y_pred.shape[-1] if y_pred.ndim > 1 else 0
+    for name, least in (("top_k", top_k or 0), ("class_id", -1 if class_id is None else class_id)):
+        if (name == "class_id" and least >= classes) or least > classes:
+            raise ShapeError(
+                f"{what} with {name}={least} takes scores of shape [..., classes], with as many "
+                f"classes, but y_pred has shape {y_pred.shape}."
+            )
+
+
+def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+    """Return labels, scores, and weights or None, of one shape but for the weights."""
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    preds, trues = squeezed(pred.shape, true.shape)
+    if trues != preds:
+        raise ShapeError(
+            f"{what} takes labels and scores of the same shape, but y_true has shape {true.shape} "
+            f"and y_pred {pred.shape}."
+        )
+    if not preds:
+        true, pred, preds = true.reshape(1), pred.reshape(1), (1,)
+    true, pred = true.reshape(preds), pred.reshape(preds)
+    if weight is not None:
+        weight = leading(tensor(weight, f"sample_weight of {what}"), preds, what)
+    return true, pred, weight
+
+
+@functools.partial(
+    jax.jit, static_argnames=("thresholds", "top_k", "class_id", "by_label", "from_logits")
+)
+def confusions(
+    y_true: Value,
+    y_pred: Value,
+    weight: Value,
+    label_weights: Value = None,
+    *,
+    thresholds: Thresholds,
+    top_k: int | None = None,
+    class_id: int | None = None,
+    by_label: bool = False,
+    from_logits: bool = False,
+) -> Any:
+    """Return true positives, false positives, true negatives and false negatives.
+
+    Args:
+        y_true: labels; what is not 0 means yes.
+        y_pred: scores, of the same shape.
+        weight: what broadcasts to it, or None.
+        label_weights: weights along the last axis, or None.
+        thresholds: in any order.
+        top_k: of the scores along the last axis only the best k count.
+        class_id: of the last axis this index alone counts.
+        by_label: whether labels, the last axis, are counted apart.
+        from_logits: whether scores are logits.
+
+    Returns:
+        Arrays of shape [thresholds], or [thresholds, labels].
+    """
+    pred = jax.nn.sigmoid(wide(y_pred)) if from_logits else wide(y_pred)
+    weights = None if weight is None else jnp.broadcast_to(weight.astype(pred.dtype), pred.shape)
+    if label_weights is not None:
+        weights = label_weights.astype(pred.dtype) * (1 if weights is None else weights)
+        weights = jnp.broadcast_to(weights, pred.shape)
+    if top_k is not None:
+        pred = _best(pred, top_k)
+    parts = [y_true.astype(bool), pred, weights]
+    if class_id is not None:
+        parts = [None if part is None else part[..., class_id] for part in parts]
+    labels = y_pred.shape[-1] if by_label else 1
+    parts = [None if part is None else part.reshape(-1, labels) for part in parts]
+    counts = _counted(parts[0], parts[1], parts[2], thresholds)
+    return counts if by_label else tuple(count[:, 0] for count in counts)
+
+
+def _best(scores: Value, k: int) -> Value:
+    _, found = jax.lax.top_k(scores, k)
+    best = jax.nn.one_hot(found, scores.shape[-1], dtype=bool).any(-2)
+    return jnp.where(best, scores, LEAST)
+
+
+def _counted(true: Value, pred: Value, weights: Value, thresholds: Thresholds) -> Any:
+    order = np.argsort(np.array(thresholds), kind="stable")
+    known = jnp.asarray(np.array(thresholds)[order], pred.dtype)
+    if is_even(thresholds):
+        pred = jnp.where(jnp.isnan(pred), pred, jnp.clip(pred, 0.0, 1.0))
+    passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
+    passed = jnp.where(jnp.isnan(pred), 0, passed)
+    ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights
+    yes = _above(jnp.where(true, ones, 0), passed, len(thresholds))
+    no = _above(jnp.where(true, 0, ones), passed, len(thresholds))
+    back = np.argsort(order)
+    tp, fp = yes[1:][back], no[1:][back]
+    return tp, fp, no[0] - fp, yes[0] - tp
+
+
+def _above(ones: Value, passed: Value, count: int) -> Value:
+    """Return how many there are in all, and above each threshold."""
+    labels = jnp.broadcast_to(jnp.arange(ones.shape[-1]), ones.shape)
+    buckets = jnp.zeros((count + 1, ones.shape[-1]), ones.dtype).at[passed, labels].add(ones)
+    return jnp.flip(jnp.cumsum(jnp.flip(buckets, 0), 0), 0)
+
+
+def is_even(thresholds: Thresholds) -> bool:
+    """Tell whether thresholds go from 0 to 1 at equal distances: scores are then cut to that."""
+    if len(thresholds) < 3:
+        return False
+    even = np.arange(len(thresholds)) / (len(thresholds) - 1)
+    return bool(np.allclose(thresholds, even, atol=2 * EPSILON))
