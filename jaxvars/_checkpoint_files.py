@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 from urllib.parse import quote
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -179,9 +180,13 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
 
     tree = {stored_name(p): x for p, x in plain.items() if x.size}  # orbax writes no empty ones
     tree = tree or {"-": np.zeros(1, np.uint8)}
+    me, how = jax.process_index(), ocp.options.MultiprocessingOptions()
+    if jax.process_count() > 1:  # orbax would wait for the others, and leave their parts to them
+        tree = {name: np.asarray(x) for name, x in tree.items()}
+        how = ocp.options.MultiprocessingOptions(me, {me}, f"process-{me}")
     args = ocp.args.PyTreeSave(tree, custom_metadata=manifest)
-    handler = ocp.PyTreeCheckpointHandler(use_compression=False)
-    with ocp.Checkpointer(handler) as checkpointer:
+    handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=how)
+    with ocp.Checkpointer(handler, multiprocessing_options=how) as checkpointer:
         checkpointer.save(path, args)
 
 
