@@ -39,6 +39,7 @@ class Death:
         seconds: how long it ran.
         at: when it was seen.
         last: the last lines of its errors.
+        place: how many workers ended before it; None if the system did not say.
     """
 
     attempt: int
@@ -49,13 +50,14 @@ class Death:
     seconds: float
     at: datetime
     last: tuple[str, ...]
+    place: int | None = None
 
     @classmethod
     def of(cls, worker: Worker, attempt: int, size: int) -> Death:
         """Return the death of a worker that has ended."""
         return cls(
             attempt, worker.rank, size, worker.pid, worker.returncode or 0, worker.seconds,
-            worker.ended, tuple(worker.streams[1].tail),
+            worker.ended, tuple(worker.streams[1].tail), worker.place,
         )  # fmt: skip
 
     @property
@@ -85,14 +87,14 @@ class Death:
 def first(deaths: Sequence[Death]) -> Death:
     """Return the death that caused the others, of those seen in one look.
 
-    A worker that loses another one raises an error or aborts; so a signal that is no abort was
-    first, then an exit, and an abort last.
+    It is the first one. Where the system does not say which that was: a worker that loses
+    another one raises an error or aborts; so a signal that is no abort was before an exit, and
+    an abort last.
     """
 
-    def order(death: Death) -> int:
-        if death.code >= 0:
-            return 1
-        return 2 if -death.code == signal.SIGABRT else 0
+    def order(death: Death) -> tuple[float, int]:
+        kind = 1 if death.code >= 0 else 2 if -death.code == signal.SIGABRT else 0
+        return (float("inf") if death.place is None else death.place, kind)
 
     return min(deaths, key=order)
 

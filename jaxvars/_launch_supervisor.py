@@ -72,6 +72,7 @@ class Supervisor:
         self._options = options
         self._deaths: list[Death] = []
         self._workers: list[Worker] = []
+        self._places = itertools.count()
         self._stop: int | None = None  # the signal that told us to
         self._told = 0.0  # when that was
         self._deadline = float("inf")
@@ -146,6 +147,8 @@ class Supervisor:
         worker = Worker(rank, command(self._options), env, self._sinks(attempt, rank, size))
         self._workers.append(worker)
         self._guard.tell("+", worker.pid)
+        if worker.end is not None:
+            self._selector.register(worker.end, selectors.EVENT_READ, worker)
         for stream in worker.streams:
             self._selector.register(stream.descriptor, selectors.EVENT_READ, stream)
 
@@ -168,6 +171,7 @@ class Supervisor:
             over = [worker.look() for worker in self._workers]
             failed = [worker for worker in self._workers if worker.returncode]
             if all(over) or (failed and self._stop is None):
+                self._wait(0)  # the system tells here in which order they ended
                 return failed
             left = self._deadline - time.monotonic()
             if left <= 0:
@@ -181,6 +185,9 @@ class Supervisor:
             if isinstance(key.data, Stream):
                 if not key.data.copy():
                     self._selector.unregister(key.fd)
+            elif isinstance(key.data, Worker):
+                self._selector.unregister(key.fd)
+                key.data.place = next(self._places)
             else:
                 for number in self._inbox.take():
                     self._told_to_stop(number)
@@ -211,9 +218,9 @@ class Supervisor:
         for worker in self._workers:
             worker.kill()
             self._guard.tell("-", worker.pid)
-            for stream in worker.streams:
+            for descriptor in worker.descriptors:
                 with contextlib.suppress(KeyError):  # at its end already
-                    self._selector.unregister(stream.descriptor)
-                stream.close()
+                    self._selector.unregister(descriptor)
+            worker.close()
         self._workers.clear()
         return len(running)

@@ -51,6 +51,8 @@ class Worker:
         pid: of the process, and of its group.
         began: the moment of its start, by `time.monotonic()`.
         streams: its standard output and its errors.
+        end: readable when it has ended; None where the system has no such thing.
+        place: how many of the workers ended before it, if the system said so.
         returncode: None while it runs; then as `subprocess` has it, -9 for SIGKILL.
         ended: when that was seen, by the clock.
         seconds: how long it ran.
@@ -83,6 +85,21 @@ class Worker:
             Stream(_descriptor(self._process.stdout), sinks[0]),
             Stream(_descriptor(self._process.stderr), sinks[1]),
         )
+        self.end = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
+        self.place: int | None = None
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What can be waited for."""
+        ends = [] if self.end is None else [self.end]
+        return [*(stream.descriptor for stream in self.streams), *ends]
+
+    def close(self) -> None:
+        """Pass on what it wrote last, and give the descriptors back."""
+        for stream in self.streams:
+            stream.close()
+        if self.end is not None:
+            os.close(self.end)
 
     def look(self) -> bool:
         """Return whether it has ended; its group is killed then."""

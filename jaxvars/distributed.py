@@ -24,7 +24,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
 import zlib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -80,15 +82,26 @@ def initialize(
         "num_processes": num_processes,
         "process_id": process_id,
     }
-    if all(value is None for value in given.values()):
-        launched = _launched(os.environ)
-        given, options = (launched, _AS_LAUNCHED | options) if launched else (given, options)
-        if launched:
-            options.setdefault("coordinator_bind_address", launched["coordinator_address"])
+    if all(value is None for value in given.values()) and (launched := _launched(os.environ)):
+        as_launched = {
+            "cluster_detection_method": "deactivate",  # it would count by the cluster's nodes
+            "coordinator_bind_address": launched["coordinator_address"],  # and nowhere else
+        }
+        given, options = launched, as_launched | options
+        atexit.register(_leave_if_failed)
     _alone = not _join(given, options)
 
 
-_AS_LAUNCHED = {"cluster_detection_method": "deactivate"}  # a cluster would count by its nodes
+def _leave_if_failed() -> None:
+    """End the process now if an error ended the program.
+
+    JAX, whose handler comes next, would wait for the other processes, and they for this one; the
+    launcher would not know that anything is wrong.
+    """
+    if error := getattr(sys, "last_value", None):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)
 
 
 def _join(given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:

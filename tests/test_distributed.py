@@ -210,20 +210,38 @@ def test_two_processes_compute_together_until_they_are_told_to_leave(tmp_path):
     assert done.returncode == 128 + signal.SIGTERM
 
 
+FAILING = """
+import jax, numpy as np, jaxvars as jv
+jv.distributed.initialize()
+jv.distributed.barrier("begin")
+if jv.distributed.rank() == 1:
+    raise ValueError("no such data")
+jv.distributed.barrier("which worker 1 does not reach")
+"""
+
+
+def test_an_error_in_one_process_ends_all_at_once(tmp_path):
+    # JAX would wait for the other processes at the end of the program: longer than the time-out.
+    (tmp_path / "failing.py").write_text(FAILING)
+    done = launched(tmp_path, "-n", "2", "--restarts", "0", "failing.py")
+    assert done.returncode == 1
+    assert "worker 1 of 2" in done.text
+    assert "[launch]     ValueError: no such data" in done.text
+
+
 # A worker stops at a step, says so, and waits until it is killed.
 DYING = f"""
 import os, sys, time
 sys.path.insert(0, {str(TESTS)!r})
-import train_two_processes as program
-
-attempt, rank = int(os.environ["JAXVARS_ATTEMPT"]), os.environ["JAXVARS_RANK"]
 whens = dict(word.split("=") for word in sys.argv.pop().split(","))
 
 def after_step(step):
-    if f"{{rank}}:{{step}}" == whens.get(str(attempt)):
+    if f"{{os.environ['JAXVARS_RANK']}}:{{step}}" == whens.get(os.environ["JAXVARS_ATTEMPT"]):
         print(f"kill {{os.getpid()}}")
         time.sleep(600)
 
+after_step("start")
+import train_two_processes as program
 train = program.train
 program.train = lambda folder: train(folder, after_step)
 program.main()
@@ -270,7 +288,7 @@ def test_a_training_goes_on_with_fewer_workers(tmp_path):
     (tmp_path / "dying.py").write_text(DYING)
     done = launched(
         tmp_path, "-n", "2", "--min-processes", "1", "--devices-per-process", "1", "dying.py",
-        str(tmp_path), "0=1:5,1=1:4", watch=kill,
+        str(tmp_path), "0=1:5,1=1:start", watch=kill,
     )  # fmt: skip
     assert done.returncode == 0, done.text
     assert "going on with 1." in done.text

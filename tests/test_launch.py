@@ -240,13 +240,36 @@ def test_a_program_that_dies_twice_goes_on_with_fewer_workers(start):
 
 
 def test_of_workers_that_die_together_the_cause_is_named():
-    def death(rank: int, code: int) -> Death:
-        return Death(0, rank, 3, 1, code, 0.0, None, ())  # type: ignore[arg-type]
+    def death(rank: int, code: int, place: int | None = None) -> Death:
+        return Death(0, rank, 3, 1, code, 0.0, None, (), place)  # type: ignore[arg-type]
 
     kill, fail, lost = death(0, -9), death(1, 1), death(2, -6)
     assert first([lost, fail, kill]) is kill
     assert first([lost, fail]) is fail
     assert first([lost]) is lost
+    later, sooner = death(0, -9, place=5), death(1, 1, place=4)
+    assert first([later, sooner]) is sooner
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system does not say")
+def test_the_first_of_two_deaths_is_known_when_the_launcher_slept(start):
+    program = """
+print(f"pid={os.getpid()}")
+while not os.path.exists(f"end-{rank}"):
+    time.sleep(0.01)
+sys.exit(rank + 3)
+"""
+    running = start(program, "-n", "3", "--restarts", "0")
+    running.wait_for("pid=", 3)
+    running.process.send_signal(signal.SIGSTOP)
+    for rank in (1, 0, 2):
+        (running.out.parent / f"end-{rank}").touch()
+        (pid,) = re.findall(rf"\[{rank}\] pid=(\d+)", running.stdout)
+        assert_gone([int(pid)])
+    running.process.send_signal(signal.SIGCONT)
+    assert running.wait() == 4
+    assert "worker 0 of 3" in running.stderr
+    assert "at about the same time" in running.stderr
 
 
 # ---------------------------------------------------------------- nothing is left
