@@ -12,11 +12,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
+import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._checks import FAILURE, sites_in
@@ -95,7 +97,8 @@ def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
 
     def program(variables: dict[str, Value], arguments: list[Value]) -> Any:
         inputs = [_input(cell, variables, paths) for cell in staged.reads]
-        results, written = staged.split(run(*inputs, *arguments))
+        outputs = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
+        results, written = staged.split([_as_array(x, aval) for x, aval in outputs])
         new = {
             "" if cell is FAILURE else paths[cell.key]: value
             for cell, value in zip(staged.writes, written, strict=True)
@@ -103,6 +106,10 @@ def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
         return list(results), new
 
     return program
+
+
+def _as_array(value: Value, aval: Any) -> Value:
+    return value if hasattr(value, "dtype") else jnp.asarray(value, aval.dtype)  # a literal
 
 
 def _input(cell: Cell, variables: dict[str, Value], paths: Mapping[int, str]) -> Value:
@@ -129,7 +136,7 @@ class _Exportable(NamedTuple):
         """
         from jax import export
 
-        self.run.__name__ = self.run.__qualname__ = self.name
+        self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
         try:
             with _no_lines():
                 made = export.export(jax.jit(self.run), platforms=platforms)(*self.specs)
@@ -165,14 +172,14 @@ class _Exportable(NamedTuple):
                 return list(jax.vjp(moved, *filter(moves, values))[1](cotangents))
 
         specs = (*inputs, *filter(moves, outputs))
-        return _Exportable(f"{self.name}_gradient", pull, specs)
+        return _Exportable(f"The gradient of {self.name}", pull, specs)
 
 
 def _gradients(program: _Exportable, made: Any, options: Options) -> tuple[list[Any], str | None]:
     """Return the exported gradients, and why there are none."""
     order = options.vjp_order
     if order is None and not all(any(map(moves, x)) for x in (made.in_avals, made.out_avals)):
-        return [], "it takes or returns no floating point numbers"
+        return [], "it takes or returns no floating point numbers."
     found: list[Any] = []
     try:
         for _ in range(1 if order is None else order):
@@ -182,7 +189,7 @@ def _gradients(program: _Exportable, made: Any, options: Options) -> tuple[list[
     except SavedError as error:
         if order is not None:
             raise SavedError(f"{error} Save it with vjp_order={len(found)}.") from error.__cause__
-        return [], _first_line(error)
+        return [], str(error)
     return found, None
 
 

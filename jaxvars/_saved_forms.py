@@ -26,6 +26,9 @@ Value: TypeAlias = Any
 Form: TypeAlias = Any
 Size: TypeAlias = int | str
 
+CALL = "__call__"
+"""The name of the function that is the object itself."""
+
 STATICS = (bool, int, float, str)
 """Types of which a file holds the values of static arguments."""
 

@@ -20,11 +20,11 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._entry import Entry
 from jaxvars._frames import Owner
 from jaxvars._module import Module
+from jaxvars._saved_forms import CALL
+from jaxvars._saved_loaded import SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError
-
-CALL = "__call__"
 
 
 class Known(NamedTuple):
@@ -62,6 +62,7 @@ def programs_of(root: Any, signatures: Any) -> Found:
     Raises:
         SavedError: when there is none, or one of them is unknown.
     """
+    root = _compiled(root)
     if signatures is None:
         return _known(root)
     if not isinstance(signatures, Mapping):
@@ -76,6 +77,10 @@ def _known(root: Any) -> Found:
     if not found:
         raise SavedError(_nothing_known(root, list(functions)))
     return Found(found, [name for name in functions if name not in found])
+
+
+def _compiled(what: Any) -> Any:
+    return what.function if isinstance(what, SavedFunction) else what
 
 
 def _functions(root: Any) -> dict[str, Any]:
@@ -123,6 +128,7 @@ def _binder(concrete: ConcreteFunction) -> Signature:
 
 # ---------------------------------------------------------------- signatures that are given
 def _given(root: Any, name: str, what: Any) -> list[Known]:
+    what = _compiled(what)
     if isinstance(what, list):
         return [known for one in what for known in _given(root, name, one)]
     if isinstance(what, ConcreteFunction):
@@ -211,7 +217,8 @@ def _nothing_known(root: Any, names: Sequence[str]) -> str:
             'or say what to save: signatures={"__call__": (jv.TensorSpec((None, 3)),)}. '
             "Variables alone are saved by jv.checkpoint."
         )
-    what = name_of(root) if not names else f"{type(root).__name__} ({', '.join(names)})"
+    is_one = not isinstance(root, Module)
+    what = name_of(root) if is_one else f"{type(root).__name__} ({', '.join(names)})"
     return (
         f"It is not known what arguments {what} takes: it has no input_signature, and was not "
         'called yet. Call it first, or say: signatures={"__call__": (jv.TensorSpec((None, 3)),)}.'

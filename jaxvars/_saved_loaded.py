@@ -20,8 +20,7 @@ from jaxvars._compile import Function
 from jaxvars._compile import compile as compiled
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
-from jaxvars._saved_forms import STATICS, Mismatch, filled, fit
-from jaxvars._saved_functions import CALL
+from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
 from jaxvars._variable import Variable
 from jaxvars.errors import CompileError, SavedError
@@ -94,8 +93,8 @@ class SavedFunction:
             return error
         names = sorted({platform for program in self.programs for platform in program.platforms})
         return SavedError(
-            f"{self.name} was saved for {' and '.join(names)}, and is run elsewhere. Save it with "
-            'platforms=("cpu", "cuda", "tpu").'
+            f"{self.programs[0].name} was saved for {' and '.join(names)}, and is run elsewhere. "
+            'Save it with platforms=("cpu", "cuda", "tpu").'
         )
 
     def __repr__(self) -> str:

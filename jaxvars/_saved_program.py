@@ -107,9 +107,8 @@ class Program:
                 "differentiated once more. Save it with jv.saved.save(..., "
                 f"vjp_order={self.vjp_order + 1})."
             )
-        reason = self._no_gradient
-        why = "" if reason is None else f": {reason}"
-        return f"{self.name} was saved without a gradient{why}"
+        reason = self._no_gradient or "vjp_order was 0."
+        return f"{self.name} was saved without a gradient: {reason}"
 
     def _check_description(self) -> None:
         """Raise ValueError unless the program takes and returns what its description says."""

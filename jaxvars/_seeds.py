@@ -103,10 +103,21 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
         found = tuple(map(operator.index, sizes))
     except (TypeError, ValueError):
+        if (open_shape := _with_open_sizes(shape)) is not None:
+            return open_shape
         raise ShapeError(f"{shape!r} is no shape: write integers, for example (2, 3).") from None
     if any(size < 0 for size in found):
         raise ShapeError(f"The shape {found} has a negative size.")
     return found
+
+
+def _with_open_sizes(shape: Any) -> tuple[int, ...] | None:
+    """Return a shape in which some sizes are symbols, as in a program to be saved."""
+    from jax import export
+
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    known = [isinstance(size, int) or export.is_symbolic_dim(size) for size in sizes]
+    return tuple(sizes) if all(known) else None
 
 
 def checked_dtype(dtype: Any, kind: Any, what: str, example: str) -> Any:
@@ -126,7 +137,7 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
     for name, value in values.items():
         own = np.shape(value)
         try:
-            fits = np.broadcast_shapes(own, shape) == shape
+            fits = jnp.broadcast_shapes(own, shape) == shape  # jnp's knows open sizes
         except ValueError:
             fits = False
         if not fits:
