@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from checkpoint_training import Training
 
 import jaxvars as jv
 from jaxvars._store import NEWS, SEEKERS
@@ -295,8 +296,8 @@ def test_every_difference_is_listed_and_nothing_changes(tmp_path: Path):
     assert first == f"{path} was not restored, and changed nothing:"
     assert [line.strip() for line in lines] == [
         "bad: corrupt: BadZipFile: Bad CRC-32 for file 'bad.npy'",
-        "both: shape (2,) in the checkpoint, () in the variable; dtype int32 in the checkpoint, "
-        + "float32 in the variable",
+        "both: shape (2,) in the checkpoint, () in the variable; dtype int32 in the checkpoint, \
+float32 in the variable",
         "dtype: dtype int32 in the checkpoint, float32 in the variable",
         "extra: extra: there is no such variable",
         "missing: missing: it is not in the checkpoint",
@@ -591,3 +592,88 @@ def test_nobody_is_asked_when_all_have_their_values(tmp_path: Path):
     assert SEEKERS == []
     assert NEWS == {}
     assert float(later) == 1.0
+
+
+# ---------------------------------------------------------------- exactly as if nothing had been
+def test_training_goes_on_in_another_process_to_the_bit(tmp_path: Path, run_python):
+    training = Training()
+    training.run(10)
+    path = training.checkpoint.write(tmp_path / "ten")
+    training.run(10)
+    program = str(Path(__file__).with_name("checkpoint_training.py"))
+    done = run_python("-W", "error", program, path, "10", str(tmp_path / "twenty"))
+    assert (done.returncode, done.stderr) == (0, "")
+    found = jv.checkpoint.load(tmp_path / "twenty")
+    assert int(found["steps"]) == 20
+    assert {p: bits(x) for p, x in found.items()} == all_bits(training.checkpoint)
+    assert {"optimizer/iterations", "net/rng/state", "net/hidden"} < found.keys()
+
+
+# ---------------------------------------------------------------- meshes
+def spread(*names: str | None, shape=(4, 2)) -> jax.sharding.NamedSharding:
+    kinds = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh(shape, ("a", "b"), axis_types=kinds)
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*names))
+
+
+PLACES = {
+    "4x2": lambda: spread("a", "b"),
+    "2x4": lambda: spread("b", "a", shape=(2, 4)),
+    "copies": lambda: spread(),
+    "one": lambda: jax.devices()[3],
+    "anywhere": lambda: None,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_go_from_one_mesh_to_another(tmp_path: Path, form: str):
+    value = jnp.arange(64.0).reshape(8, 8)
+    for there, get in PLACES.items():
+        v = jv.Variable(value, sharding=get())
+        key = jv.Variable(jax.random.split(jax.random.key(1), 8), sharding=None)
+        path = Checkpoint(v=v, key=key, half=jv.Variable(v.value.astype("bfloat16"))).write(
+            tmp_path / form
+        )
+        for here, place in PLACES.items():
+            w = jv.Variable(jnp.zeros((8, 8)), sharding=place())
+            half = jv.Variable(jnp.zeros((8, 8), jnp.bfloat16), sharding=place())
+            home = w.value.sharding
+            checkpoint = Checkpoint(v=w, half=half, key=jv.Variable(key.value))
+            checkpoint.restore(path).assert_consumed()
+            assert w.value.sharding == home, (there, here)
+            assert half.value.sharding == home
+            assert w.value.committed == (here != "anywhere")
+            np.testing.assert_array_equal(w.numpy(), value)
+            np.testing.assert_array_equal(half.numpy(), value)
+
+
+def test_a_restored_variable_on_a_mesh_needs_no_new_program(tmp_path: Path):
+    v = jv.Variable(jnp.zeros((8, 8)), sharding=spread("a", "b"))
+    checkpoint = Checkpoint(v=v)
+    step = jv.compile(lambda: v.assign_add(jnp.ones((8, 8))))
+    step()
+    path = checkpoint.write(tmp_path / "c")
+    step()
+    checkpoint.restore(path)
+    step()
+    assert float(v[0, 0]) == 2.0
+    assert v.value.sharding == spread("a", "b")
+    assert step.trace_count == 1
+
+
+def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
+    def made():
+        w = jv.Variable(jnp.ones((8, 8)), sharding=spread("a", "b"), name="w")
+        optimizer = jv.optimizers.SGD(0.5, momentum=0.9)
+        return w, optimizer, Checkpoint(w=w, optimizer=optimizer)
+
+    w, optimizer, checkpoint = made()
+    optimizer.apply_gradients([(jnp.ones((8, 8)), w)])
+    path = checkpoint.write(tmp_path / "c")
+    w, optimizer, checkpoint = made()
+    status = checkpoint.restore(path)
+    optimizer.build([w])
+    status.assert_consumed()
+    slot = optimizer.get_slot(w, "momentum")
+    assert slot.value.sharding == spread("a", "b")
+    assert float(abs(slot[0, 0])) > 0

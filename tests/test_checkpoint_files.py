@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars._checkpoint_files import open_stored, write
+from jaxvars._checkpoint_files import (
+    MANIFEST,
+    _digest_of,
+    _manifest,
+    is_complete,
+    open_stored,
+    stored_name,
+    write,
+)
+from jaxvars._digest import Entry, encode
+from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
+from jaxvars.errors import CheckpointError
+
+import jaxvars as jv  # isort: skip - after the names that are under test
 
 FORMS = ["folder", "file.npz"]
 
@@ -19,3 +42,320 @@ def test_values_come_back_with_what_was_said_about_them(tmp_path: Path, form: st
     found = open_stored(path)
     assert found.about == {"step": 3}
     np.testing.assert_array_equal(found.value("a/w"), [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_there_may_be_nothing_in_it(tmp_path: Path, form: str):
+    assert load(write(tmp_path / form, {})) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("model/layers/0/w_1", "model/layers/0/w_1"),
+        ("../../etc", "%2E%2E%2F%2E%2E%2Fetc"),
+        ("/etc", "%2Fetc"),
+        ("a//b", "a%2F%2Fb"),
+        ("a/../b", "a%2F%2E%2E%2Fb"),
+        (".", "%2E"),
+        ("", ""),
+        ("a%2Fb", "a%252Fb"),
+        ("ü\n", "%C3%BC%0A"),
+    ],
+)
+def test_names_on_disk_lead_nowhere(path: str, name: str):
+    assert stored_name(path) == name
+
+
+# ---------------------------------------------------------------- looking inside
+def test_what_is_in_a_checkpoint_can_be_seen_without_the_objects(tmp_path: Path):
+    model = {"w": jv.Variable(jnp.arange(3, dtype=jnp.bfloat16)), "word": jv.Variable("yes")}
+    path = Checkpoint(model=model).save(tmp_path / "c")
+    assert list_variables(path) == [("model/w", (3,)), ("model/word", ()), ("save_counter", ())]
+    assert load_variable(path, "model/w").dtype == jnp.bfloat16
+    assert load_variable(path, "model/word").item() == "yes"
+    assert load(path)["save_counter"] == 1
+    with pytest.raises(CheckpointError, match=r"no value 'w' in .*: model/w, model/word, save_"):
+        load_variable(path, "w")
+
+
+def test_the_latest_is_what_was_written_last_and_is_whole(tmp_path: Path):
+    assert latest_checkpoint(tmp_path / "nowhere") is None
+    assert latest_checkpoint(tmp_path) is None
+    checkpoint = Checkpoint(v=jv.Variable(1.0))
+    first = checkpoint.save(tmp_path / "ckpt")
+    second = checkpoint.save(tmp_path / "ckpt.npz")
+    third = checkpoint.write(tmp_path / "best")
+    os.utime(first)  # when it was copied is not when it was written
+    assert latest_checkpoint(tmp_path) == third
+    assert latest_checkpoint(tmp_path, "ckpt") == second
+    data = Path(second).read_bytes()
+    Path(second).write_bytes(data[: len(data) // 2])
+    (tmp_path / "ckpt-3").mkdir()
+    shutil.copytree(third, tmp_path / "ckpt-3.tmp-1-1")
+    assert latest_checkpoint(tmp_path, "ckpt") == first
+    assert [is_complete(path) for path in (first, second, third)] == [True, False, True]
+
+
+def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
+    checkpoint = Checkpoint(v=jv.Variable(1.0))
+    path = Path(checkpoint.write(tmp_path / "c"))
+    path.rename(tmp_path / "c.replaced")  # as it is for a moment
+    assert latest_checkpoint(tmp_path) == str(path)
+    assert load(path)["v"] == 1.0
+    checkpoint.v.assign(2.0)
+    checkpoint.write(path)
+    assert load(path)["v"] == 2.0
+    assert [p.name for p in tmp_path.iterdir()] == ["c"]
+
+
+def test_what_dead_writers_left_is_cleared_and_what_others_write_is_not(tmp_path: Path):
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    dead = tmp_path / f"c.tmp-{int(done.stdout)}-0.orbax-checkpoint-tmp"
+    alive, other = tmp_path / f"c.tmp-{os.getppid()}-0", tmp_path / f"d.tmp-{int(done.stdout)}-0"
+    for folder in (dead, alive, other):
+        folder.mkdir()
+    write(tmp_path / "c", {"v": jnp.zeros(1)})
+    assert {p.name for p in tmp_path.iterdir()} == {"c", alive.name, other.name}
+
+
+# ---------------------------------------------------------------- damage
+def _damaged(rng: random.Random, files: list[Path]) -> str:
+    """Damage one of some files, and return how."""
+    (file,) = rng.choices(files, [1 + f.stat().st_size ** 0.5 for f in files])
+    data, how = bytearray(file.read_bytes()), rng.choice(["flip", "flip", "flip", "cut", "gone"])
+    if how == "flip":
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+    elif how == "cut":
+        file.write_bytes(data[: rng.randrange(len(data))])
+    else:
+        file.unlink()
+    return how
+
+
+def _storm(folder: Path, count: int, seed: int) -> dict[str, int]:
+    """Damage copies of checkpoints; return how many were refused, and how many were whole."""
+    rng, numbers = random.Random(seed), np.random.default_rng(seed)
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    good = {
+        "w": numbers.normal(size=(8, 4)).astype(np.float32),
+        "b": np.asarray(jnp.asarray(numbers.normal(size=200), jnp.bfloat16)),
+        "n": np.arange(60),
+        "t": np.array("some text", np.dtypes.StringDType()),
+    }
+    saved = Checkpoint(w=jv.Variable(good["w"], sharding=spread),
+                       **{name: jv.Variable(good[name]) for name in "bnt"})  # fmt: skip
+    again = Checkpoint(w=jv.Variable(0 * good["w"], sharding=spread), b=jv.Variable(0 * good["b"]),
+                       n=jv.Variable(0 * good["n"]), t=jv.Variable("no text"))  # fmt: skip
+    blank = {name: v.value for name, v in again.named_variables.items()}
+    paths = [saved.write(folder / form) for form in FORMS]
+    told = {"refused": 0, "restored": 0}
+    for i in range(count):
+        copied = folder / f"copy.{FORMS[i % 2]}"
+        _copy(Path(paths[i % 2]), copied)
+        files = [copied] if copied.is_file() else [f for f in copied.rglob("*") if f.is_file()]
+        how = _damaged(rng, files)
+        try:
+            again.restore(copied).assert_consumed()
+            wanted, what = good, "restored"
+        except CheckpointError as error:
+            wanted, what = blank, "refused" if str(copied) in str(error) else "unclear"
+        told[what] += 1
+        for name, v in again.named_variables.items():
+            same = np.array_equal(v.value, wanted.get(name, 0))
+            assert same, f"{name} after {how}, number {i} of seed {seed}, was {what}"
+            v.assign(blank[name])
+    return told
+
+
+def _copy(path: Path, to: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(to, ignore_errors=True)
+        shutil.copytree(path, to)
+    else:
+        shutil.copy(path, to)
+
+
+def test_no_damage_goes_unseen(tmp_path: Path):
+    told = _storm(tmp_path, 60, 1)
+    assert told["refused"] > 20
+
+
+@pytest.mark.slow
+def test_no_damage_of_thousands_goes_unseen(tmp_path: Path):
+    assert _storm(tmp_path, 3000, 2)["refused"] > 1000
+
+
+def test_all_that_is_damaged_is_named(tmp_path: Path):
+    checkpoint = Checkpoint(**{name: jv.Variable(jnp.arange(300.0)) for name in "abc"})
+    path = Path(checkpoint.write(tmp_path / "c.npz"))
+    data = bytearray(path.read_bytes())
+    piece = np.arange(300, dtype=np.float32).tobytes()
+    first = data.index(piece)
+    data[first + 7] ^= 2
+    data[data.index(piece, first) + 9] ^= 1
+    path.write_bytes(data)
+    for refused in (lambda: checkpoint.restore(path), lambda: load(path)):
+        with pytest.raises(CheckpointError) as caught:
+            refused()
+        lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
+        assert [line.split(": ")[:2] for line in lines] == [["a", "corrupt"], ["b", "corrupt"]]
+    with pytest.raises(CheckpointError, match=r"damaged:\n  a: corrupt"):
+        load_variable(path, "a")
+    assert load_variable(path, "c")[299] == 299
+
+
+def test_a_digest_is_of_shape_dtype_and_every_bit():
+    value = np.zeros((2, 3), np.float32)
+    _, entry = encode(value)
+    assert entry.holds(np.zeros((2, 3), np.float32))
+    assert not entry.holds(np.zeros((3, 2), np.float32))
+    assert not entry.holds(np.zeros((2, 3), np.int32))
+    assert not entry.holds(np.array([[0, 0, 0], [0, 0, -0.0]], np.float32))
+    assert Entry.from_json(json.loads(json.dumps(entry.to_json()))) == entry
+
+
+# ---------------------------------------------------------------- killed
+def _kill(folder: Path, kills: int, timeout: float) -> None:
+    program = Path(__file__).with_name("checkpoint_kills.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", program, folder, str(kills), "1"],
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    numbers = [int(line) for line in done.stdout.split()]
+    assert len(numbers) == kills
+    assert numbers == sorted(set(numbers))  # each went on where the last was killed
+
+
+def test_a_process_can_be_killed_at_any_moment(tmp_path: Path):
+    _kill(tmp_path, 10, 120)
+
+
+@pytest.mark.slow
+def test_a_process_can_be_killed_a_hundred_times(tmp_path: Path):
+    _kill(tmp_path, 100, 1200)
+
+
+# ---------------------------------------------------------------- hostile files
+def _signed(entries: dict[str, Entry], **changes: object) -> dict[str, object]:
+    """A manifest with a right digest, whatever it says."""
+    words = _manifest(entries, {}) | changes
+    words.pop("sha256")
+    return words | {"sha256": _digest_of(words)}
+
+
+def _file(path: Path, manifest: object, members: dict[str, bytes], *, packed: bool = False) -> Path:
+    how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", how) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+        text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+        archive.writestr(MANIFEST, text, zipfile.ZIP_STORED)
+    return path
+
+
+def _npy(array: np.ndarray, **options: bool) -> bytes:
+    data = io.BytesIO()
+    np.lib.format.write_array(data, array, **options)
+    return data.getvalue()
+
+
+class Evil:
+    """Something that writes a file when it is unpickled."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return Path.touch, (self.path,)
+
+
+def _huge(shape: tuple[int, ...]) -> Entry:
+    return Entry(shape, "float32", shape, "float32", "0" * 64)
+
+
+_, SMALL = encode(np.zeros(4, np.float32))
+_CODE = b"\x93NUMPY\x01\x00\x20\x00" + b"__import__('os').abort()".ljust(32)
+_GIANT = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000000,), }".ljust(117) + b"\n"  # noqa: E501  # fmt: skip
+
+HOSTILE = {
+    "a pickle": lambda p: _file(
+        p, _signed({"v": SMALL}), {"v.npy": _npy(np.array([Evil(p.with_name("pwned"))]))}
+    ),
+    "a header of two terabytes": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": _GIANT}),
+    "a manifest of two terabytes": lambda p: _file(
+        p, _signed({"v": _huge((500_000_000_000,))}), {"v.npy": _GIANT}
+    ),
+    "nothing, in too many dimensions": lambda p: _file(
+        p, _signed({"v": _huge((0, 2**61, 2**61))}), {}
+    ),
+    "a bomb": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": bytes(10**7)}, packed=True),
+    "code for a header": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": _CODE}),
+    "objects": lambda p: _file(
+        p,
+        _signed({"v": Entry((), "object", (8,), "uint8", encode(np.zeros(8, np.uint8))[1].sha256)}),
+        {"v.npy": _npy(np.zeros(8, np.uint8))},
+    ),
+    "objects on disk": lambda p: _file(
+        p, _signed({"v": Entry((1,), "float32", (1,), "object", "")}), {"v.npy": _npy(np.zeros(1))}
+    ),
+    "a tower": lambda p: _file(p, "[" * 100_000, {}),
+    "no variables": lambda p: _file(p, _signed({}, variables=[]), {}),
+    "no shape": lambda p: _file(p, _signed({}, variables={"v": {"shape": "x"}}), {}),
+    "a negative size": lambda p: _file(p, _signed({"v": _huge((-1,))}), {}),
+    "the future": lambda p: _file(p, _signed({}, jaxvars=2), {}),
+    "no time": lambda p: _file(p, _signed({}, time_ns="x", variables=None), {}),
+    "another file": lambda p: (np.savez(p, v=np.zeros(4, np.float32)), p)[1],
+    "text": lambda p: (p.write_text("hello"), p)[1],
+    "nothing": lambda p: (p.write_bytes(b""), p)[1],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_without_harm(tmp_path: Path, name: str):
+    path = HOSTILE[name](tmp_path / "c.npz")
+    v = jv.Variable(jnp.ones(4))
+    for refused in (lambda: Checkpoint(v=v).restore(path), lambda: load(path)):
+        with pytest.raises(CheckpointError, match=r"c\.npz") as caught:
+            refused()
+        assert len(str(caught.value)) < 1000
+    assert v.numpy().tolist() == [1.0] * 4
+    assert [p.name for p in tmp_path.iterdir()] == ["c.npz"]
+
+
+def _orbax(path: Path, tree: dict[str, object], manifest: object, **options: bool) -> Path:
+    import orbax.checkpoint as ocp
+
+    with ocp.Checkpointer(ocp.PyTreeCheckpointHandler(**options)) as checkpointer:
+        checkpointer.save(path, ocp.args.PyTreeSave(tree, custom_metadata=manifest))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("stored", "entry", "packed", "why"),
+    [
+        (np.zeros(10**6, np.float32), SMALL, False, "v: corrupt"),
+        (np.zeros(4, np.int32), SMALL, False, "v: corrupt"),
+        (np.zeros(4, np.float32), SMALL, True, "v: corrupt"),
+        (np.zeros(4, np.float32), _huge((10**12,)), False, "should hold 4,000,000,000,0"),
+        (np.zeros(4, np.float32), None, False, "it has no manifest"),
+    ],
+    ids=["too large", "another dtype", "compressed", "a huge manifest", "no manifest"],
+)
+def test_hostile_folders_are_refused(tmp_path: Path, stored, entry, packed, why):
+    manifest = {} if entry is None else _signed({"v": entry})
+    path = _orbax(tmp_path / "c", {"v": stored}, manifest, use_compression=packed)
+    v = jv.Variable(jnp.ones(4))
+    with pytest.raises(CheckpointError, match=why):
+        Checkpoint(v=v).restore(path)
+    assert v.numpy().tolist() == [1.0] * 4
+
+
+def test_the_folder_that_is_not_hostile_is_taken(tmp_path: Path):  # so that the others mean it
+    manifest = _signed({"v": SMALL})
+    path = _orbax(tmp_path / "c", {"v": np.zeros(4, np.float32)}, manifest, use_compression=False)
+    assert load(path)["v"].tolist() == [0.0] * 4
