@@ -9,7 +9,7 @@ Rule this file keeps: what does not fit is refused before anything is moved, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
@@ -63,11 +63,24 @@ class Arrivals:
         self.shardings = tuple(found)
 
     def bring(self, values: Sequence[Value]) -> Sequence[Value]:
-        """Return the arguments where they are to be."""
+        """Return the arguments where they are to be, or where jit can take them from there.
+
+        jit moves what nobody has put anywhere, like NumPy arrays, and knows it from arrays on a
+        mesh: if it was moved here, the next call would compile anew.
+        """
+        return self._moved(values, lambda x, place: placed(x) in (None, place))
+
+    def constrain(self, values: Sequence[Value]) -> Sequence[Value]:
+        """Return the arguments where they are to be: inside of other functions."""
+        return self._moved(values, lambda x, place: placed(x) == place)
+
+    def _moved(
+        self, values: Sequence[Value], stays: Callable[[Value, Any], bool]
+    ) -> Sequence[Value]:
         if self.shardings is None:
             return values
         return [
-            x if place is None or placed(x) == place else put(x, place)
+            x if place is None or stays(x, place) else put(x, place)
             for x, place in zip(values, self.shardings, strict=True)
         ]
 

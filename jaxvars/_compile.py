@@ -30,6 +30,7 @@ from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
@@ -309,7 +310,8 @@ class Function:
         firsts = _trace.jaxpr_function(program)(*inputs)
         for made, value in zip(staged.created, firsts, strict=True):
             if (cell := made.ref()) is not None:
-                LOCAL.frame.create(cell, value)
+                known = isinstance(value, jax.Array)  # a constant may come as a kind of NumPy's
+                LOCAL.frame.create(cell, value if known else jnp.asarray(value))
 
     def _check_donation(self, entry: Entry) -> None:
         if self._donate is True and entry.has_callbacks:

@@ -25,7 +25,7 @@ from jaxvars.errors import ShardingError
 Value: TypeAlias = Any
 Named: TypeAlias = Iterable[tuple[str, Value]]
 
-_WORDS = ("incompatible devices", "does not match the sharding")
+_WORDS = ("incompatible devices", "does not match the sharding", "evenly divide the shape")
 
 
 def placed(value: Value) -> Any:

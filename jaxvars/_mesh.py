@@ -272,6 +272,14 @@ def home_of(sharding: Any, value: Value, name: str) -> Any:
     return scope_home() if found is None else NamedSharding(found, PartitionSpec())
 
 
+def on_mesh(value: Value) -> Value:
+    """Return a value on the mesh in force, where nothing else can be computed with."""
+    found = None if _trace.is_tracer(value) or not value.committed else current_mesh()
+    if found is None or value.sharding.device_set == set(found.devices.flat):
+        return value
+    return jax.device_put(value, NamedSharding(found, PartitionSpec()))
+
+
 def replicated_like(home: Any) -> Any:
     """Return the sharding of a whole copy on each device of a mesh; None if it is no mesh."""
     return NamedSharding(home.mesh, PartitionSpec()) if isinstance(home, NamedSharding) else None

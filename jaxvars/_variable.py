@@ -28,7 +28,7 @@ import numpy as np
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain, processes_of, whole
 from jaxvars._frames import LOCAL, Owner, lifted
-from jaxvars._mesh import home_of
+from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import Cell
 from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
@@ -471,7 +471,7 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
     else:
         value = to_tensor(plain(given), dtype, what=what)
         if isinstance(given, jax.Array | Face) and not isinstance(value, np.ndarray):
-            value = _trace.fresh(value)
+            value = _trace.fresh(on_mesh(value))
     if shape is None:
         return value
     return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
@@ -481,7 +481,7 @@ def _owned(value: Value) -> Value:
     """Return what a callable gave, in memory that nobody else can donate."""
     if isinstance(value, np.ndarray) or _trace.is_tracer(value):
         return value
-    return _trace.fresh(value)
+    return _trace.fresh(on_mesh(value))
 
 
 def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
