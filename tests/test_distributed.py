@@ -8,8 +8,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,7 +29,10 @@ TIMEOUT = 240.0
 
 
 def launched(
-    folder: Path, *words: str, watch: Callable[[str, Any], None] = lambda line, launcher: None
+    folder: Path,
+    *words: str,
+    timeout: float = TIMEOUT,
+    watch: Callable[[str, Any], None] = lambda line, launcher: None,
 ) -> Any:
     """Run the launcher; show `watch` each line of its output as it comes; return what came."""
     process = subprocess.Popen(
@@ -36,16 +41,17 @@ def launched(
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     lines: list[str] = []
-    until = time.monotonic() + TIMEOUT
+    alarm = threading.Timer(timeout, process.kill)  # its guard kills the workers
+    alarm.start()
     try:
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line)
             watch(line, process)
-            assert time.monotonic() < until, "".join(lines)
         return SimpleNamespace(returncode=process.wait(TIMEOUT), text="".join(lines))
     finally:
-        process.kill()  # its guard kills the workers
+        alarm.cancel()
+        process.kill()
         process.communicate()
 
 
@@ -309,22 +315,26 @@ print(f"pid={{os.getpid()}}")
 import train_two_processes as program
 program.STEPS = 200
 program.main()
-""")  # fmt: skip
+""")
 
     def watch(line: str, launcher: Any) -> None:
         nonlocal kills
         if match := re.search(r"\[(\d)\] pid=(\d+)", line):
             pids[match[1]] = int(match[2])
-        if kills and "] step" in line and random.random() < 0.05:
+        if kills and len(pids) == 2 and random.random() < (0.1 if "] step" in line else 0.3):
+            time.sleep(random.random() * (0.02 if "] step" in line else 1.0))
+            with suppress(ProcessLookupError):
+                os.kill(random.choice([*pids.values()]), signal.SIGKILL)
             kills -= 1
-            time.sleep(random.random() * 0.02)
-            os.kill(random.choice([*pids.values()]), signal.SIGKILL)
+            pids.clear()
 
     done = launched(
         tmp_path, "-n", "2", "--devices-per-process", "1", "--restarts", "100", "slowly.py",
-        str(tmp_path), watch=watch,
+        str(tmp_path), timeout=1200, watch=watch,
     )  # fmt: skip
     assert done.returncode == 0, done.text
+    assert kills == 0
+    assert "after 20 restarts" in done.text
     program.STEPS, steps = 200, program.STEPS
     try:
         expected = undisturbed(2, tmp_path / "other")
