@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+import re
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxvars as jv
+from jaxvars import losses
+from jaxvars._loss import FunctionLoss
+from jaxvars.errors import DtypeError, ShapeError
+
+GOLDENS = json.loads((Path(__file__).parent / "goldens" / "losses.json").read_text())
+CLASSES: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(losses).items()
+    if isinstance(thing, type) and issubclass(thing, losses.Loss)
+    if thing not in (losses.Loss, FunctionLoss)
+}
+FUNCTIONS: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(losses).items()
+    if inspect.isfunction(thing) and thing.__module__.startswith("jaxvars._loss_")
+    if name != "tensor"
+}
+
+
+def array(x: Any) -> np.ndarray:
+    found = np.asarray(x)
+    return found.astype(np.float32) if found.dtype.kind == "f" else found
+
+
+def close(found, expected, **tolerance):
+    np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
+
+
+# ---------------------------------------------------------------- TensorFlow's numbers
+def configurations() -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for case in GOLDENS["cases"]:
+        options = "-".join(f"{k}={v}" for k, v in case["options"].items())
+        dtype = "int" if array(case["y_true"]).dtype.kind == "i" else "float"
+        least = "signed" if array(case["y_true"]).min() < 0 else "plain"
+        found.setdefault(f"{case['loss']}-{options}-{dtype}-{least}", []).append(case)
+    return found
+
+
+CONFIGURATIONS = configurations()
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_values_and_gradients_are_those_of_tensorflow(name):
+    cases = CONFIGURATIONS[name]
+    make, options = CLASSES[cases[0]["loss"]], cases[0]["options"]
+    derived = jax.jit(jax.grad(lambda p, t, w: make(**options)(t, p, w).sum()))
+    for case in cases:
+        true, pred, weight = (array(case[x]) for x in ("y_true", "y_pred", "weight"))
+        for reduction, weighted, value, gradient in case["results"]:
+            loss = make(**options, reduction=reduction)
+            close(loss(true, pred, weight if weighted else None), value)
+            if weighted and gradient is not None:
+                close(derived(pred, true, weight), gradient)
+
+
+@pytest.mark.parametrize("name", GOLDENS["functions"])
+def test_the_functions_are_those_of_tensorflow(name):
+    case = GOLDENS["functions"][name]
+    given = [array(case[x]) for x in ("y_true", "y_pred")]
+    given = [x.reshape(shape) for x, shape in zip(given, case["shapes"], strict=True)]
+    found = FUNCTIONS[case["function"]](*given, **case["options"])
+    assert found.shape == np.shape(case["value"])
+    close(found, case["value"])
+
+
+def test_every_loss_has_a_golden_and_a_function():
+    assert {case["loss"] for case in GOLDENS["cases"]} == set(CLASSES)
+    assert {cls.fn for cls in CLASSES.values()} == set(FUNCTIONS.values())
+    for cls in CLASSES.values():
+        assert {case["function"] for case in GOLDENS["functions"].values()} <= set(FUNCTIONS)
+        options = set(inspect.signature(cls).parameters) - {"reduction", "name", "dtype"}
+        known = set(inspect.signature(cls.fn).parameters) - {"y_true", "y_pred"}
+        assert options <= known
+
+
+def test_optax_is_what_computes_them():
+    logits, labels = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, 1.0]]), jnp.array([0, 2])
+    found = losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    expected = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+    close(found, expected, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- in every situation
+def test_a_loss_is_the_same_eagerly_compiled_and_under_a_tape():
+    w, x, y = jv.Variable([[1.0], [2.0]], name="w"), jnp.ones((3, 2)), jnp.zeros((3, 1))
+    loss_fn = losses.LogCosh()
+
+    def step():
+        with jv.GradientTape() as tape:
+            loss = loss_fn(y, x @ w)
+        return loss, tape.gradient(loss, w)
+
+    pure = jax.jit(jv.functionalize(step))
+    results = [step(), jv.compile(step)(), pure(jv.State.of(w))[0]]
+    for loss, gradient in results:
+        close(loss, np.log(np.cosh(3.0)))
+        close(gradient, np.full((2, 1), np.tanh(3.0)))
+
+
+def test_variables_lists_and_numpy_arrays_are_taken():
+    v = jv.Variable([[1.0, 2.0]], name="v")
+    assert float(losses.MeanAbsoluteError()(v, [[2.0, 4.0]])) == 1.5
+    assert float(losses.MeanAbsoluteError()(np.array([[1.0]]), v[:, :1])) == 0.0
+
+
+def test_a_loss_is_a_value():
+    huber = losses.Huber(delta=2.0)
+    assert huber == losses.Huber(2.0) != losses.Huber(3.0)
+    assert len({huber, losses.Huber(2.0)}) == 1
+    assert copy.deepcopy(huber) == huber == pickle.loads(pickle.dumps(huber))
+    assert huber.get_config() == {
+        "delta": 2.0, "reduction": "sum_over_batch_size", "name": "huber_loss", "dtype": None,
+    }  # fmt: skip
+    assert losses.Huber.from_config(huber.get_config()) == huber
+    with pytest.raises(FrozenInstanceError):
+        huber.delta = 1.0
+
+
+def test_a_loss_of_ones_own_has_reductions_and_weights():
+    class Distance(losses.Loss):
+        def __init__(self, power, **options):
+            super().__init__(**options)
+            self.power = power
+
+        def call(self, y_true, y_pred):
+            return abs(y_true - y_pred) ** self.power
+
+    y_true, y_pred = jnp.array([0.0, 0.0]), jnp.array([1.0, 3.0])
+    assert float(Distance(2)(y_true, y_pred)) == 5.0
+    assert float(Distance(2, reduction="sum")(y_true, y_pred, [1.0, 0.5])) == 5.5
+    assert Distance(1, name="d").get_config()["name"] == "d"
+
+
+# ---------------------------------------------------------------- weights
+@pytest.mark.parametrize(
+    ("shape", "weight", "expected"),
+    [
+        ((2, 2, 3), [1.0, 3.0], [1.0, 1.0, 3.0, 3.0]),  # not along the last axis that fits
+        ((2, 2, 3), [[1.0], [3.0]], [1.0, 1.0, 3.0, 3.0]),
+        ((2, 2, 3), [[1.0, 2.0], [3.0, 4.0]], [1.0, 2.0, 3.0, 4.0]),
+        ((2, 2, 3), 2.0, [2.0, 2.0, 2.0, 2.0]),
+        ((4, 3), [[1.0], [2.0], [3.0], [4.0]], [1.0, 2.0, 3.0, 4.0]),
+    ],
+)
+def test_weights_go_with_samples(shape, weight, expected):
+    loss = losses.MeanSquaredError(reduction=None)
+    found = loss(np.zeros(shape), np.ones(shape), sample_weight=weight)
+    assert found.reshape(-1).tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 2, 2)])
+def test_weights_that_fit_no_samples_are_refused(shape):
+    message = rf"sample_weight of mean_squared_error has shape {re.escape(str(shape))}"
+    with pytest.raises(ShapeError, match=message):
+        losses.MeanSquaredError()(np.zeros((2, 2, 3)), np.zeros((2, 2, 3)), np.ones(shape))
+
+
+def test_what_is_ignored_does_not_count_in_a_mean():
+    logits = np.array([[0.0, 1.0], [0.0, 1.0], [5.0, 5.0]], np.float32)
+    kept = losses.SparseCategoricalCrossentropy(from_logits=True)([0, 1], logits[:2])
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    close(loss([0, 1, -1], logits), kept)
+    close(loss([[0], [1], [-1]], logits), kept)
+    weighted = loss([0, 1, -1], logits, sample_weight=[1.0, 1.0, 7.0])
+    close(weighted, kept)
+    mean = losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-1, reduction="mean_with_sample_weight"
+    )
+    close(mean([0, 1, -1], logits, [3.0, 3.0, 7.0]), kept)
+
+
+def test_the_mean_of_nothing_is_zero():
+    nothing = np.zeros((0, 3), np.float32)
+    assert float(losses.MeanSquaredError()(nothing, nothing)) == 0.0
+    one = losses.MeanSquaredError(reduction="mean_with_sample_weight")
+    assert float(one(np.zeros((2, 1)), np.ones((2, 1)), [0.0, 0.0])) == 0.0
+    ignored = losses.SparseCategoricalCrossentropy(ignore_class=0)
+    gradient = jax.jit(jax.grad(lambda p: ignored([0, 0], p)))(jnp.full((2, 2), 0.5))
+    assert gradient.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+# ---------------------------------------------------------------- numbers
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_are_computed_with_in_float32(dtype):
+    pred = jnp.array([[1.0, 0.0]], dtype)  # where 1 - 1e-7 is 1, and its logarithm minus infinity
+    loss = losses.BinaryCrossentropy()
+    derived = jax.jit(jax.value_and_grad(lambda p: loss(jnp.array([[1.0, 0.0]], dtype), p)))
+    value, gradient = derived(pred)
+    assert value.dtype == jnp.float32
+    assert 0 < float(value) < 1e-6
+    assert gradient.dtype == pred.dtype
+    assert (
+        float(losses.MeanSquaredError()(jnp.array([[0.0]], dtype), jnp.full((1, 1), 300.0, dtype)))
+        > 8e4
+    )
+    assert losses.MeanSquaredError(dtype="float16")(pred, pred).dtype == jnp.float16
+
+
+def test_wider_floats_stay_wide(x64):
+    pred = jnp.array([[1.0 + 1e-12]], "float64")
+    found = losses.mean_absolute_error(np.ones((1, 1)), pred)
+    assert found.dtype == jnp.float64
+    close(found, [1e-12], rtol=1e-3, atol=0)
+
+
+def test_large_logits_overflow_nowhere():
+    y_true, big = np.eye(2, dtype=np.float32), jnp.array([[1e4, -1e4], [1e4, -1e4]])
+    for loss in (
+        losses.BinaryCrossentropy(True), losses.CategoricalCrossentropy(True),
+        losses.BinaryFocalCrossentropy(from_logits=True),
+        losses.CategoricalFocalCrossentropy(from_logits=True),
+    ):  # fmt: skip
+        value, gradient = jax.jit(jax.value_and_grad(lambda p, f=loss: f(y_true, p)))(big)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+
+
+def test_a_class_that_is_ruled_out_costs_nothing():
+    logits = jnp.array([[0.0, -jnp.inf, 0.0]])
+    loss = losses.CategoricalCrossentropy(from_logits=True)
+    derived = jax.jit(jax.value_and_grad(lambda p: loss([[1.0, 0.0, 0.0]], p)))
+    value, gradient = derived(logits)
+    close(value, np.log(2.0))
+    close(gradient, [[-0.5, 0.0, 0.5]])
+
+
+def test_an_error_of_zero_has_no_gradient():
+    for loss in (losses.mean_absolute_error, losses.mean_absolute_percentage_error):
+        gradient = jax.grad(lambda p, f=loss: f(jnp.ones((1, 2)), p).sum())(jnp.ones((1, 2)))
+        assert gradient.tolist() == [[0.0, 0.0]]
+
+
+def test_a_label_that_is_no_class_is_an_error_or_nan():
+    logits = jnp.zeros((2, 3))
+    for label in (3, -1):
+        with pytest.raises(IndexError, match=rf"3 classes, 0 to 2.*has a label {label}"):
+            losses.sparse_categorical_crossentropy([0, label], logits)
+        compiled = jv.compile(lambda t: losses.sparse_categorical_crossentropy(t, logits))
+        assert np.isnan(compiled(np.array([0, label]))).tolist() == [False, True]
+
+
+def test_alpha_may_be_one_for_each_class():
+    y_true, y_pred = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    one = losses.categorical_focal_crossentropy(y_true, y_pred, alpha=1.0)
+    both = losses.CategoricalFocalCrossentropy(alpha=(0.25, 0.5), reduction="none")(y_true, y_pred)
+    close(both, one * np.array([0.25, 0.5]))
+    hash(losses.CategoricalFocalCrossentropy(alpha=(0.25, 0.5)))
+
+
+def test_circle_compares_with_references():
+    pred = np.eye(2, dtype=np.float32)
+    found = losses.circle(
+        [0, 1], pred, ref_labels=[0, 1, 0], ref_embeddings=np.eye(3, 2, dtype=np.float32),
+        remove_diagonal=False, gamma=2.0,
+    )  # fmt: skip
+    assert found.shape == (2,)
+    with pytest.raises(ShapeError, match="2 labels for references of shape"):
+        losses.circle([0, 1], pred, ref_embeddings=np.eye(3, 2))
+    with pytest.raises(ShapeError, match=r"y_true has shape \(3,\)"):
+        losses.circle([0, 1, 2], pred)
+
+
+def test_ctc_wants_sequences():
+    with pytest.raises(ShapeError, match=r"\[batch, time, classes\], but y_true has shape \(2,\)"):
+        losses.ctc([1, 2], np.zeros((2, 3, 4)))
+
+
+# ---------------------------------------------------------------- mistakes
+def test_shapes_that_merely_broadcast_are_refused():
+    with pytest.raises(ShapeError, match=r"y_true has shape \(3,\) and y_pred \(8, 3\)"):
+        losses.mean_squared_error(np.zeros(3), np.zeros((8, 3)))
+    with pytest.raises(ShapeError, match="at least one axis"):
+        losses.mean_squared_error(1.0, 2.0)
+    with pytest.raises(ShapeError, match="begins with 'sparse'"):
+        losses.CategoricalCrossentropy()([1, 0], np.zeros((2, 3)))
+
+
+def test_one_hot_labels_and_swapped_arguments_are_pointed_out():
+    with pytest.raises(ShapeError, match="one-hot, use the function without 'sparse'"):
+        losses.sparse_categorical_crossentropy(np.eye(3), np.zeros((3, 3)))
+    with pytest.raises(ShapeError, match="swapped"):
+        losses.sparse_categorical_crossentropy(np.zeros((4, 3)), np.array([0, 1, 2, 0]))
+    with pytest.raises(DtypeError, match=r"are integers, but y_true has 0.5.*swapped"):
+        losses.sparse_categorical_crossentropy(np.array([0.5]), np.zeros((1, 3)))
+
+
+def test_options_that_are_wrong_are_named():
+    with pytest.raises(ValueError, match=r"'summ' is no reduction.*'sum'"):
+        losses.MeanSquaredError(reduction="summ")
+    with pytest.raises(DtypeError, match="a float, not int32"):
+        losses.MeanSquaredError(dtype="int32")
+    with pytest.raises(TypeError, match="axis of sparse_categorical_crossentropy is an integer"):
+        losses.sparse_categorical_crossentropy([0], np.zeros((1, 3)), axis=True)
+    with pytest.raises(ShapeError, match="has no axis 2"):
+        losses.sparse_categorical_crossentropy([0], np.zeros((1, 3)), axis=2)
+    with pytest.raises(ValueError, match="between 0 and 1, not 2"):
+        losses.categorical_generalized_cross_entropy([0], np.zeros((1, 3)), q=2)
+    with pytest.raises(DtypeError, match="is text"):
+        losses.mean_squared_error(["a"], ["b"])
+
+
+# ---------------------------------------------------------------- by name
+def test_losses_are_found_by_name():
+    for name, cls in CLASSES.items():
+        if name != "CategoricalGeneralizedCrossEntropy":
+            assert losses.get(name) == cls()
+    for name, function in FUNCTIONS.items():
+        assert losses.get(name) is function
+    assert losses.get("bce") is losses.binary_crossentropy
+    assert losses.get(None) is None
+    assert losses.get(losses.Huber) == losses.Huber()
+    assert losses.get(max) is max
+    with pytest.raises(ValueError, match=r"no loss 'mean_squared_eror'.*'mean_squared_error'"):
+        losses.get("mean_squared_eror")
+    with pytest.raises(TypeError, match="3 is no loss"):
+        losses.get(3)
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS])
+def test_everything_is_documented(name):
+    thing = getattr(losses, name)
+    doc = inspect.getdoc(thing) or ""
+    assert doc.split("\n")[0].endswith((".", "`.", ":"))
+    assert ">>> " in doc
+    for parameter in inspect.signature(thing).parameters:
+        assert re.search(rf"(?m)^    {parameter}: \S", doc), parameter
