@@ -214,7 +214,7 @@ class Loaded(Module):
         """Return a variable by its path."""
         if path not in self.__variables:
             hint = _display.did_you_mean(path, list(self.__variables))
-            raise KeyError(f"There is no variable {path!r} in {self.name}. {hint}".rstrip())
+            raise KeyError(f"There is no variable {path!r} in {self.name}.{hint}")
         return self.__variables[path]
 
     def __getattr__(self, name: str) -> Any:
@@ -278,7 +278,7 @@ class _Branch:
             return _Branch(self._owner, f"{path}/", self._variables)
         names = [*self._owner.signatures, *self._variables]
         hint = _display.did_you_mean(path, names)
-        raise AttributeError(f"There is no {path!r} in {self._owner.name}. {hint}".rstrip())
+        raise AttributeError(f"There is no {path!r} in {self._owner.name}.{hint}")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

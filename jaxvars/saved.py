@@ -173,10 +173,15 @@ def _loaded(words: Words, members: Mapping[str, bytes]) -> Loaded:
         str(path): _variable(str(path), described, members)
         for path, described in words["variables"].items()
     }
-    files = {file for function in words["functions"].values()
-             for program in function["programs"] for file in program["files"]}  # fmt: skip
+    used = {
+        file
+        for function in words["functions"].values()
+        for program in function["programs"]
+        for file in program["files"]
+    }
     names = ("name", "jax", "functions", "unsaved")
-    parts = Parts({name: words[name] for name in names}, {file: members[file] for file in files})
+    blobs = {file: data for file, data in members.items() if file in used}
+    parts = Parts({name: words[name] for name in names}, blobs)
     return Loaded(parts, variables)
 
 
@@ -186,7 +191,8 @@ def _variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable
     trainable, name = words["trainable"], words["name"]
     if not isinstance(trainable, bool) or not isinstance(name, str):
         raise ValueError(f"variable {path!r} is not described")
-    return Variable(value, trainable=trainable, name=name, dtype=value.dtype)
+    wanted = None if entry.dtype.startswith("key<") else entry.dtype
+    return Variable(value, trainable=trainable, name=name, dtype=wanted)
 
 
 # ---------------------------------------------------------------- saving
