@@ -85,7 +85,7 @@ class LinenModule(FlaxModule):
 
         variables = {PARAMS: {}, **core.unfreeze(dict(variables))}
         trees = {name: leaves_of(tree, _is_box, (name,)) for name, tree in variables.items()}
-        check_tops((name,) for name in trees)
+        check_tops([(name,) for name in trees], "rngs")
         for name, leaves in trees.items():
             vars(self)[name] = {}
             create(vars(self), leaves, _is_trainable)
@@ -116,7 +116,7 @@ class LinenModule(FlaxModule):
         def again(variables: Any, name: str) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
                 options = {"rngs": dict.fromkeys([*self.rngs, PARAMS], keys[PARAMS])}
-                options |= {"method": method, "mutable": [name]}
+                options |= {"method": method, "mutable": [n for n in variables if n != PARAMS]}
                 return self._flax().apply(variables, *args, **options, **kwargs)[1][name]
 
             return jax.eval_shape(*_by_arrays(call, args, kwargs))

@@ -16,7 +16,7 @@ from jaxvars._interop_form import Kept, Path
 from jaxvars._module import Module
 from jaxvars.errors import InteropError
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources", "rngs"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
 
 
 class FlaxModule(Module, ABC):
@@ -65,7 +65,7 @@ class FlaxModule(Module, ABC):
 
     def __getitem__(self, name: str) -> Any:
         """Return the dict of variables, or the variable, of a name at the top."""
-        found = vars(self).get(name) if name not in _OWN - {"rngs"} else None
+        found = vars(self).get(name) if name not in _OWN else None
         if found is None:
             raise KeyError(f"There is no {name!r} in this model; there are {self._tops()}.")
         return found
@@ -96,17 +96,17 @@ class FlaxModule(Module, ABC):
             yield name, vars(self)[name]
 
     def _tops(self) -> list[str]:
-        return sorted(name for name in vars(self) if name not in _OWN - {"rngs"})
+        return sorted(name for name in vars(self) if name not in _OWN)
 
 
-def check_tops(paths: Iterable[Path]) -> None:
-    """Refuse names at the top of a tree that a model needs for itself.
+def check_tops(paths: Iterable[Path], *own: str) -> None:
+    """Refuse names at the top of a tree that a model needs for itself, these and some others.
 
     Raises:
         InteropError: when there is one.
     """
     for path in paths:
-        if not path or path[0] in _OWN:
+        if not path or path[0] in {*_OWN, *own}:
             raise InteropError(
                 f"The flax module has state called {path[0] if path else ''!r}, a name that the "
                 "jaxvars Module around it needs for itself. Call it something else."

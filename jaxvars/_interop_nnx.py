@@ -156,7 +156,7 @@ def _merged(graph: Any, state: Any) -> Any:
 def _drop_sown(module: Any) -> None:
     from flax import nnx
 
-    nnx.pop(module, nnx.Intermediate, graph=True)  # pyright: ignore[reportCallIssue] - overloads forget graph
+    nnx.pop(module, nnx.Intermediate)
 
 
 def _is_box(value: object) -> bool:
