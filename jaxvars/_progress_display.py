@@ -150,13 +150,13 @@ def rate_text(rate: float | None) -> str:
     """Return a rate, or what it is the reciprocal of.
 
     >>> rate_text(1234.5), rate_text(0.25)
-    ('1,234 steps/s', '4 s/step')
+    ('1,234 it/s', '4 s/it')
     """
     if rate is None:
         return ""
     if rate < 1:
-        return f"{1 / rate:.3g} s/step"
-    return f"{rate:,.0f} steps/s" if rate >= 100 else f"{rate:.3g} steps/s"
+        return f"{1 / rate:.3g} s/it"
+    return f"{rate:,.0f} it/s" if rate >= 100 else f"{rate:.3g} it/s"
 
 
 def _columns() -> list[Any]:

@@ -206,7 +206,7 @@ def test_a_pipe_gets_one_line_at_the_end():
         assert console.file.getvalue() == ""
         bar.show(loss=0.5 / (i + 1), something_long="x" * 60)
     assert re.fullmatch(
-        r"training \[a\] 3/3 in 0:00:00, [\d,.]+ steps/s, loss=0\.1667 something_long=x{60}\n",
+        r"training \[a\] 3/3 in 0:00:00, [\d,.]+ it/s, loss=0\.1667 something_long=x{60}\n",
         console.file.getvalue(),
     )
 
@@ -244,7 +244,7 @@ def test_a_terminal_sees_it_move():
             bar.display.refresh()
     text = seen(console)
     assert re.search(r"training \[x\] ━+ 0/2 .*loss=0\.5", text)
-    assert re.search(r"training \[x\] ━+ 2/2 .*steps/s +loss=0\.5\s*$", text)
+    assert re.search(r"training \[x\] ━+ 2/2 .*it/s +loss=0\.5\s*$", text)
     raw = console.file.getvalue()
     assert raw.count(CURSOR_OFF) == raw.count(CURSOR_ON) == 1
 
@@ -345,7 +345,7 @@ def test_the_rate_leaves_out_the_first_step(monkeypatch):
     now[0] += 50
     assert bar.elapsed == 101.0
     assert bar.rate == pytest.approx(4.0)
-    assert repr(bar) == "<progress: 5/5 in 0:01:41, 4 steps/s>"
+    assert repr(bar) == "<progress: 5/5 in 0:01:41, 4 it/s>"
 
 
 def test_importing_rich_waits_for_the_first_bar(run_python):
