@@ -1,0 +1,546 @@
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars import metrics
+from jaxvars._tally import Tally
+from jaxvars.errors import DtypeError, ShapeError
+
+GOLDENS = json.loads((Path(__file__).parent / "goldens" / "metrics.json").read_text())
+CLASSES: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(metrics).items()
+    if isinstance(thing, type) and issubclass(thing, metrics.Metric)
+    if thing not in (metrics.Metric, metrics.MeanMetricWrapper)
+}
+FUNCTIONS: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(metrics).items()
+    if inspect.isfunction(thing) and re.match(r"jaxvars\._(metrics|loss)_", thing.__module__)
+}
+
+
+def array(x: Any) -> Any:
+    if x is None:
+        return None
+    found = np.asarray(x)
+    return found.astype(np.float32) if found.dtype.kind == "f" else found
+
+
+def close(found, expected, **tolerance):
+    np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
+
+
+def configurations() -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for case in GOLDENS["cases"]:
+        if "steps" in case:
+            options = "-".join(f"{k}={v}" for k, v in case["options"].items())
+            found.setdefault(f"{case['metric']}-{options}", []).append(case)
+    return found
+
+
+CONFIGURATIONS = configurations()
+OURS = {"ConfusionMatrix": {"num_classes": 4, "normalize": "true"}}
+"""Options of the metrics that TensorFlow does not have."""
+
+
+def examples() -> dict[str, tuple[dict[str, Any], list[Any]]]:
+    """Options of each class, and arguments of an update."""
+    values = [np.array([1.0, 2.0, 4.0], np.float32)]
+    found = {name: ({}, values) for name in ("Mean", "Sum")}
+    for case in GOLDENS["cases"]:
+        if "steps" in case:
+            given = [array(x) for x in case["steps"][2][:3]]
+            found.setdefault(case["metric"], (case["options"], given))
+    labels = [np.array([0, 1, 3, 2]), np.array([0, 1, 2, 2])]
+    return {**found, **{name: (options, labels) for name, options in OURS.items()}}
+
+
+EXAMPLES = examples()
+
+
+def make(name: str) -> Any:
+    return CLASSES[name](**EXAMPLES[name][0])
+
+
+# ---------------------------------------------------------------- TensorFlow's numbers
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_results_are_those_of_tensorflow(name):
+    for case in CONFIGURATIONS[name]:
+        metric = CLASSES[case["metric"]](**case["options"])
+        for y_true, y_pred, weight, result in case["steps"]:
+            metric.update_state(array(y_true), array(y_pred), array(weight))
+            assert metric.result().shape == np.shape(result)
+            close(metric.result(), result)
+
+
+@pytest.mark.parametrize("case", [c for c in GOLDENS["cases"] if "sums" in c])
+def test_sums_and_means_are_those_of_tensorflow(case):
+    metric = CLASSES[case["metric"]]()
+    for values, weight, result in case["sums"]:
+        close(metric(array(values), array(weight)), result)
+
+
+@pytest.mark.parametrize("name", GOLDENS["edges"])
+def test_edges_are_those_of_tensorflow(name):
+    case = GOLDENS["edges"][name]
+    shaped = zip(case["given"], case["shapes"], strict=True)
+    metric = CLASSES[case["metric"]](**case["options"])
+    metric.update_state(*[array(x).reshape(s) for x, s in shaped], sample_weight=case["weight"])
+    close(metric.result(), case["result"])
+
+
+def test_every_metric_has_goldens_or_is_ours():
+    assert {case["metric"] for case in GOLDENS["cases"]} | set(OURS) == set(CLASSES)
+    assert set(EXAMPLES) == set(CLASSES)
+
+
+# ---------------------------------------------------------------- in every situation
+@pytest.fixture(scope="module")
+def eager() -> Any:
+    """All metrics after one update and after two, and what they said."""
+    all_ = {name: make(name) for name in CLASSES}
+    results = [{n: m(*EXAMPLES[n][1]) for n, m in all_.items()} for _ in range(2)]
+    return all_, results
+
+
+def every(all_: dict[str, Any], data: Any) -> dict[str, Any]:
+    return {name: metric(*data[name]) for name, metric in all_.items()}
+
+
+def test_compiled_they_do_what_they_do_eagerly(eager):
+    all_, runs = {name: make(name) for name in CLASSES}, []
+    data = {name: given for name, (_, given) in EXAMPLES.items()}
+
+    @jv.compile
+    def step(data):
+        runs.append(1)
+        return every(all_, data)
+
+    for expected in eager[1]:
+        found = step(data)
+        for name, result in found.items():
+            close(result, expected[name], err_msg=name)
+    assert len(runs) <= 2  # some make variables at their first update
+    for name, metric in all_.items():
+        for mine, theirs in zip(metric.variables, eager[0][name].variables, strict=True):
+            close(mine, theirs, err_msg=name)
+
+
+def test_as_a_pure_function_they_do_the_same_and_change_nothing(eager):
+    all_ = copy.deepcopy(eager[0])
+    for metric in all_.values():
+        metric.reset_state()
+    data = {name: given for name, (_, given) in EXAMPLES.items()}
+    pure = jv.functionalize(lambda data: every(all_, data))
+
+    @jax.jit
+    def twice(state, data):
+        def one(state, _):
+            result, state = pure(state, data)
+            return state, result
+
+        return jax.lax.scan(one, state, None, length=2)
+
+    _, results = twice(jv.State.of(all_), data)
+    for i, expected in enumerate(eager[1]):
+        for name, result in expected.items():
+            close(results[name][i], result, err_msg=name)
+    assert all(not v.numpy().any() for metric in all_.values() for v in metric.variables)
+
+
+def test_they_go_into_loops_branches_and_guards():
+    mean, hits = metrics.Mean(), metrics.SparseCategoricalAccuracy()
+    logits = np.eye(3, dtype=np.float32)
+
+    @jv.compile(guard="finite")
+    def run(labels):
+        def body(i, carry):
+            mean.update_state(i.astype(jnp.float32))
+            jv.cond(i % 2 == 0, lambda: hits.update_state(labels, logits), lambda: None)
+            return carry
+
+        return jv.fori_loop(0, 4, body, 0)
+
+    run(np.array([0, 1, 0]))
+    assert (float(mean.result()), float(mean.count.value)) == (1.5, 4.0)
+    assert (round(float(hits.result()), 4), float(hits.count.value)) == (0.6667, 6.0)
+
+
+def test_a_tape_neither_records_nor_differentiates_them():
+    w, mean = jv.Variable([1.0, 2.0], name="w"), metrics.MeanSquaredError()
+    with jv.GradientTape() as tape:
+        y = w * 3.0
+        loss = (y**2).sum() + mean(jnp.zeros((1, 2)), y[None])
+    assert tape.gradient(loss, w).tolist() == [18.0, 36.0]
+    assert float(mean.result()) == 22.5
+
+    @jv.compile
+    def step():
+        with jv.GradientTape() as tape:
+            loss = mean(jnp.zeros((1, 2)), w[None] * 3.0)
+        return tape.gradient(loss, w)
+
+    assert step() is None
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_reset_copy_pickle_and_merge(name, eager):
+    metric, given = eager[0][name], EXAMPLES[name][1]
+    expected = eager[1]
+    for copied in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
+        np.testing.assert_array_equal(copied.result(), metric.result())
+        assert not set(map(id, copied.variables)) & set(map(id, metric.variables))
+    copied.reset_state()
+    assert all(not v.numpy().any() for v in copied.variables)
+    assert np.isfinite(copied.result()).all()
+    close(copied(*given), expected[0][name])
+    other = make(name)
+    other.merge_state([copied, copied])
+    close(other.result(), expected[1][name])
+    assert type(metric).from_config(metric.get_config()).get_config() == metric.get_config()
+    assert not any(v.trainable for v in metric.variables)
+
+
+def test_no_update_of_a_thread_is_lost():
+    mean = metrics.Mean()
+    mean.update_state(1.0)
+
+    def work():
+        for _ in range(50):
+            mean.update_state(1.0)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert float(mean.count.value) == 201.0
+
+
+def test_a_dict_of_metrics_is_walked():
+    class Trainer(jv.Module):
+        def __init__(self):
+            self.metrics = {"loss": metrics.Mean("loss"), "auc": metrics.AUC(num_thresholds=3)}
+
+    trainer = Trainer()
+    assert list(trainer.named_variables) == [
+        "metrics/auc/counts/false_negatives/parts", "metrics/auc/counts/false_positives/parts",
+        "metrics/auc/counts/true_negatives/parts", "metrics/auc/counts/true_positives/parts",
+        "metrics/loss/count/parts", "metrics/loss/total/parts",
+    ]  # fmt: skip
+    assert trainer.metrics["loss"].total.parts.name == "loss/total"
+
+
+# ---------------------------------------------------------------- exact sums
+def test_counts_go_on_where_float32_stands_still():
+    mean, share, hits = metrics.Mean(), metrics.Precision(), metrics.TruePositives()
+    ones = np.ones(2**20, np.float32)
+
+    @jv.compile
+    def many():
+        def big(c, _):
+            mean.update_state(ones, sample_weight=ones)
+            return c, None
+
+        return jv.scan(big, 0, None, length=32)[0]
+
+    @jv.compile
+    def few():
+        def one(c, _):
+            mean.update_state([3.0], sample_weight=[1.0])
+            hits.update_state([1.0], [1.0])
+            return c, None
+
+        return jv.scan(one, 0, None, length=1000)[0]
+
+    many()
+    few()
+    high, low = mean.count.parts.numpy().astype(int)
+    assert high + low == 2**25 + 1000
+    high, low = mean.total.parts.numpy().astype(int)
+    assert high + low == 2**25 + 3000
+    assert float(np.float32(2**25) + np.float32(1)) == 2**25  # what a plain sum would do
+    share.true_positives.add(np.array([2**24]))
+    for _ in range(3):
+        share.update_state([1, 0], [0.9, 0.9])
+    assert int(share.true_positives.parts.numpy().astype(int).sum()) == 2**24 + 3
+    assert float(hits.result()) == 1000.0
+
+
+def test_a_tally_is_exact():
+    tally = Tally((2,))
+    added = [[1, 2**30 + 1], [2**31 - 1, -7], [-3, 12345]]
+    for delta in added:
+        tally.add(np.array(delta, np.int32))
+    exact = tally.parts.numpy().astype(np.float64).sum(0)
+    assert exact.tolist() == np.sum(np.array(added, np.int64), 0).tolist()
+    rng = np.random.default_rng(0)
+    numbers = (rng.normal(size=300) * 10.0 ** rng.integers(-3, 6, size=300)).astype(np.float32)
+    small = Tally()
+    for x in numbers:
+        small.add(x)
+    close(
+        small.parts.numpy().astype(np.float64).sum(), numbers.astype(np.float64).sum(), rtol=1e-11
+    )
+    with pytest.raises(ShapeError, match=r"shape \(3,\) to 'tally', a sum of shape \(2,\)"):
+        tally.add(np.ones(3))
+
+
+def test_infinity_and_nan_are_those_of_a_plain_sum():
+    for added, expected in [([np.inf, 1.0], np.inf), ([np.nan, 1.0], np.nan),
+                            ([np.inf, -np.inf], np.nan), ([1.0, -np.inf], -np.inf)]:  # fmt: skip
+        tally = Tally()
+        for x in added:
+            tally.add(np.float32(x))
+        np.testing.assert_array_equal(tally.value, expected)
+
+
+def test_wide_numbers_keep_what_float32_drops(x64):
+    tally = Tally()
+    tally.add(np.float64(1 + 1e-10))
+    assert tally.parts.dtype == np.float32
+    close(tally.parts.numpy().astype(np.float64).sum(), 1 + 1e-10, rtol=1e-14, atol=0)
+    wide = metrics.Mean(dtype="float64")
+    assert wide(1 + 1e-12).dtype == np.float64
+    close(wide.result(), 1 + 1e-12, rtol=1e-15, atol=0)
+
+
+def test_the_variance_of_labels_far_from_zero_is_kept():
+    y = np.array([[10000.0], [10001.0], [10002.0], [10003.0]], np.float32)
+    score = metrics.R2Score()
+    for part in (y[:2], y[2:]):
+        score.update_state(part, part + np.float32(0.5))
+    close(score.result(), 0.8)
+
+
+# ---------------------------------------------------------------- dtypes
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_narrow_floats_narrow_the_result_only(dtype):
+    mean = metrics.MeanSquaredError(dtype=dtype)
+    mean.update_state(np.zeros((4096, 1)), jnp.full((4096, 1), 3.0, dtype))
+    mean.update_state(np.zeros((1, 1)), jnp.zeros((1, 1), dtype))
+    assert mean.result().dtype == mean.dtype == jnp.dtype(dtype)
+    assert mean.count.parts.dtype == jnp.float32
+    assert float(mean.count.value) == 4097.0
+
+
+def test_a_dtype_that_is_no_float_is_refused():
+    for wrong in ("int32", "string", bool):
+        with pytest.raises(DtypeError, match="dtype of Mean is that of its result, a float"):
+            metrics.Mean(dtype=wrong)
+
+
+# ---------------------------------------------------------------- metrics of their own
+def test_thresholds_come_in_any_order():
+    y_true, y_pred = [0, 1, 1, 0, 1], [0.1, 0.35, 0.8, 0.6, 0.6]
+    one = metrics.Recall([0.2, 0.5, 0.7])(y_true, y_pred)
+    other = metrics.Recall([0.7, 0.2, 0.5])(y_true, y_pred)
+    assert one.tolist() == [other[1], other[2], other[0]]
+    close(one, [1.0, 2 / 3, 1 / 3])
+
+
+def test_nan_is_never_above_a_threshold():
+    counts = metrics.FalsePositives([0.0, 0.5, 1.0])
+    assert counts([0, 0], [np.nan, 0.7]).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_confusion_matrices():
+    y_true, y_pred, weight, plain, weighed = map(np.array, GOLDENS["confusion_matrix"])
+    np.testing.assert_array_equal(metrics.confusion_matrix(y_true, y_pred), plain)
+    found = metrics.confusion_matrix(y_true, y_pred, num_classes=5, weights=weight)
+    np.testing.assert_array_equal(found, weighed)
+    assert found.dtype == np.int32
+    for how, axis in (("true", 1), ("pred", 0), ("all", None)):
+        parts = metrics.ConfusionMatrix(4, normalize=how)(y_true, y_pred)
+        close(parts, plain / plain.sum(axis, keepdims=True))
+    compiled = jv.compile(lambda t, p: metrics.confusion_matrix(t, p, 2))
+    assert compiled([0, 1, 5], [0, 0, 1]).tolist() == [[1, 0], [1, 0]]
+    with pytest.raises(ValueError, match="needs num_classes in compiled code"):
+        jv.compile(lambda t: metrics.confusion_matrix(t, t))([0, 1])
+    with pytest.raises(IndexError, match="prediction is 5, but the classes are 0 to 1"):
+        metrics.confusion_matrix([0, 1], [0, 5], num_classes=2)
+    with pytest.raises(ShapeError, match=r"shape \(2,\) and the predictions \(3,\)"):
+        metrics.confusion_matrix([0, 1], [0, 1, 1])
+
+
+def test_weights_of_iou_count_as_they_are():
+    metric = metrics.MeanIoU(2)
+    metric.update_state([0, 0, 1, 1], [0, 1, 0, 1], sample_weight=[0.3, 0.3, 0.3, 0.1])
+    close(metric.result(), (0.3 / 0.9 + 0.1 / 0.7) / 2)
+
+
+def test_what_is_ignored_does_not_count():
+    logits = np.array([[0.0, 1.0], [0.0, 1.0], [5.0, 0.0]], np.float32)
+    expected = metrics.SparseCategoricalCrossentropy(from_logits=True)([0, 1], logits[:2])
+    for weight in (None, [1.0, 1.0, 9.0]):
+        metric = metrics.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+        close(metric([0, 1, -1], logits, sample_weight=weight), expected)
+
+
+def test_wrapped_functions_may_read_variables():
+    scale = jv.Variable(2.0, name="scale")
+
+    def scaled(y_true, y_pred, power):
+        return abs(y_true - scale * y_pred) ** power
+
+    metric = metrics.MeanMetricWrapper(scaled, name="scaled", power=2)
+    y_true, y_pred = np.array([1.0, 2.0], np.float32), np.array([1.0, 2.0], np.float32)
+    assert float(metric(y_true, y_pred)) == 2.5
+    scale.assign(1.0)
+    assert float(metric(y_true, y_pred)) == 1.25
+    assert metric.get_config()["power"] == 2
+
+
+def test_a_metric_of_ones_own():
+    class Positives(metrics.Metric):
+        def __init__(self, name="positives", **options):
+            super().__init__(name=name, **options)
+            self.largest = self.add_weight(shape=(), initializer="zeros", name="largest")
+            self.count = self.add_tally("count")
+
+        def update_state(self, values):
+            self.largest.assign(jnp.maximum(self.largest, jnp.max(values)))
+            self.count.add((values > 0).sum())
+
+        def result(self):
+            return {"largest": self.largest.value, "count": self.count.value}
+
+    metric = Positives()
+    step = jv.compile(lambda x: metric(x))
+    step(np.array([1.0, -1.0], np.float32))
+    found = step(np.array([3.0, 2.0], np.float32))
+    assert (float(found["largest"]), float(found["count"])) == (3.0, 3.0)
+    assert [v.name for v in metric.variables] == ["positives/largest", "positives/count"]
+    metric.reset_state()
+    assert float(metric.result()["largest"]) == 0.0
+
+
+def test_build_makes_the_state_beforehand():
+    for metric in (metrics.F1Score(), metrics.R2Score(), metrics.AUC(multi_label=True)):
+        assert np.isfinite(metric.result()).all()
+        metric.build(3)
+        known = metric.variables
+        metric.update_state(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
+        assert metric.variables == known
+        with pytest.raises(ShapeError, match="was made for 3"):
+            metric.update_state(np.eye(2), np.eye(2))
+
+
+def test_adjusted_scores_wait_for_enough_samples():
+    y = np.array([[1.0], [4.0], [3.0]], np.float32)
+    plain, adjusted = metrics.R2Score(), metrics.R2Score(num_regressors=2)
+    close(adjusted(y, y + 1), plain(y, y + 1))
+
+
+# ---------------------------------------------------------------- mistakes
+def test_mistakes_are_named_and_change_nothing():
+    accuracy = metrics.SparseCategoricalAccuracy()
+    logits = np.zeros((4, 3), np.float32)
+    for wrong, message in [
+        ((logits, np.array([0, 1, 2, 0])), "swapped"),
+        ((np.eye(4, 3), logits), "one-hot, use the function without 'sparse'"),
+        ((np.array([0.5, 1, 2, 0]), logits), r"are integers, but y_true has 0.5.*swapped"),
+        ((np.zeros(3, int), logits), r"labels of shape \(4,\) for predictions of shape \(4, 3\)"),
+    ]:
+        with pytest.raises((ShapeError, DtypeError), match=message):
+            accuracy.update_state(*wrong)
+    with pytest.raises(ShapeError, match=r"sample_weight of sparse_categorical_accuracy.*\(3,\)"):
+        accuracy.update_state(np.zeros(4, int), logits, sample_weight=np.ones(3))
+    for metric in (metrics.AUC(), metrics.Precision()):
+        with pytest.raises(ShapeError, match=r"y_true has shape \(4,\) and y_pred \(4, 3\)"):
+            metric.update_state(np.zeros(4), logits)
+        with pytest.raises(ShapeError, match=r"sample_weight of \w+ has shape \(3,\)"):
+            metric.update_state(np.zeros(4), np.zeros(4), np.ones(3))
+        assert not any(v.numpy().any() for v in metric.variables)
+    with pytest.raises(ShapeError, match=r"shape \[samples, outputs\].*\(4,\)"):
+        metrics.F1Score().update_state(np.zeros(4), np.zeros(4))
+    with pytest.raises(ShapeError, match="class_id=3 takes scores"):
+        metrics.Recall(class_id=3).update_state(logits, logits)
+    with pytest.raises(ShapeError, match="top_k=4 takes scores"):
+        metrics.Recall(top_k=4).update_state(logits, logits)
+    assert not any(v.numpy().any() for v in accuracy.variables)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: metrics.AUC(curve="rok"), "'ROK' is no curve.*'ROC'"),
+        (lambda: metrics.AUC(summation_method="minor"), "no summation method.*'minoring'"),
+        (lambda: metrics.AUC(num_thresholds=1), "above 1, not 1"),
+        (lambda: metrics.AUC(num_labels=3), "multi_label=True"),
+        (lambda: metrics.Precision(1.5), "from 0 to 1, not 1.5"),
+        (lambda: metrics.Precision(top_k=0), "k is an integer of at least 1"),
+        (lambda: metrics.PrecisionAtRecall(2.0), "Recall is from 0 to 1, not 2.0"),
+        (lambda: metrics.RecallAtPrecision(0.5, num_thresholds=0), "above 0, not 0"),
+        (lambda: metrics.F1Score("mikro"), "'mikro' is no average.*'micro'"),
+        (lambda: metrics.FBetaScore(beta=0.0), "beta is above 0"),
+        (lambda: metrics.F1Score(threshold=2.0), "at most 1, not 2.0"),
+        (lambda: metrics.R2Score("mean"), "is no class aggregation"),
+        (lambda: metrics.R2Score(num_regressors=-1), "at least 0"),
+        (lambda: metrics.IoU(2, [2]), r"below 2, the number of classes, not \[2\]"),
+        (lambda: metrics.MeanIoU(0), "target_class_ids|above 0"),
+        (lambda: metrics.ConfusionMatrix(2, "rows"), "is no normalization"),
+        (lambda: metrics.get("acuracy"), "no metric 'acuracy'.*'accuracy'|'Accuracy'"),
+        (lambda: metrics.Mean().merge_state([metrics.Mean(dtype="float16")]), "different dtype"),
+    ],
+)
+def test_options_that_are_wrong_are_named(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+def test_only_metrics_of_a_kind_are_merged():
+    with pytest.raises(TypeError, match="A Mean merges others of its kind, not Sum"):
+        metrics.Mean().merge_state([metrics.Sum()])
+
+
+# ---------------------------------------------------------------- by name
+def test_metrics_are_found_by_name():
+    needs = {"num_classes", "target_class_ids", "specificity", "sensitivity", "recall", "precision"}
+    for name, cls in CLASSES.items():
+        if not needs & set(inspect.signature(cls).parameters):
+            assert type(metrics.get(name)) is cls
+            assert type(metrics.get(metrics._BORDER.sub("_", name).lower())) is cls
+    assert type(metrics.get("mse")) is metrics.MeanSquaredError
+    assert metrics.get(None) is None
+    assert metrics.get(metrics.AUC).name == "auc"
+    assert metrics.get({"class_name": "IoU", "config": {"num_classes": 2, "target_class_ids": [0]}})
+    with pytest.raises(TypeError, match="3 is no metric"):
+        metrics.get(3)
+
+
+def test_default_names_are_those_of_keras():
+    names = {cls: cls().name for cls in (metrics.LogCoshError, metrics.FBetaScore, metrics.R2Score)}
+    assert list(names.values()) == ["logcosh", "fbeta_score", "r2_score"]
+
+
+def test_a_metric_shows_its_options_and_variables():
+    text = repr(metrics.TopKCategoricalAccuracy(k=3, name="top"))
+    assert text.startswith("TopKCategoricalAccuracy(")
+    assert "k=3" in text
+    assert "total/parts=<Variable 'top/total'" in text
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *FUNCTIONS, "Metric", "MeanMetricWrapper", "get"])
+def test_everything_is_documented(name):
+    thing = getattr(metrics, name)
+    doc = inspect.getdoc(thing) or ""
+    assert doc.split("\n")[0].endswith((".", "`.", ":"))
+    assert ">>> " in doc
+    for parameter in inspect.signature(thing).parameters:
+        assert re.search(rf"(?m)^    \**{parameter}: \S", doc), parameter
