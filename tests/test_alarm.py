@@ -173,13 +173,14 @@ def test_mistakes(make, error, message):
 
 @pytest.mark.parametrize("call", ["step", "check"])
 def test_inside_a_compiled_function_there_is_nothing_to_look_at(call):
-    alarm = NanAlarm(Model())
+    model = Model()
+    alarm = NanAlarm(model)
     with pytest.raises(
         CompileError, match=rf"alarm\.{call}\(\) at test_alarm\.py:.*check_numerics"
     ):
         jv.compile(lambda: getattr(alarm, call)())()
     with pytest.raises(CompileError, match=r"nonfinite\(\.\.\.\) at test_alarm\.py"):
-        jv.compile(lambda: nonfinite(Model()))()
+        jv.compile(lambda: nonfinite(model))()
 
 
 # ---------------------------------------------------------------- the table
