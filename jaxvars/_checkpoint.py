@@ -68,9 +68,12 @@ class Checkpoint(Module):
 
     def __init__(self, root: object = None, **objects: object) -> None:
         super().__init__()
-        taken = [name for name in objects if hasattr(type(self), name) or name == "save_counter"]
+        own = {*dir(type(self)), "save_counter"}
+        taken = [name for name in objects if name in own or name[0] == "_"]
         if taken:
-            raise ValueError(f"A Checkpoint has {taken} of its own: give the objects other names.")
+            raise ValueError(
+                f"A Checkpoint has {taken} of its own, or may have: give the objects other names."
+            )
         self._root = root
         vars(self).update(objects)
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)

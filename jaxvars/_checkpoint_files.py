@@ -18,10 +18,12 @@ import io
 import itertools
 import json
 import os
+import platform
 import re
 import shutil
 import time
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
@@ -43,6 +45,7 @@ MANIFEST = "jaxvars.json"
 _FORMAT = 1
 _SIMPLE = re.compile(r"\w[\w\-]*(/[\w\-]+)*", re.ASCII)
 _NUMBERS = itertools.count()
+_HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 # ---------------------------------------------------------------- writing
@@ -67,13 +70,14 @@ def write(
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     _clear(target)
-    fresh = target.with_name(f"{target.name}.tmp-{os.getpid()}-{next(_NUMBERS)}")
+    fresh = target.with_name(f"{target.name}.tmp-{_HOST}-{os.getpid()}-{next(_NUMBERS)}")
     try:
         manifest = _manifest(entries, about or {})
         (_write_file if target.suffix == ".npz" else _write_folder)(fresh, plain, manifest)
         _put_in_place(fresh, target)
     finally:
-        remove(fresh)
+        for left in (fresh, fresh.with_name(f"{fresh.name}.orbax-checkpoint-tmp")):
+            remove(left)
     return target
 
 
@@ -116,8 +120,9 @@ def _clear(target: Path) -> None:
     old = _set_aside(target)
     if old.exists():
         remove(old) if target.exists() else old.rename(target)
-    for left in target.parent.glob(f"{_escaped(target.name)}.tmp-*"):
-        if _is_left(left.name.removeprefix(f"{target.name}.tmp-")):
+    mine = f"{target.name}.tmp-{_HOST}-"
+    for left in target.parent.glob(f"{_escaped(mine)}*"):
+        if _is_left(left.name.removeprefix(mine)):
             remove(left)
 
 
@@ -147,9 +152,10 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _sync(folder: Path) -> None:
+def _sync(path: Path) -> None:
+    """Have a file or folder on the disk, so that the power may fail."""
     with contextlib.suppress(OSError):  # not every file system can
-        number = os.open(folder, os.O_RDONLY)
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:

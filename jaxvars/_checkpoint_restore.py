@@ -37,6 +37,7 @@ Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 
 _LOCK = threading.RLock()
+_TAKING: list[None] = []  # not empty while variables are given values, by who holds the lock
 
 
 def find_cells(roots: Roots) -> dict[str, Cell]:
@@ -119,6 +120,8 @@ class Restore(Seeker):
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
         with _LOCK:
+            if _TAKING:
+                return set()
             cells = find_cells(self._alive())
             self._take({p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEWS})
             return {cell.key for cell in cells.values()}
@@ -130,23 +133,26 @@ class Restore(Seeker):
             self._take({p: cells[p] for p in self.waiting if p in cells})
 
     def _take(self, cells: Mapping[str, Cell]) -> None:
-        if self._is_over:
+        """Give some variables their values; if it is interrupted, it may be done again."""
+        if self._is_over or not cells:
             return
-        misfits = misfits_of(self._entries, cells)
-        for path in misfits or cells:
-            NEWS.pop(cells[path].key, None)
-        if misfits:
+        if misfits := misfits_of(self._entries, cells):
             self.misfits |= misfits
-            self._done(misfits)
+            self._done({path: cells[path] for path in misfits})
             raise self._error("does not fit variables that were created since", misfits)
-        with _trace.at(_trace.EVAL):
-            values = [placed(cell, self.waiting[path]) for path, cell in cells.items()]
-            LOCAL.eager.write_all(list(cells.values()), values)
+        _TAKING.append(None)
+        try:
+            with _trace.at(_trace.EVAL):
+                values = [placed(cell, self.waiting[path]) for path, cell in cells.items()]
+                LOCAL.eager.write_all(list(cells.values()), values)
+        finally:
+            _TAKING.clear()
         self.taken |= {path: cell.key for path, cell in cells.items()}
         self._done(cells)
 
-    def _done(self, paths: Iterable[str]) -> None:
-        for path in paths:
+    def _done(self, cells: Mapping[str, Cell]) -> None:
+        for path, cell in cells.items():
+            NEWS.pop(cell.key, None)
             del self.waiting[path]
         if not self.waiting:
             self.end()

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from jaxvars._checkpoint_files import (
+    _HOST,
     MANIFEST,
     _digest_of,
     _manifest,
@@ -112,12 +113,30 @@ def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
 def test_what_dead_writers_left_is_cleared_and_what_others_write_is_not(tmp_path: Path):
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                           capture_output=True, text=True, check=True)  # fmt: skip
-    dead = tmp_path / f"c.tmp-{int(done.stdout)}-0.orbax-checkpoint-tmp"
-    alive, other = tmp_path / f"c.tmp-{os.getppid()}-0", tmp_path / f"d.tmp-{int(done.stdout)}-0"
-    for folder in (dead, alive, other):
-        folder.mkdir()
+    gone = int(done.stdout)
+    (tmp_path / f"c.tmp-{_HOST}-{gone}-0.orbax-checkpoint-tmp").mkdir()
+    others = {f"c.tmp-{_HOST}-{os.getppid()}-0", f"d.tmp-{_HOST}-{gone}-0", f"c.tmp-x-{gone}-0"}
+    for name in others:
+        (tmp_path / name).mkdir()
     write(tmp_path / "c", {"v": jnp.zeros(1)})
-    assert {p.name for p in tmp_path.iterdir()} == {"c", alive.name, other.name}
+    assert {p.name for p in tmp_path.iterdir()} == {"c", *others}
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import orbax.checkpoint as ocp
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the disk is full")
+
+    for form in FORMS:
+        write(tmp_path / form, {"v": jnp.zeros(3)})
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    monkeypatch.setattr(ocp.PyTreeCheckpointHandler, "finalize", fail)
+    for form in FORMS:
+        with pytest.raises(OSError, match="the disk is full"):
+            write(tmp_path / form, {"v": jnp.ones(3)})
+        assert load(tmp_path / form)["v"].tolist() == [0.0] * 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FORMS)
 
 
 # ---------------------------------------------------------------- damage
