@@ -46,7 +46,7 @@ from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._staging import Staged, stage
 from jaxvars._store import NEWS, seek
-from jaxvars._tensor import TensorSpec
+from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
 from jaxvars.errors import (
     CompileError,
@@ -310,8 +310,7 @@ class Function:
         firsts = _trace.jaxpr_function(program)(*inputs)
         for made, value in zip(staged.created, firsts, strict=True):
             if (cell := made.ref()) is not None:
-                known = isinstance(value, jax.Array)  # a constant may come as a kind of NumPy's
-                LOCAL.frame.create(cell, value if known else jnp.asarray(value))
+                LOCAL.frame.create(cell, _array(value))
 
     def _check_donation(self, entry: Entry) -> None:
         if self._donate is True and entry.has_callbacks:
@@ -346,6 +345,13 @@ class Function:
                 f"{self._signature.name}.traces.",
                 RetraceWarning,
             )
+
+
+def _array(value: Value) -> Value:
+    """Return a variable's first value, which may come as a kind of NumPy's, if it is constant."""
+    if is_string(value.dtype):
+        return np.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _objects(key: Any) -> tuple[int, ...]:

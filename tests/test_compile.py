@@ -532,6 +532,22 @@ def test_a_callable_initial_value_is_drawn_once():
     assert len(draws) == 1
 
 
+def test_text_and_constants_are_created_on_the_first_call():
+    kept = []
+
+    @jv.compile
+    def step():
+        if not kept:
+            kept.extend([jv.Variable("a label", name="label"), jv.Variable(np.ones(2), name="w")])
+        return kept[1] * 2
+
+    assert step().tolist() == [2, 2]
+    assert kept[0].numpy() == "a label"
+    assert kept[0].value.dtype == jv.string
+    kept[0].assign("another")
+    assert kept[0].item() == "another"
+
+
 def test_variables_are_created_in_nested_functions():
     made: list[jv.Variable] = []
 
