@@ -234,6 +234,7 @@ NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",
     "profiler",
     "get_soft_device_placement", "set_soft_device_placement",
+    "checkpoint",  # files: refused in programs
     "metrics", "optimizers",  # they hold variables of their own, and have their own tests
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import _compile, _concrete, _module, _state, _tape, _variable
+from jaxvars import _checkpoint, _compile, _concrete, _module, _state, _tape, _variable
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
@@ -33,7 +33,7 @@ MODULES = {
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
-    _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
+    _checkpoint.Checkpoint, _checkpoint.Status, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
     _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
     _variable.Variable,
 ]  # fmt: skip
