@@ -108,7 +108,7 @@ def spec_for(given: Any, argument: str, shape: tuple[int, ...]) -> Any:
     A spec for all leaves out those that have too few dimensions: numbers beside a batch.
     """
     if isinstance(given, Mapping):
-        return given.get(argument)
+        return given.get(argument, given.get(argument.partition("[")[0]))  # args[0], or args
     if isinstance(given, PartitionSpec) and len(given) > len(shape):
         return None
     return given

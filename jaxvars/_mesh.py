@@ -225,7 +225,8 @@ def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
         raise ShardingError(
             f"{what} is to be spread as {spec}, but there is no mesh in force. Say over which:\n"
             '    with jv.use_mesh({"data": 4, "model": 2}):\n'
-            "        ..."
+            "        ...\n"
+            "or give a NamedSharding, or the mesh where there is an argument for it."
         )
     names = [name for axes in spec for name in _axes(axes)]
     wrong = [name for name in names if name not in mesh.shape or names.count(name) > 1]

@@ -18,8 +18,10 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
+from jaxvars import _trace
 from jaxvars._display import Table
 from jaxvars._entry import renew_users
+from jaxvars._frames import LOCAL
 from jaxvars._homes import settle_at
 from jaxvars._mesh import as_sharding, current_mesh
 from jaxvars._module import table_of
@@ -30,7 +32,7 @@ from jaxvars._store import exclusively
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable
 from jaxvars._walk import walk
-from jaxvars.errors import ShardingError
+from jaxvars.errors import ForeignTransformError, ShardingError
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
 Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec]
@@ -58,6 +60,7 @@ def place(
 
     Raises:
         ShardingError: when a variable has no rule, or cannot be spread so; it lists them all.
+        ForeignTransformError: in a compiled function or a JAX transform.
 
     >>> import jax, jaxvars as jv
     >>> layer = {"kernel": jv.Variable(jax.numpy.zeros((4, 2))), "bias": jv.Variable([0.0, 0.0])}
@@ -66,6 +69,11 @@ def place(
     >>> layer["kernel"].sharding.spec
     P(None, 'model')
     """
+    if LOCAL.frame is not LOCAL.eager or _trace.is_staging():
+        raise ForeignTransformError(
+            "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
+            "In them, jv.shard says how a value is spread."
+        )
     pairs = [(str(pattern), spec) for pattern, spec in _pairs(rules)]
     mesh = mesh or current_mesh()
     named = _named(model)

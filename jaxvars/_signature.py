@@ -226,8 +226,10 @@ class Signature:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the arguments, where they are known."""
-        return tuple(self._signature.parameters) if self._signature else ()
+        """The names of the arguments; none where they are not known, or any will do."""
+        found = self._signature.parameters if self._signature else {}
+        free = any(p.kind is p.VAR_KEYWORD for p in found.values())
+        return () if free else tuple(found)
 
     def _path_name(self, path: tuple[Any, ...]) -> str:
         return f"{self._argument(path)}{jax.tree_util.keystr(tuple(path[2:]))}"

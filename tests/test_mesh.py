@@ -358,6 +358,20 @@ def test_arguments_are_spread_by_name_and_in_other_functions(grid):
         np.testing.assert_array_equal(tape.gradient(loss, w), ones(4, 4) * 8)
 
 
+def test_arguments_without_a_name_of_their_own_are_spread(grid):
+    with jv.use_mesh(grid):
+        w = jv.Variable(ones(4))
+    inputs = {"args": P("data"), "y": P(None, "model")}
+
+    @jv.compile(in_shardings=inputs)
+    def step(*args, **more):
+        return [x * w for x in [*args, *more.values()]]
+
+    first, second, y = step(ones(4, 4), ones(8, 4), y=ones(2, 4))
+    assert [x.sharding.spec[0] for x in (first, second)] == ["data", "data"]
+    assert y.sharding.spec == P(None, "model")
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -461,6 +475,14 @@ def test_placing_leaves_values_that_were_taken(grid):
     step()
     step()
     np.testing.assert_array_equal(taken, ones(8))
+
+
+def test_placing_is_refused_while_a_function_is_traced(grid):
+    v = jv.Variable(ones(8))
+    for transform in (jv.compile, jax.jit):
+        with pytest.raises(jv.errors.ForeignTransformError, match=r"jv.place moves variables"):
+            transform(lambda: jv.place(v, {"": P("data")}, mesh=grid))()
+    assert v.device is not None
 
 
 def test_fully_sharded(grid):
