@@ -219,6 +219,12 @@ def losses(m: Model, x: Any) -> Any:
     return tape.gradient(loss, m.w)
 
 
+def interop(m: Model, x: Any) -> Any:
+    values = jv.interop.to_dict(m)
+    jv.interop.from_dict(m, {**values, "w": values["w"] * x}).commit()
+    return values["w"] + m.w
+
+
 PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "Variable": variable, "Module": module, "GradientTape": gradient_tape,
     "ForwardAccumulator": forward_accumulator, "UnconnectedGradients": unconnected_gradients,
@@ -229,6 +235,7 @@ PROGRAMS: dict[str, Callable[[Model, Any], Any]] = {
     "fori_loop": fori_loop, "scan": scan, "map_fn": map_fn, "vectorized_map": vectorized_map,
     "autograph": autograph, "TensorArray": tensor_array, "print": printed, "debugging": debugging,
     "random": random, "initializers": initializers, "losses": losses, "summary": summary,
+    "interop": interop,
 }  # fmt: skip
 NOT_A_PROGRAM = {
     "ConcreteFunction", "TensorSpec", "errors", "string", "run_eagerly", "list_devices", "progress",

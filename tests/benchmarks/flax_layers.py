@@ -6,8 +6,7 @@
 The step is that of a multilayer perceptron with batch normalization and dropout, with optax's
 adam: small, so that the time is that of the call, and wider, so that it computes. The others are
 `jax.jit` of a function over donated trees of linen's arrays, and `nnx.jit` of an nnx module and
-`nnx.Optimizer`, donated, plain and with
-`nnx.cached_partial`, flax's way to call it faster.
+`nnx.Optimizer`, donated, plain and with `nnx.cached_partial`, flax's way to call it faster.
 
 Rules of this file:
 - all are timed in turns, in one process, in alternating order;
