@@ -31,6 +31,7 @@ from typing import Any, TypeAlias, TypeVar, final
 from urllib.parse import quote
 
 import jax
+import jax
 import jax.numpy as jnp
 import numpy as np
 
