@@ -171,8 +171,10 @@ def _stage_for(
 
 
 def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: Options) -> None:
-    length = min(len(items), options.get("max_iterations") or len(items))
-    stacked = jax.tree.map(lambda x: x[:length], items.all())
+    length, stacked, most = None, items.all(), options.get("max_iterations")
+    if isinstance(items.length, int) or most:  # else the size is open, in a program to be saved
+        length = min(len(items), most or len(items))
+        stacked = jax.tree.map(lambda x: x[:length], stacked)
     lists: list[list[Any]] = []
 
     def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
@@ -184,7 +186,7 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
 
     def run() -> Sequence[Any]:
         results, rows = named_scan(step, block.packed_start(), stacked, block.names, length=length)
-        for i in range(length):
+        for i in range((length or len(items)) if lists else 0):
             extend_all(lists, jax.tree.map(lambda x: x[i], rows))  # noqa: B023 - used at once
         return results
 

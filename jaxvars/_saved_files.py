@@ -183,10 +183,10 @@ def array_of(data: bytes, entry: Entry) -> np.ndarray:
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("a variable's file has an unknown version")
     shape, in_columns, _ = np.lib.format.read_array_header_1_0(file)
-    rest = data[file.tell() :]
-    if shape != entry.stored_shape or in_columns or len(rest) != entry.nbytes:
+    start = file.tell()
+    if shape != entry.stored_shape or in_columns or len(data) - start != entry.nbytes:
         raise ValueError("a variable's file is of another form than was written")
-    stored = np.frombuffer(rest, jnp.dtype(entry.stored_dtype)).reshape(shape)
+    stored = np.frombuffer(data, jnp.dtype(entry.stored_dtype), offset=start).reshape(shape)
     if not entry.holds(stored):
         raise ValueError("a variable is not what was written")
     return stored

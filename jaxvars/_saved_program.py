@@ -169,6 +169,14 @@ def _deserialized(name: str, words: Words, blobs: Sequence[bytes], versions: Wor
             f"{both}. Save it anew with a JAX of about this one's age."
         )
     try:
-        return [export.deserialize(bytearray(blob)) for blob in blobs]
+        levels: list[Any] = [export.deserialize(bytearray(blob)) for blob in blobs]
+        if versions["jax"] != jax.__version__:
+            for level in levels:  # JAX would look into it at the first call only
+                level.mlir_module()
     except Exception as error:
-        raise SavedError(f"{name} cannot be read by this JAX ({both}): {error}") from error
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        raise SavedError(
+            f"{name} cannot be read by this JAX ({both}): {reason}. JAX reads programs of up to "
+            "six months before it, and hardly any of after it: save with the older of the two."
+        ) from error
+    return levels

@@ -227,7 +227,7 @@ def _said(message: str | None, what: str) -> str:
 
 def _check_broadcast(x: Value, y: Value, names: tuple[str, str]) -> None:
     try:
-        np.broadcast_shapes(x.shape, y.shape)
+        jnp.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         raise ShapeError(
             f"{names[0]} has shape {x.shape} and {names[1]} {y.shape}: they cannot be compared, "

@@ -349,6 +349,29 @@ def test_sizes_of_one_name_must_agree_and_others_need_not(tmp_path):
         loaded([1.0, 2.0], [3.0, 4.0, 5.0], np.ones((2, 5)))
 
 
+def test_loops_maps_and_checks_take_open_sizes(tmp_path):
+    total = jv.Variable(0.0, name="total")
+
+    @jv.compile(autograph=True)
+    def f(xs):
+        for x in xs:
+            if x > 0:
+                total.assign_add(x)
+        jv.debugging.assert_less(xs, 9.0, message="too large")
+        sums, _ = jv.scan(lambda carry, x: (carry + x, carry), 0.0, xs)
+        return jv.map_fn(lambda x: x * 2, xs), sums + total
+
+    loaded = round_trip(f, tmp_path / "f", (jv.TensorSpec((None,)),))
+    assert_same(loaded([1.0, -2.0, 3.0]), f(np.array([1.0, -2.0, 3.0])))
+    assert float(loaded.total) == 4.0
+    with jv.GradientTape() as tape:
+        _, y = loaded([1.0])
+    assert float(tape.gradient(y, loaded.total)) == 1.0
+    with pytest.raises(CheckError, match=r"^too large: .*test_saved.py:\d+, in f\)\.$"):
+        loaded([1.0, 10.0])
+    assert float(loaded.total) == 5.0
+
+
 def test_an_input_signature_is_enough(tmp_path):
     class Model(jv.Module):
         def __init__(self):
