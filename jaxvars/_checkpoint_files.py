@@ -31,7 +31,6 @@ from typing import Any, TypeAlias, TypeVar, final
 from urllib.parse import quote
 
 import jax
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -68,6 +67,12 @@ def write(
         OSError: when the disk is full, or the folder cannot be written.
     """
     target = absolute(path)
+    if target.suffix != ".npz" and jax.process_index():
+        raise CheckpointError(
+            f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
+            f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
+            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz."
+        )
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     _clear(target)
@@ -187,10 +192,10 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
 
     tree = {stored_name(p): x for p, x in plain.items() if x.size}  # orbax writes no empty ones
     tree = tree or {"-": np.zeros(1, np.uint8)}
-    me, how = jax.process_index(), ocp.options.MultiprocessingOptions()
+    how = ocp.options.MultiprocessingOptions()
     if jax.process_count() > 1:  # orbax would wait for the others, and leave their parts to them
         tree = {name: np.asarray(x) for name, x in tree.items()}
-        how = ocp.options.MultiprocessingOptions(me, {me}, f"process-{me}")
+        how = ocp.options.MultiprocessingOptions(0, {0}, "process-0")
     args = ocp.args.PyTreeSave(tree, custom_metadata=manifest)
     handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=how)
     with ocp.Checkpointer(handler, multiprocessing_options=how) as checkpointer:

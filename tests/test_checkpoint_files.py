@@ -139,6 +139,14 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FORMS)
 
 
+def test_only_the_first_process_writes_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    with pytest.raises(CheckpointError, match=r"in process 0 alone, and this is process 1\. Let"):
+        write(tmp_path / "c", {"v": jnp.zeros(3)})
+    assert list(tmp_path.iterdir()) == []
+    assert load(write(tmp_path / "c.npz", {"v": jnp.zeros(3)}))["v"].tolist() == [0.0] * 3
+
+
 # ---------------------------------------------------------------- damage
 def _damaged(rng: random.Random, files: list[Path]) -> str:
     """Damage one of some files, and return how."""
