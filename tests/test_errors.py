@@ -32,6 +32,7 @@ BUILTINS = {
     "CheckpointError": (ValueError,),
     "CheckpointWarning": (UserWarning,),
     "TapeError": (RuntimeError, ValueError),
+    "InteropError": (ValueError,),
     "DeviceError": (ValueError,),
     "ShardingError": (ValueError,),
     "StaleReadWarning": (UserWarning,),
@@ -81,6 +82,13 @@ def state_of_half():
     jv.functionalize(lambda: w.assign(v * 2))(jv.State.of(v))
 
 
+def missing_stream():
+    import flax.linen as nn
+
+    model = jv.interop.from_flax(nn.Dropout(0.5), rngs={"params": 0}, variables={})
+    model(jnp.ones(2), deterministic=False)
+
+
 def no_such_device():
     jv.set_soft_device_placement(False)
     try:
@@ -119,6 +127,7 @@ WRONG = [
     (errors.CheckError, lambda: jv.debugging.assert_finite(jnp.log(0.0))),
     (errors.CheckpointError, lambda: jv.checkpoint.Checkpoint().restore("no/such/checkpoint")),
     (errors.TapeError, tape_twice),
+    (errors.InteropError, missing_stream),
     (errors.DeviceError, no_such_device),
 ]
 
