@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -54,11 +55,16 @@ class Stream:
     Args:
         descriptor: of the end to read from; the stream closes it.
         sink: takes the lines.
+
+    Attributes:
+        tail: the last lines.
+        wrote: when something came last, by `time.monotonic()`.
     """
 
     def __init__(self, descriptor: int, sink: Sink) -> None:
         os.set_blocking(descriptor, False)
         self.descriptor = descriptor
+        self.wrote = float("-inf")
         self.tail: deque[str] = deque(maxlen=TAIL)
         self._lines = Lines()
         self._sink = sink
@@ -84,6 +90,7 @@ class Stream:
 
     def _give(self, lines: list[bytes]) -> None:
         if lines:
+            self.wrote = time.monotonic()
             self.tail.extend(line.decode(errors="replace") for line in lines)
             self._sink(lines)
 

@@ -24,6 +24,8 @@ _HINTS = {
     "SIGABRT": ": compiled code gave up; JAX does so when it loses another worker",
 }
 
+_LAST_WORDS = 5.0  # seconds before its end in which what a worker says is about that
+
 
 @final
 @dataclass(frozen=True)
@@ -39,7 +41,9 @@ class Death:
         seconds: how long it ran.
         at: when it was seen.
         last: the last lines of its errors.
-        place: how many workers ended before it; None if the system did not say.
+        place: how many workers ended before it; infinite if the system did not say.
+        silent: seconds from its last error message to its end.
+        wrote: when that message came, by `time.monotonic()`.
     """
 
     attempt: int
@@ -50,14 +54,18 @@ class Death:
     seconds: float
     at: datetime
     last: tuple[str, ...]
-    place: int | None = None
+    place: float = float("inf")
+    silent: float = float("inf")
+    wrote: float = float("-inf")
 
     @classmethod
     def of(cls, worker: Worker, attempt: int, size: int) -> Death:
         """Return the death of a worker that has ended."""
+        errors = worker.streams[1]
         return cls(
             attempt, worker.rank, size, worker.pid, worker.returncode or 0, worker.seconds,
-            worker.ended, tuple(worker.streams[1].tail), worker.place,
+            worker.ended, tuple(errors.tail), worker.place,
+            worker.began + worker.seconds - errors.wrote, errors.wrote,
         )  # fmt: skip
 
     @property
@@ -85,16 +93,18 @@ class Death:
 
 
 def first(deaths: Sequence[Death]) -> Death:
-    """Return the death that caused the others, of those seen in one look.
+    """Return the death that caused the others, of those that were seen together.
 
-    It is the first one. Where the system does not say which that was: a worker that loses
-    another one raises an error or aborts; so a signal that is no abort was before an exit, and
-    an abort last.
+    A worker that loses another one says so and exits, or aborts, and may be gone before the
+    other one is: so a signal that is no abort was first; or else the worker whose last words
+    came first, if all had some; or else the one that the system says was first.
     """
+    all_spoke = all(death.silent < _LAST_WORDS for death in deaths)
 
-    def order(death: Death) -> tuple[float, int]:
+    def order(death: Death) -> tuple[float, ...]:
         kind = 1 if death.code >= 0 else 2 if -death.code == signal.SIGABRT else 0
-        return (float("inf") if death.place is None else death.place, kind)
+        when = death.wrote if all_spoke else death.place
+        return (kind > 0, when, kind)
 
     return min(deaths, key=order)
 

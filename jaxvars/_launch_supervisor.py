@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from jaxvars._launch_report import Death, first, plural, say, say_death, say_end
 from jaxvars._launch_signals import Inbox
 from jaxvars._launch_worker import Worker, command, environment, meeting_port
 
+_KILL = int(signal.SIGKILL)
 _ECHO = 0.2  # seconds in which a second signal is the first one again: `timeout` sends it twice
 
 
@@ -132,12 +134,17 @@ class Supervisor:
             try:
                 for rank in range(size):
                     self._start(attempt, rank, size, port)
-                dead = self._watch()
+                failed = self._watch()
+                others = [worker for worker in self._workers if not worker.look()]
+                failed += [worker for worker in others if failed and worker.is_ending()]
             finally:
-                stopped = self._kill_all()
-        deaths = [Death.of(worker, attempt, size) for worker in dead]
-        if deaths and self._stop is None:
-            say_death(deaths, stopped)
+                workers = list(self._workers)
+                self._kill_all()
+        if not failed or self._stop is not None:
+            return []
+        failed += [w for w in workers if w not in failed and w.returncode not in (0, -_KILL)]
+        deaths = [Death.of(worker, attempt, size) for worker in failed if worker.returncode]
+        say_death(deaths, len([worker for worker in others if worker not in failed]))
         return deaths
 
     def _start(self, attempt: int, rank: int, size: int, port: int) -> None:
@@ -210,11 +217,11 @@ class Supervisor:
                 f"{self._options.grace:g} s at most. Once more kills."
             )
 
-    def _kill_all(self) -> int:
-        """Kill the workers that run, see to what they wrote; return how many there were."""
-        running = [worker for worker in self._workers if not worker.look()]
-        for worker in running:
-            _launch_guard.kill_group(worker.pid)
+    def _kill_all(self) -> None:
+        """Kill the workers that run, and see to what all of them wrote."""
+        for worker in self._workers:
+            if not worker.look():
+                _launch_guard.kill_group(worker.pid)
         for worker in self._workers:
             worker.kill()
             self._guard.tell("-", worker.pid)
@@ -223,4 +230,3 @@ class Supervisor:
                     self._selector.unregister(descriptor)
             worker.close()
         self._workers.clear()
-        return len(running)

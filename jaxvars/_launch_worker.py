@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, final
 
 from jaxvars._launch_guard import kill_group
@@ -34,6 +35,9 @@ ATTEMPT = "JAXVARS_ATTEMPT"
 
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1
+_PF_EXITING = (
+    4  # in the flags of /proc/PID/stat: its sockets are closed soon after, it is gone later
+)
 _DEVICE_COUNT = re.compile(r"--xla_force_host_platform_device_count=\d+\s*")
 
 
@@ -52,7 +56,7 @@ class Worker:
         began: the moment of its start, by `time.monotonic()`.
         streams: its standard output and its errors.
         end: readable when it has ended; None where the system has no such thing.
-        place: how many of the workers ended before it, if the system said so.
+        place: how many of the workers ended before it; infinite until the system says so.
         returncode: None while it runs; then as `subprocess` has it, -9 for SIGKILL.
         ended: when that was seen, by the clock.
         seconds: how long it ran.
@@ -86,7 +90,7 @@ class Worker:
             Stream(_descriptor(self._process.stderr), sinks[1]),
         )
         self.end = os.pidfd_open(self.pid) if hasattr(os, "pidfd_open") else None
-        self.place: int | None = None
+        self.place = float("inf")
 
     @property
     def descriptors(self) -> list[int]:
@@ -106,6 +110,14 @@ class Worker:
         if self.returncode is None and _is_over(self._process):
             self.kill()
         return self.returncode is not None
+
+    def is_ending(self) -> bool:
+        """Tell whether the system is about to end it, or has, where that can be known."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        return bool(int(stat.rpartition(")")[2].split()[6]) & _PF_EXITING)
 
     def send(self, number: int) -> None:
         """Send a signal to the worker, if it runs; not to its children."""

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -240,15 +241,20 @@ def test_a_program_that_dies_twice_goes_on_with_fewer_workers(start):
 
 
 def test_of_workers_that_die_together_the_cause_is_named():
-    def death(rank: int, code: int, place: int | None = None) -> Death:
-        return Death(0, rank, 3, 1, code, 0.0, None, (), place)  # type: ignore[arg-type]
+    def death(code: int, **known: float) -> Death:
+        return Death(0, 1, 3, 1, code, 0.0, datetime.min, (), **known)
 
-    kill, fail, lost = death(0, -9), death(1, 1), death(2, -6)
+    kill, fail, lost = death(-9), death(1), death(-6)
     assert first([lost, fail, kill]) is kill
     assert first([lost, fail]) is fail
     assert first([lost]) is lost
-    later, sooner = death(0, -9, place=5), death(1, 1, place=4)
+    later, sooner = death(1, place=5), death(1, place=4)
     assert first([later, sooner]) is sooner
+    cause = death(1, place=7, wrote=10.0, silent=0.3)  # it took long to be gone
+    follows = death(-6, place=6, wrote=10.2, silent=0.05)
+    assert first([follows, cause]) is cause
+    mute = death(3, place=6, wrote=1.0, silent=9.0)
+    assert first([cause, mute]) is mute
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the system does not say")
@@ -270,6 +276,31 @@ sys.exit(rank + 3)
     assert running.wait() == 4
     assert "worker 0 of 3" in running.stderr
     assert "at about the same time" in running.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
+def test_a_worker_whose_end_takes_long_is_among_the_dead(start):
+    # Killed, and its sockets closed; but a thread of it is still there when another one has failed.
+    program = """
+import ctypes, threading
+if rank == 1:
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    print(f"pid={os.getpid()}")
+    ctypes.CDLL(None).pthread_exit(None)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+sys.exit(1)
+"""
+    running = start(program, "-n", "2", "--restarts", "0")
+    running.wait_for("pid=")
+    (pid,) = running.pids()
+    while is_running(pid):  # its first thread
+        time.sleep(0.01)
+    (running.out.parent / "go").touch()
+    assert running.wait() == 137
+    assert "worker 1 of 2" in running.stderr.splitlines()[0]
+    assert "worker 0 of 2" in running.stderr.splitlines()[1]
+    assert "killed.\n" not in running.stderr
 
 
 # ---------------------------------------------------------------- nothing is left
