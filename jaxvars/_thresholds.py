@@ -81,9 +81,6 @@ def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Val
     return true, pred, weight
 
 
-@functools.partial(
-    jax.jit, static_argnames=("thresholds", "top_k", "class_id", "by_label", "from_logits")
-)
 def confusions(
     y_true: Value,
     y_pred: Value,
@@ -112,6 +109,26 @@ def confusions(
     Returns:
         Arrays of shape [thresholds], or [thresholds, labels].
     """
+    known, back, cut = _table(thresholds)
+    return _confusions(
+        y_true, y_pred, weight, label_weights, known, back,
+        cut=cut, top_k=top_k, class_id=class_id, by_label=by_label, from_logits=from_logits,
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _table(thresholds: Thresholds) -> tuple[Value, Value, bool]:
+    """Return thresholds sorted, where each is now, and whether scores are cut to [0, 1]."""
+    order = np.argsort(np.array(thresholds), kind="stable")
+    known = np.array(thresholds)[order]
+    return known, np.argsort(order).astype(np.int32), is_even(thresholds)
+
+
+@functools.partial(jax.jit, static_argnames=("cut", "top_k", "class_id", "by_label", "from_logits"))
+def _confusions(
+    y_true: Value, y_pred: Value, weight: Value, label_weights: Value, known: Value, back: Value,
+    *, cut: bool, top_k: int | None, class_id: int | None, by_label: bool, from_logits: bool,
+) -> Any:  # fmt: skip
     pred = jax.nn.sigmoid(wide(y_pred)) if from_logits else wide(y_pred)
     weights = None if weight is None else jnp.broadcast_to(weight.astype(pred.dtype), pred.shape)
     if label_weights is not None:
@@ -119,12 +136,14 @@ def confusions(
         weights = jnp.broadcast_to(weights, pred.shape)
     if top_k is not None:
         pred = _best(pred, top_k)
+    if cut:
+        pred = jnp.clip(pred, 0.0, 1.0)
     parts = [y_true.astype(bool), pred, weights]
     if class_id is not None:
         parts = [None if part is None else part[..., class_id] for part in parts]
     labels = y_pred.shape[-1] if by_label else 1
     parts = [None if part is None else part.reshape(-1, labels) for part in parts]
-    counts = _counted(parts[0], parts[1], parts[2], thresholds)
+    counts = _counted(parts[0], parts[1], parts[2], known.astype(pred.dtype), back)
     return counts if by_label else tuple(count[:, 0] for count in counts)
 
 
@@ -134,17 +153,12 @@ def _best(scores: Value, k: int) -> Value:
     return jnp.where(best, scores, LEAST)
 
 
-def _counted(true: Value, pred: Value, weights: Value, thresholds: Thresholds) -> Any:
-    order = np.argsort(np.array(thresholds), kind="stable")
-    known = jnp.asarray(np.array(thresholds)[order], pred.dtype)
-    if is_even(thresholds):
-        pred = jnp.where(jnp.isnan(pred), pred, jnp.clip(pred, 0.0, 1.0))
+def _counted(true: Value, pred: Value, weights: Value, known: Value, back: Value) -> Any:
     passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights
-    yes = _above(jnp.where(true, ones, 0), passed, len(thresholds))
-    no = _above(jnp.where(true, 0, ones), passed, len(thresholds))
-    back = np.argsort(order)
+    yes = _above(jnp.where(true, ones, 0), passed, known.size)
+    no = _above(jnp.where(true, 0, ones), passed, known.size)
     tp, fp = yes[1:][back], no[1:][back]
     return tp, fp, no[0] - fp, yes[0] - tp
 
