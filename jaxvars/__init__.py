@@ -39,7 +39,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     losses, metrics               _loss and its functions; _metric, sums in a _tally
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
     launch, distributed           many processes; _launch_supervisor and others keep them running
-    profiler                      where the time of a step goes
+    profiler                      where the time of a step goes; _profiler_ops
     summary                       numbers for TensorBoard; _summary_call, _defaults and _writer
 
 To read it, begin with tests/test_tour.py, then _frames, _state, _variable, _compile, _trace,

@@ -20,8 +20,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -32,6 +31,7 @@ import jax
 from jaxvars._compile import BoundFunction, Function
 from jaxvars._display import Table, human_bytes
 from jaxvars._frames import LOCAL, cells_in
+from jaxvars._profiler_ops import longest
 from jaxvars._state import State
 from jaxvars._variable import Variable
 from jaxvars.errors import CompileError, user_line
@@ -238,7 +238,7 @@ def profile(
     ops = Table(
         title="operations",
         columns=("op", "program", "calls", "ms a step", "part"),
-        rows=_longest(folder, steps)[:top],
+        rows=longest(folder, steps)[:top],
         formats={"part": "{:.1%}".format},
     )
     return Profile(name, seconds, first_call, ops, _memory(), folder)
@@ -286,57 +286,6 @@ def _record(
                 run()
                 seconds.append(time.perf_counter() - start)
     return max((logs / "plugins" / "profile").iterdir()), seconds  # named by the time
-
-
-# ---------------------------------------------------------------- the trace
-def _longest(folder: Path, steps: int) -> list[tuple[str, str, int, float, float]]:
-    """Return a row for each operation in a trace, the longest first."""
-    spent: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for file in folder.glob("*.xplane.pb"):
-        for op, program, nanoseconds in _operations(file):
-            spent[op, program].append(nanoseconds)
-    total = sum(map(sum, spent.values())) or 1.0
-    rows = [
-        (op, program, len(times), sum(times) / steps / 1e6, sum(times) / total)
-        for (op, program), times in spent.items()
-    ]
-    return sorted(rows, key=lambda row: row[3], reverse=True)
-
-
-def _operations(file: Path) -> Iterator[tuple[str, str, float]]:
-    """Yield the operations of a trace: name, program, nanoseconds without those inside of it."""
-    for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
-        lines = list(plane.lines)
-        # On some devices each operation is on a line of this name and on others, too.
-        alone = [line for line in lines if line.name == "XLA Ops"]
-        for line in alone or lines:
-            yield from _own_times([op for op in map(_Operation, line.events) if op.name])
-
-
-@final
-class _Operation:
-    """An event of a trace; without a name if it is no operation of a program."""
-
-    __slots__ = ("end", "name", "own", "program", "start")
-
-    def __init__(self, event: Any) -> None:
-        facts = dict(event.stats)
-        self.name = str(facts.get("hlo_op", ""))
-        self.program = str(facts.get("hlo_module", "")).removeprefix("jit_")
-        self.start, self.end = event.start_ns, event.end_ns
-        self.own = event.duration_ns
-
-
-def _own_times(operations: list[_Operation]) -> Iterator[tuple[str, str, float]]:
-    """Yield the operations of a line; a loop's time is less that of what runs in it."""
-    around: list[_Operation] = []
-    for op in sorted(operations, key=lambda op: (op.start, -op.end)):
-        while around and around[-1].end <= op.start:
-            around.pop()
-        if around and op.end <= around[-1].end:
-            around[-1].own -= op.end - op.start
-        around.append(op)
-    return ((op.name, op.program, op.own) for op in operations)
 
 
 def _memory() -> dict[str, int]:

@@ -170,6 +170,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_interop_rngs.py",
         "_interop_state.py",
         "optimizers.py",
+        "_profiler_ops.py",
         "profiler.py",
         "_summary_call.py",
         "_summary_defaults.py",

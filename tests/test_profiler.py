@@ -13,6 +13,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import profiler
+from jaxvars._profiler_ops import longest
 from jaxvars.errors import CompileError
 
 
@@ -103,20 +104,39 @@ def test_the_operations_are_those_of_the_program(tmp_path):
     assert all(calls % 3 == 0 for calls in report.ops.column("calls"))
 
 
-class Event:
-    def __init__(self, name, start, end):
-        self.stats = [("hlo_op", name), ("hlo_module", "jit_f")] if name else []
-        self.start_ns, self.end_ns, self.duration_ns = start, end, end - start
+def event(name, start, end, line=1, process=7):
+    facts = {"hlo_op": name, "hlo_module": "jit_f"} if name else {}
+    return {"ph": "X", "name": name, "pid": process, "tid": line, "ts": start, "dur": end - start,
+            "args": facts}  # fmt: skip
 
 
-def test_a_loop_is_without_what_runs_in_it():
-    line = [Event("in2", 30, 50), Event("while", 0, 100), Event("in1", 10, 30), Event("", 0, 99),
-            Event("deep", 32, 40), Event("after", 100, 110)]  # fmt: skip
-    found = profiler._own_times([op for op in map(profiler._Operation, line) if op.name])
-    assert sorted(found) == [
-        ("after", "f", 10), ("deep", "f", 8), ("in1", "f", 20), ("in2", "f", 12),
-        ("while", "f", 60),
+def written(folder, found):
+    with gzip.open(folder / "a.trace.json.gz", "wt") as file:
+        json.dump({"traceEvents": found}, file)
+    return folder
+
+
+def test_a_loop_is_without_what_runs_in_it(tmp_path):
+    line = [event("in2", 30, 50), event("while", 0, 100), event("in1", 10, 30), event("", 0, 99),
+            event("deep", 32, 40), event("after", 100, 110),
+            event("in1", 60, 64, line=2)]  # fmt: skip
+    rows = longest(written(tmp_path, line), steps=2)
+    assert [(op, program, calls, round(1e3 * ms, 6)) for op, program, calls, ms, _ in rows] == [
+        ("while", "f", 1, 30), ("in1", "f", 2, 12), ("in2", "f", 1, 6), ("after", "f", 1, 5),
+        ("deep", "f", 1, 4),
     ]  # fmt: skip
+    assert sum(row[-1] for row in rows) == pytest.approx(1.0)
+
+
+def test_an_operation_that_a_device_has_on_two_lines_counts_once(tmp_path):
+    named = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 2, "args": {"name": "XLA Ops"}}
+    found = [event("a", 0, 10), named, event("a", 0, 10, line=2), event("b", 0, 5, process=8)]
+    rows = longest(written(tmp_path, found), steps=1)
+    assert [(row[0], row[2]) for row in rows] == [("a", 1), ("b", 1)]
+
+
+def test_a_trace_without_operations(tmp_path):
+    assert longest(written(tmp_path, [event("", 0, 1)]), steps=1) == []
 
 
 def test_the_variables_are_put_back(tmp_path):
