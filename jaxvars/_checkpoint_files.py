@@ -71,7 +71,7 @@ def write(
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
             f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
-            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz."
+            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
         )
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -661,6 +661,16 @@ def test_a_restored_variable_on_a_mesh_needs_no_new_program(tmp_path: Path):
     assert step.trace_count == 1
 
 
+def test_a_value_stays_where_somebody_has_put_it(tmp_path: Path):
+    v = jv.Variable(jnp.zeros(4))
+    v.assign(jax.device_put(jnp.arange(4.0), jax.devices()[5]))
+    checkpoint = Checkpoint(v=v)
+    path = checkpoint.write(tmp_path / "c.npz")
+    checkpoint.restore(path)
+    assert v.device == jax.devices()[5]
+    assert v.numpy().tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
     def made():
         w = jv.Variable(jnp.ones((8, 8)), sharding=spread("a", "b"), name="w")

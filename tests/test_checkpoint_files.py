@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -18,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxvars import _checkpoint_files
 from jaxvars._checkpoint_files import (
     _HOST,
     MANIFEST,
@@ -28,7 +30,7 @@ from jaxvars._checkpoint_files import (
     stored_name,
     write,
 )
-from jaxvars._digest import Entry, encode
+from jaxvars._digest import Entry, _digest, encode
 from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
 from jaxvars.errors import CheckpointError
 
@@ -108,6 +110,39 @@ def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
     checkpoint.write(path)
     assert load(path)["v"] == 2.0
     assert [p.name for p in tmp_path.iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_replacing_can_be_cut_off_after_each_step(tmp_path: Path, monkeypatch, form: str):
+    class Killed(BaseException):
+        pass
+
+    steps = [0]
+
+    def counted(step: Callable[..., object]) -> Callable[..., object]:
+        def run(*args: object, **options: object) -> object:
+            steps[0] -= 1
+            if steps[0] < 0:
+                raise Killed
+            return step(*args, **options)
+
+        return run
+
+    path, seen = tmp_path / form, []
+    write(path, {"v": jnp.zeros(3)})
+    monkeypatch.setattr(_checkpoint_files, "remove", counted(_checkpoint_files.remove))
+    monkeypatch.setattr(Path, "rename", counted(Path.rename))
+    monkeypatch.setattr(os, "replace", counted(os.replace))
+    for last in range(9):
+        steps[0] = last
+        with contextlib.suppress(Killed):
+            write(path, {"v": jnp.full(3, last + 1.0)})
+        assert is_complete(path)
+        seen.append(load(path)["v"].tolist())
+    values = [value[0] for value in seen]
+    assert seen == [[value] * 3 for value in values]
+    assert values == sorted(values)  # never an older one
+    assert values[-1] == 9
 
 
 def test_what_dead_writers_left_is_cleared_and_what_others_write_is_not(tmp_path: Path):
@@ -306,6 +341,7 @@ def _huge(shape: tuple[int, ...]) -> Entry:
 
 
 _, SMALL = encode(np.zeros(4, np.float32))
+OBJECTS = Entry((), "object", (8,), "uint8", _digest((), "object", np.zeros(8, np.uint8)))
 _CODE = b"\x93NUMPY\x01\x00\x20\x00" + b"__import__('os').abort()".ljust(32)
 _GIANT = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2000000000000,), }".ljust(117) + b"\n"  # noqa: E501  # fmt: skip
 
@@ -322,11 +358,7 @@ HOSTILE = {
     ),
     "a bomb": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": bytes(10**7)}, packed=True),
     "code for a header": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": _CODE}),
-    "objects": lambda p: _file(
-        p,
-        _signed({"v": Entry((), "object", (8,), "uint8", encode(np.zeros(8, np.uint8))[1].sha256)}),
-        {"v.npy": _npy(np.zeros(8, np.uint8))},
-    ),
+    "objects": lambda p: _file(p, _signed({"v": OBJECTS}), {"v.npy": _npy(np.zeros(8, np.uint8))}),
     "objects on disk": lambda p: _file(
         p, _signed({"v": Entry((1,), "float32", (1,), "object", "")}), {"v.npy": _npy(np.zeros(1))}
     ),
@@ -342,6 +374,27 @@ HOSTILE = {
 }
 
 
+WHY = {
+    "a pickle": "another form",
+    "a header of two terabytes": "another form",
+    "a manifest of two terabytes": "should hold 2,000,000,000,000 bytes",
+    "nothing, in too many dimensions": "corrupt: array is too big",
+    "a bomb": "v.npy is compressed",
+    "code for a header": "v: corrupt: ",
+    "objects": "corrupt: TypeError: ",
+    "objects on disk": "not an entry",
+    "a tower": "manifest is damaged: RecursionError",
+    "no variables": "AttributeError",
+    "no shape": "not an entry",
+    "a negative size": "not an entry",
+    "the future": "its format is 2",
+    "no time": "NoneType",
+    "another file": "manifest is damaged: KeyError",
+    "text": "File is not a zip file",
+    "nothing": "File is not a zip file",
+}
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_are_refused_without_harm(tmp_path: Path, name: str):
     path = HOSTILE[name](tmp_path / "c.npz")
@@ -349,6 +402,7 @@ def test_hostile_files_are_refused_without_harm(tmp_path: Path, name: str):
     for refused in (lambda: Checkpoint(v=v).restore(path), lambda: load(path)):
         with pytest.raises(CheckpointError, match=r"c\.npz") as caught:
             refused()
+        assert WHY[name] in str(caught.value)
         assert len(str(caught.value)) < 1000
     assert v.numpy().tolist() == [1.0] * 4
     assert [p.name for p in tmp_path.iterdir()] == ["c.npz"]
