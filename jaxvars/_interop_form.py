@@ -8,6 +8,7 @@ Rules this file keeps:
 - boxes, which flax puts around leaves to say more about them (`nn.Partitioned`, `nnx.Param`), are
   part of the structure: they are not in paths, and are there again in a tree that is built;
 - the key and the count of a stream of nnx's are one `Generator`;
+- a new variable is where its box says, if that names a mesh, and stays there;
 - what a call changed is checked, and then written, all of it or nothing;
 - what a call did not change is not written.
 """
@@ -173,8 +174,8 @@ def create(root: Tree, leaves: Sequence[Leaf], is_trainable: Callable[[Leaf], bo
     keys = {leaf.home: leaf.value for leaf in leaves if leaf.part == KEY}
     for leaf in leaves:
         if leaf.part == VARIABLE:
-            made = Variable(leaf.value, trainable=is_trainable(leaf), name=_name(leaf.path))
-            put(root, leaf.path, made)
+            value, name = _placed(leaf), _name(leaf.path)
+            put(root, leaf.path, Variable(value, trainable=is_trainable(leaf), name=name))
         elif leaf.part == COUNT:
             generator = Generator(keys[leaf.home])
             generator.reset(_joined(jax.random.key_data(keys[leaf.home]), leaf.value))
@@ -246,6 +247,14 @@ def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Value]) -> Value:
 
 def _joined(words: Value, count: Value) -> Value:
     return jnp.concatenate([words, jnp.stack([jnp.uint32(0), count.astype(jnp.uint32)])])
+
+
+def _placed(leaf: Leaf) -> Value:
+    """Return the value where its box says that it is to be, if it names a mesh."""
+    mesh = getattr(leaf.box, "mesh", None)
+    if not isinstance(mesh, jax.sharding.Mesh) or not hasattr(leaf.box, "get_sharding"):
+        return leaf.value
+    return jax.device_put(leaf.value, leaf.box.get_sharding(mesh))
 
 
 def _part_of(value: object) -> str:

@@ -293,8 +293,8 @@ def _by_arrays(
 def _compiled(run: Callable[[list[Value]], Any], arrays: list[Value]) -> Any:
     try:
         return jax.jit(run)(arrays)  # a third of the time that it takes eagerly
-    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
-        return run(arrays)  # a module that looks at values
+    except (TypeError, IndexError):  # a module that looks at values, or keeps what is no array
+        return run(arrays)
 
 
 def _is_array(x: object) -> bool:

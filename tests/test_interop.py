@@ -580,6 +580,23 @@ def test_intermediates():
         frozen(FLAT, train=True, mutable=False)
 
 
+class Odd(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        count = self.variable("odd", "count", lambda: 1)
+        self.variable("odd", "note", lambda: "text")
+        count.value = count.value + 1
+        return x * count.value
+
+
+def test_numbers_become_variables_and_text_stays_with_flax():
+    model = interop.from_flax(Odd(), FLAT, rngs=0)
+    assert {p: v.dtype for p, v in model.named_variables.items()}["odd/count"] == jnp.int32
+    same(jv.compile(model)(FLAT), 3 * FLAT)
+    assert interop.to_flax(model)["odd"]["note"] == "text"
+    assert model.odd["count"].item() == 3
+
+
 class Sowing(nn.Module):
     @nn.compact
     def __call__(self, x):
@@ -640,6 +657,25 @@ def test_boxes_are_kept_and_not_in_the_paths():
     same(kernel.value, model.params["Dense_0"]["kernel"].value)
     again = interop.from_flax(Boxed(), variables=interop.to_flax(model))
     same(again(FLAT), model(FLAT))
+
+
+def test_a_box_with_a_mesh_says_where():
+    mesh = jax.make_mesh((2, 4), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+
+    class Wide(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            init = nn.with_partitioning(nn.initializers.ones, (None, "model"), mesh=mesh)
+            return nn.Dense(8, kernel_init=init)(x)
+
+    model = interop.from_flax(Wide(), FLAT, rngs=0)
+    wanted = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(None, "model"))
+    kernel = model.params["Dense_0"]["kernel"]
+    assert kernel.sharding == wanted
+    kernel.assign(2 * kernel)
+    jv.compile(lambda: kernel.assign_add(1.0))()
+    assert kernel.sharding == wanted
+    np.testing.assert_allclose(model(FLAT), 3 * FLAT.sum(1, keepdims=True) * jnp.ones(8), rtol=1e-5)
 
 
 def test_a_bound_module_is_given_back():
@@ -738,6 +774,24 @@ def test_a_view_is_of_the_same_variables():
     assert quiet.dense["kernel"] is model.dense["kernel"]
     with pytest.raises(ValueError, match="detreministic"):
         model.view(detreministic=True)
+
+
+def test_an_nnx_call_that_raises_changes_nothing():
+    model = small_nnx()
+    begin = jv.State.of(model)
+
+    def fails(m, x):
+        m(x)
+        m.eval()
+        m.norm.mean.set_value(jnp.zeros(5))
+        return x
+
+    with pytest.raises(ShapeError, match="norm/mean"):
+        model.call(fails, FLAT)
+    with pytest.raises(ZeroDivisionError):
+        model.call(lambda m, x: (m(x), 1 / 0), FLAT)
+    all_equal(model, begin)
+    assert (model(FLAT) == 0).any()  # as before, it drops
 
 
 def test_methods_and_functions_of_an_nnx_module():
