@@ -149,23 +149,29 @@ def sites_in(program: Any) -> dict[str, Any]:
     return {str(number): words for number, words in sites.items()}
 
 
-def renumbered(failure: Value, sites: Mapping[str, Any]) -> Value:
-    """Return a failure of a program from a file as one of this process.
+def known_here(sites: Mapping[str, Any]) -> dict[int, int]:
+    """Return the number in this process of each check in a file.
 
     Args:
-        failure: as the program gave it.
         sites: what `sites_in` gave.
 
     Raises:
         TypeError: when `sites` is something else.
     """
-    number = failure[0]
-    for theirs, words in sites.items():
+    numbers: dict[int, int] = {}
+    for number, words in sites.items():
         texts: dict[str, Any] = {
             key: tuple(x) if isinstance(x, list) else x for key, x in words.items()
         }
-        ours = _SITES.setdefault(_Site(**texts), len(_SITES) + 1)
-        number = jnp.where(failure[0] == int(theirs), ours, number)
+        numbers[int(number)] = _SITES.setdefault(_Site(**texts), len(_SITES) + 1)
+    return numbers
+
+
+def renumbered(failure: Value, numbers: Mapping[int, int]) -> Value:
+    """Return a failure with other numbers of checks."""
+    number = failure[0]
+    for theirs, ours in numbers.items():
+        number = jnp.where(failure[0] == theirs, ours, number)
     return failure.at[0].set(number)
 
 

@@ -45,10 +45,12 @@ class Options(NamedTuple):
     Attributes:
         platforms: to lower for; None for the one that JAX uses.
         vjp_order: how often they can be differentiated; None for once, if at all.
+        disabled_checks: of `jax.export`.
     """
 
     platforms: tuple[str, ...] | None
     vjp_order: int | None
+    disabled_checks: tuple[Any, ...]
 
 
 def exported(
@@ -81,7 +83,7 @@ def exported(
     }
     specs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in entry._specs]
     program = _Exportable(entry.name, _function(staged, paths), (_states(staged, paths), specs))
-    made = program.export(options.platforms)
+    made = program.export(options)
     gradients, reason = _gradients(program, made, options)
     words |= {
         "platforms": list(made.platforms),
@@ -128,7 +130,7 @@ class _Exportable(NamedTuple):
     run: Callable[..., Any]
     specs: tuple[Any, ...]
 
-    def export(self, platforms: tuple[str, ...] | None) -> Any:
+    def export(self, how: Options) -> Any:
         """Export it.
 
         Raises:
@@ -136,10 +138,14 @@ class _Exportable(NamedTuple):
         """
         from jax import export
 
+        options: dict[str, Any] = {
+            "platforms": how.platforms,
+            "disabled_checks": how.disabled_checks,
+        }
         self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
         try:
             with _no_lines():
-                made = export.export(jax.jit(self.run), platforms=platforms)(*self.specs)
+                made = export.export(jax.jit(self.run), **options)(*self.specs)
         except _REFUSALS as error:
             raise SavedError(f"{self.name} cannot be exported: {_first_line(error)}") from error
         if made.nr_devices != 1:
@@ -184,7 +190,7 @@ def _gradients(program: _Exportable, made: Any, options: Options) -> tuple[list[
     try:
         for _ in range(1 if order is None else order):
             program = program.gradient(made)
-            made = program.export(made.platforms)
+            made = program.export(options)
             found.append(made)
     except SavedError as error:
         if order is not None:

@@ -21,7 +21,7 @@ from jaxvars._entry import Entry
 from jaxvars._frames import Owner
 from jaxvars._module import Module
 from jaxvars._saved_forms import CALL
-from jaxvars._saved_loaded import SavedFunction
+from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError
@@ -87,6 +87,8 @@ def _functions(root: Any) -> dict[str, Any]:
     """Return the compiled functions of an object by name: its methods, or it alone."""
     if isinstance(root, Function | BoundFunction | ConcreteFunction):
         return {CALL: root}
+    if isinstance(root, Loaded):
+        return {name: saved.function for name, saved in root.signatures.items()}
     if not isinstance(root, Module) and callable(root):
         return {}
     names = [name for name in dir(type(root)) if name == CALL or not name.startswith("_")]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._checks import renumbered
+from jaxvars._checks import known_here, renumbered
 from jaxvars._digest import dtype_name
 from jaxvars._saved_forms import Form, Tensor, describe, from_json, leaves_of
 from jaxvars.errors import SavedError
@@ -51,7 +51,7 @@ class Program:
         self.writes = tuple(map(str, words["writes"]))
         self.platforms = tuple(map(str, words["platforms"]))
         self.vjp_order = len(blobs) - 1
-        self._checks = words["checks"]
+        self._checks = None if words["checks"] is None else known_here(words["checks"])
         self._no_gradient = words["no_gradient"]
         self._levels = _deserialized(name, words, blobs, versions)
         self._exported = self._levels[0]
@@ -70,7 +70,9 @@ class Program:
         flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
         results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))
         failure = new.pop("", None)
-        return results, new, None if failure is None else renumbered(failure, self._checks)
+        if failure is not None:
+            failure = renumbered(failure, self._checks or {})
+        return results, new, failure
 
     def __str__(self) -> str:
         given = ", ".join(f"{key}: {describe(form)}" for key, form in self.arguments.items())
@@ -120,7 +122,7 @@ class Program:
         fits = set(variables) == set(self.reads) and set(new) - {""} == set(self.writes)
         if kwargs or not fits or not (_agree(taken, arguments) and _agree(made, results)):
             raise ValueError(f"the program of {self.name} is not the one that is described")
-        if ("" in new) != isinstance(self._checks, dict):
+        if ("" in new) != (self._checks is not None):
             raise ValueError(f"the checks of {self.name} are not described")
 
     def aval(self, path: str) -> Any:

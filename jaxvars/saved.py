@@ -30,7 +30,7 @@ which it was made.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -50,7 +50,9 @@ from jaxvars._store import Cell
 from jaxvars._variable import Variable
 from jaxvars.errors import SavedError
 
-Words = dict[str, Any]
+Words: TypeAlias = dict[str, Any]
+
+_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 def save(
@@ -58,17 +60,18 @@ def save(
     path: PathLike,
     signatures: Any = None,
     *,
-    platforms: Sequence[str] | None = None,
+    platforms: str | Sequence[str] | None = None,
     vjp_order: int | None = None,
+    disabled_checks: Sequence[Any] = (),
 ) -> str:
     """Write compiled functions, and the variables that they use, to a file.
 
     Reads the variables; changes none. What was at the path is replaced when all is written.
 
     Args:
-        obj: a Module, whose variables are all saved, under their paths; or a function, of which
-            the variables are saved that it uses, under their names. What `load` returned can be
-            saved again.
+        obj: a Module, or a method of one, whose variables are all saved, under their paths; or a
+            function, of which the variables are saved that it uses, under their names. What
+            `load` returned can be saved again.
         path: where to; a name like "model.jaxvars".
         signatures: what to save. None: each compiled method (`__call__`, and those without an
             underscore) for its `input_signature`, or for all that it was called with. Else a dict
@@ -82,6 +85,8 @@ def save(
             None. It need not be there.
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program
             can be.
+        disabled_checks: `jax.export.DisabledSafetyCheck`s, for a program with operations that JAX
+            does not promise to read later, like kernels of one's own.
 
     Returns:
         The digest of the file, to be given to `load`.
@@ -124,16 +129,17 @@ def save(
     """
     if isinstance(obj, Loaded) and signatures is None:
         return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
+    options = Options(_platforms(platforms), vjp_order, tuple(disabled_checks))
     found = programs_of(obj, signatures)
-    variables = _variables(obj, found)
+    owner = getattr(obj, "__self__", obj)
+    variables = _variables(owner, found)
     paths = {variable.cell.key: name for name, variable in variables.items()}
-    options = Options(None if platforms is None else tuple(platforms), vjp_order)
     blobs: dict[str, bytes] = {}
     functions = {
         name: _function(name, programs, paths, options, blobs)
         for name, programs in found.programs.items()
     }
-    name = obj.name if isinstance(obj, Module) else name_of(obj)
+    name = owner.name if isinstance(owner, Module) else name_of(obj)
     words = {"name": name, "functions": functions, "unsaved": found.unsaved}
     return _write(path, words, blobs, variables)
 
@@ -150,7 +156,7 @@ def load(path: PathLike, *, digest: str | None = None) -> Loaded:
 
     Raises:
         SavedError: when there is no such file, when it is damaged or another one, or when this
-            version of jaxvars or JAX cannot read it. No more memory is taken than it is long.
+            version of jaxvars or JAX cannot read it. Sizes are checked before memory is taken.
 
     Example:
         >>> import tempfile
@@ -196,6 +202,18 @@ def _variable(path: str, words: Words, members: Mapping[str, bytes]) -> Variable
 
 
 # ---------------------------------------------------------------- saving
+def _platforms(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if not names or not set(names) <= set(_PLATFORMS):
+        raise SavedError(
+            f"platforms is some of {', '.join(_PLATFORMS)}, not {', '.join(names) or 'none'}: "
+            "a GPU is cuda or rocm."
+        )
+    return names
+
+
 def _function(
     name: str, programs: Any, paths: Mapping[int, str], options: Options, blobs: dict[str, bytes]
 ) -> Words:

@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import _checkpoint, _compile, _concrete, _module, _state, _tape, _variable
+from jaxvars import (
+    _checkpoint,
+    _compile,
+    _concrete,
+    _module,
+    _saved_loaded,
+    _state,
+    _tape,
+    _variable,
+)
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
@@ -34,6 +43,7 @@ DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
     _checkpoint.Checkpoint, _checkpoint.Status, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
+    _saved_loaded.Loaded, _saved_loaded.SavedFunction,
     _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
     _variable.Variable,
 ]  # fmt: skip

@@ -391,6 +391,22 @@ def test_an_input_signature_is_enough(tmp_path):
         _ = loaded.other
 
 
+def test_a_method_alone_is_saved_with_its_module(tmp_path):
+    model = Net()
+    loaded = round_trip(model.__call__, tmp_path / "f", (BATCH,), platforms="cpu", vjp_order=0)
+    assert list(loaded.named_variables) == list(model.named_variables)
+    assert loaded.name == "net"
+    assert_same(loaded(X), model(X))
+    fixed = jv.TensorSpec((4, 3))
+    again = round_trip(loaded, tmp_path / "f", {"__call__": (fixed,)}, vjp_order=0)
+    assert str(again.signatures["__call__"]).startswith(
+        "__call__(x: float32[4,3], training: False)"
+    )
+    assert_same(again(X), model(X))
+    with pytest.raises(SavedError, match=r"platforms is some of cpu, .* not cpu, gpu: a GPU is cuda"):
+        jv.saved.save(model, tmp_path / "f", (BATCH,), platforms=("cpu", "gpu"))
+
+
 def test_saving_again_traces_nothing_anew(tmp_path):
     model = Net()
     counts = []
@@ -591,8 +607,14 @@ def deep(words, members):
     words["functions"]["__call__"]["programs"][0]["outputs"] = form
 
 
-CHANGES = [no_program, other_shape, huge, missing_variable, other_argument, other_convention,
-           bad_name, deep]  # fmt: skip
+def bad_check(words, members):
+    words["functions"]["__call__"]["programs"][0]["checks"] = {"1": {"message": "m"}}
+
+
+CHANGES = [
+    bad_check, bad_name, deep, huge, missing_variable, no_program, other_argument,
+    other_convention, other_shape,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
