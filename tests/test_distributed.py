@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import re
@@ -112,6 +113,32 @@ print("again")
     done = run_python("-c", code)
     assert "num_processes, process_id is neither given nor known from a cluster" in done.stdout
     assert "1 <Variable 'Variable' float32[] 1.>\nagain\n" in done.stdout, done.stderr
+
+
+def test_a_cluster_is_asked(run_python):
+    job = str(random.randrange(10**6))
+    slurm = {
+        "SLURM_JOB_ID": job, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "1",
+        "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
+    }  # fmt: skip
+    code = "import jax, jaxvars as jv; jv.distributed.initialize(); "
+    done = run_python("-c", code + "print(jax.distributed.is_initialized())", **slurm)
+    assert done.stdout == "True\n", done.stderr
+
+
+PUBLIC = [
+    fn for name, fn in vars(jv.distributed).items()
+    if inspect.isfunction(fn) and name[0] != "_" and fn.__module__ == "jaxvars.distributed"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", PUBLIC, ids=lambda fn: fn.__name__)
+def test_every_function_says_what_it_does_with_an_example(fn):
+    doc = inspect.getdoc(fn) or ""
+    assert re.match(r"[A-Z][^\n]{,99}[.:](\n\n|$)", doc)
+    assert ">>> " in doc or "Example:" in doc
+    for parameter in inspect.signature(fn).parameters:
+        assert re.search(rf"(?m)^    \**{parameter}: \S", doc), parameter
 
 
 def test_parts_are_rows_in_order(monkeypatch):

@@ -118,6 +118,13 @@ def assert_gone(pids: list[int]) -> None:
         time.sleep(0.01)
 
 
+def children_of(pid: int) -> list[int]:
+    """The children of a process, where the system tells."""
+    with suppress(FileNotFoundError):
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    return []
+
+
 # ---------------------------------------------------------------- what workers are told, and say
 def test_workers_are_told_who_they_are_and_get_the_arguments(start):
     program = 'print(rank, size, attempt, os.environ["JAXVARS_COORDINATOR"], sys.argv[1:])'
@@ -320,18 +327,17 @@ def test_children_of_workers_go_with_them(start):
 def test_nothing_is_left_when_the_launcher_is_killed(start):
     running = start(CHILD + "time.sleep(600)", "-n", "2")
     running.wait_for("pid=", 4)
+    helpers = children_of(running.process.pid)
     running.process.kill()
     assert running.wait() == -signal.SIGKILL
-    assert_gone(running.pids())
+    assert_gone([*running.pids(), *helpers])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
 def test_workers_die_with_the_launcher_even_without_the_guard(start):
     running = start("print(f'pid={os.getpid()} of={os.getppid()}'); time.sleep(600)")
     running.wait_for("pid=")
-    launcher = running.process.pid
-    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
-    (guard,) = set(map(int, children)) - set(running.pids())
+    (guard,) = set(children_of(running.process.pid)) - set(running.pids())
     os.kill(guard, signal.SIGKILL)
     running.process.kill()
     running.wait()
