@@ -17,10 +17,12 @@ import hashlib
 import io
 import itertools
 import json
+import logging
 import os
 import platform
 import re
 import shutil
+import tempfile
 import time
 import zipfile
 import zlib
@@ -44,6 +46,7 @@ T = TypeVar("T")
 MANIFEST = "jaxvars.json"
 _FORMAT = 1
 _SIMPLE = re.compile(r"\w[\w\-]*(/[\w\-]+)*", re.ASCII)
+_PATTERN = re.compile(r"[*?\[\]]")
 _NUMBERS = itertools.count()
 _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 
@@ -72,6 +75,11 @@ def write(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
             f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
             "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
+        )
+    if target.suffix != ".npz" and "\\" in str(target):
+        raise CheckpointError(
+            f"{target} has a backslash in it, which orbax takes for the end of a folder's name: "
+            "choose another name, or a file whose name ends in .npz."
         )
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -198,8 +206,47 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
         how = ocp.options.MultiprocessingOptions(0, {0}, "process-0")
     args = ocp.args.PyTreeSave(tree, custom_metadata=manifest)
     handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=how)
-    with ocp.Checkpointer(handler, multiprocessing_options=how) as checkpointer:
-        checkpointer.save(path, args)
+    try:
+        with (
+            _hushed(),
+            ocp.Checkpointer(handler, multiprocessing_options=how) as checkpointer,
+            _without_patterns(path) as place,
+        ):
+            checkpointer.save(place, args)
+            if place != path:
+                (path.parent / place.name).rename(path)
+    except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
+        raise OSError(f"orbax could not write it: {_first_line(error)}") from error
+
+
+@contextlib.contextmanager
+def _without_patterns(path: Path) -> Generator[Path]:
+    """Yield a path to the same folder in which orbax sees no pattern of glob, as in `lr=[0.1]`.
+
+    It finds the parts that it wrote by such patterns, and would merge none, without an error.
+    """
+    if not _PATTERN.search(str(path)):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="jaxvars-") as folder:
+        link = Path(folder, "to")
+        link.symlink_to(path.parent, target_is_directory=True)
+        yield link / _PATTERN.sub("-", path.name)
+
+
+@contextlib.contextmanager
+def _hushed() -> Generator[None]:
+    """Let orbax not log what its threads raise: it raises that here, too."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return "_SignalingThread.run() raised" not in str(record.msg)
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(is_news)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_news)
 
 
 def _write_file(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]) -> None:
@@ -353,7 +400,9 @@ def _tamed(action: Callable[[], T], what: str = "") -> T:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
+    line = (str(error).splitlines() or [""])[0]
+    line = re.sub(r" \[\w+='.*", "", line)  # what TensorStore adds for its makers
+    return line if len(line) < 200 else f"{line[:80]} ... {line[-100:]}"
 
 
 @final

@@ -174,6 +174,31 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FORMS)
 
 
+def test_a_full_disk_changes_nothing(tmp_path: Path, run_python):
+    code = """
+import resource, jax.numpy as jnp, jaxvars as jv
+checkpoint = jv.checkpoint.Checkpoint(v=jv.Variable(jnp.arange(30000.0)))
+forms = ("folder", "file.npz")
+for form in forms:
+    checkpoint.write(form)
+checkpoint.v.assign(jnp.zeros(30000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
+for form in forms:
+    for verb in (checkpoint.write, checkpoint.save):
+        try:
+            verb(form)
+        except OSError as error:
+            print(error)
+    print(jv.checkpoint.load(form)["v"][7], checkpoint.save_counter.numpy())
+"""
+    done = run_python("-W", "error", "-c", code)
+    assert done.stderr == ""
+    assert done.stdout.count("orbax could not write it: ") == 2
+    assert done.stdout.lower().count("file too large") == 4
+    assert done.stdout.count("7.0 0\n") == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file.npz", "folder"]
+
+
 def test_only_the_first_process_writes_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(jax, "process_index", lambda: 1)
     with pytest.raises(CheckpointError, match=r"in process 0 alone, and this is process 1\. Let"):
@@ -440,3 +465,18 @@ def test_the_folder_that_is_not_hostile_is_taken(tmp_path: Path):  # so that the
     manifest = _signed({"v": SMALL})
     path = _orbax(tmp_path / "c", {"v": np.zeros(4, np.float32)}, manifest, use_compression=False)
     assert load(path)["v"].tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("name", ["lr=[0.1]", "a*b?", "[ab]/c[d]", "{x} y%20#", "żółć"])
+@pytest.mark.parametrize("end", ["", ".npz"])
+def test_a_path_may_have_any_characters(tmp_path: Path, name, end):
+    v = jv.Variable([1.0, 2.0])
+    path = Checkpoint(v=v).write(tmp_path / f"{name}{end}")
+    assert load(path)["v"].tolist() == [1.0, 2.0]
+    assert [p.name for p in Path(path).parent.iterdir()] == [Path(path).name]
+
+
+def test_a_folder_has_no_backslash_which_orbax_takes_for_a_slash(tmp_path: Path):
+    with pytest.raises(CheckpointError, match=r"has a backslash in it.* ends in \.npz"):
+        Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "a\\b")
+    assert list(tmp_path.iterdir()) == []
