@@ -21,6 +21,7 @@ from jaxvars import (
     _state,
     _tape,
     _variable,
+    distribute,
 )
 
 NAMES = {
@@ -45,7 +46,8 @@ CLASSES = [
     _checkpoint.Checkpoint, _checkpoint.Status, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
     _saved_loaded.Loaded, _saved_loaded.SavedFunction,
     _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
-    _variable.Variable,
+    _variable.Variable, distribute.Batches, distribute.InputContext, distribute.MirroredStrategy,
+    distribute.MultiWorkerMirroredStrategy, distribute.OneDeviceStrategy, distribute.Strategy,
 ]  # fmt: skip
 
 
