@@ -101,6 +101,8 @@ def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, E
         raise CheckpointError(
             "A checkpoint is written by one process, and these variables have parts in others:\n  "
             + "\n  ".join(far)
+            + '\nGather them first, in all processes: jv.place(model, {".*": jax.P()}), and place '
+            "them again as they were when it is written."
         )
     both = {path: encode(value) for path, value in values.items()}
     return {p: plain for p, (plain, _) in both.items()}, {
@@ -213,7 +215,7 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
             _without_patterns(path) as place,
         ):
             checkpointer.save(place, args)
-            if place != path:
+            if place.name != path.name:
                 (path.parent / place.name).rename(path)
     except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
         raise OSError(f"orbax could not write it: {_first_line(error)}") from error
