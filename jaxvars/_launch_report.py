@@ -133,12 +133,12 @@ def say_death(dead: Sequence[Death], stopped: int) -> None:
     cause = first(dead)
     others = [death for death in dead if death is not cause]
     say(f"{cause}{cause.hint}.")
-    for death in others:
-        say(f"  {death}, at about the same time.")
     if cause.last:
         say("  The last lines of its errors:", *(f"    {line}" for line in cause.last))
     else:
         say("  It wrote nothing to its errors.")
+    for death in others:
+        say(f"  {death}, at about the same time.")
     if stopped:
         say(f"  The other {plural(stopped, 'worker')} would have waited for it: killed.")
 

@@ -16,6 +16,17 @@ function of arrays that lie on several processes must be called by all of them. 
 should do, as to print or to write a file, stands below `if jv.distributed.is_chief():`, and no
 such function is called there.
 
+Checkpoints are written by process 0, and read by all:
+
+    manager.restore_or_initialize()
+    ...
+    if jv.distributed.is_chief():
+        manager.save()
+
+That takes variables that each process has whole. Those that are spread over processes are gathered
+first, by all, with `jv.place(model, {".*": jax.P()})`, and spread again when all is written, after
+a `barrier`. They can be read as they are.
+
 Rules this file keeps:
 - who one is comes from the arguments, else from `python -m jaxvars.launch`, else from the cluster
   (JAX knows Slurm, Open MPI and others), and otherwise one is alone: the same program runs so, too;

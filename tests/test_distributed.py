@@ -200,6 +200,22 @@ with jv.use_mesh({"data": -1}):
     assert d.all_gather(spread)[0].tolist() == [5.0, 5.0]
     d.check_same(spread, same)
 
+    checkpoint = jv.checkpoint.Checkpoint(spread=spread)
+    if d.is_chief():
+        try:
+            checkpoint.write("spread.npz")
+        except jv.errors.CheckpointError as error:
+            assert "parts in others" in str(error) and "jv.place(" in str(error)
+    jv.place(spread, {".*": jax.P()})
+    if d.is_chief():
+        checkpoint.write("spread.npz")
+    d.barrier("written")
+    jv.place(spread, {".*": jax.P("data")})
+    spread.assign(jax.numpy.zeros((4, 2)))
+    checkpoint.read("spread.npz")
+    assert d.all_gather(spread)[0].tolist() == [5.0, 5.0]
+    assert repr(spread) == "<Variable 'spread' float32[4,2] (on 2 processes)>"
+
 def refused(action):
     try:
         action()

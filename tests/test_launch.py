@@ -306,7 +306,7 @@ sys.exit(1)
     (running.out.parent / "go").touch()
     assert running.wait() == 137
     assert "worker 1 of 2" in running.stderr.splitlines()[0]
-    assert "worker 0 of 2" in running.stderr.splitlines()[1]
+    assert "worker 0 of 2" in running.stderr.splitlines()[2]
     assert "killed.\n" not in running.stderr
 
 
