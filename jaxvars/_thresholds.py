@@ -157,17 +157,12 @@ def _counted(true: Value, pred: Value, weights: Value, known: Value, back: Value
     passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights
-    yes = _above(jnp.where(true, ones, 0), passed, known.size)
-    no = _above(jnp.where(true, 0, ones), passed, known.size)
-    tp, fp = yes[1:][back], no[1:][back]
-    return tp, fp, no[0] - fp, yes[0] - tp
-
-
-def _above(ones: Value, passed: Value, count: int) -> Value:
-    """Return how many there are in all, and above each threshold."""
-    labels = jnp.broadcast_to(jnp.arange(ones.shape[-1]), ones.shape)
-    buckets = jnp.zeros((count + 1, ones.shape[-1]), ones.dtype).at[passed, labels].add(ones)
-    return jnp.flip(jnp.cumsum(jnp.flip(buckets, 0), 0), 0)
+    labels = jnp.broadcast_to(jnp.arange(true.shape[1]), true.shape)
+    buckets = jnp.zeros((2, known.size + 1, true.shape[1]), ones.dtype)
+    buckets = buckets.at[true.astype(jnp.int32), passed, labels].add(ones)
+    above = jax.lax.cumsum(buckets, axis=1, reverse=True)
+    (no, yes), (fp, tp) = above[:, 0], above[:, 1:][:, back]
+    return tp, fp, no - fp, yes - tp
 
 
 def is_even(thresholds: Thresholds) -> bool:
