@@ -10,7 +10,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TypeAlias, TypeVar
@@ -30,6 +30,17 @@ Path: TypeAlias = tuple[str, ...]
 
 class Holder(ABC):  # noqa: B024 - a mark, without methods
     """An object whose own contents are listed before those of the holders in it."""
+
+
+class Alias(ABC):
+    """An object that stands for another one, which is found in its place, under its path."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def aliased(self) -> object:
+        """The other one."""
 
 
 def walk(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
@@ -61,10 +72,13 @@ def _walk(
         if isinstance(child, Holder):
             holders.append(((*path, name), child))
         else:
-            yield from _walk(child, kind, (*path, name), seen, holders)
+            below = (*path, name) if name else path
+            yield from _walk(child, kind, below, seen, holders)
 
 
 def _children(value: object) -> Iterable[tuple[str, object]]:
+    if isinstance(value, Alias):
+        return [("", value.aliased)]
     if isinstance(value, Mapping):
         return sorted(((str(key), child) for key, child in value.items()), key=lambda kv: kv[0])
     if isinstance(value, tuple) and hasattr(value, "_fields"):

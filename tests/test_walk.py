@@ -10,7 +10,7 @@ from types import SimpleNamespace as Bag
 import numpy as np
 import pytest
 
-from jaxvars._walk import Holder, walk
+from jaxvars._walk import Alias, Holder, walk
 
 
 class Leaf:
@@ -133,3 +133,18 @@ def test_cycles_end():
 def test_it_is_lazy():
     found = walk(Box(a=Leaf(), b=Leaf()), Leaf)
     assert next(found)[0] == ("a",)
+
+
+def test_an_alias_is_entered_under_its_own_path():
+    class Face(Alias):
+        def __init__(self, leaf):
+            self.leaf = leaf
+
+        @property
+        def aliased(self):
+            return self.leaf
+
+    leaf = Leaf()
+    face = Face(leaf)
+    assert list(walk({"a": face, "b": leaf}, Leaf)) == [(("a",), leaf)]
+    assert list(walk({"a": face}, Face)) == [(("a",), face)]
