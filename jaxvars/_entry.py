@@ -91,7 +91,7 @@ class Entry:
         self._finish = self._finisher()
         self._owners: list[Callable[[], object]] = []
         self._array: type | None = None  # what values are when they are no tracers
-        self._cool: Callable[[], None] = lambda: None
+        self._cool: Callable[[], Callable[[], None] | None] = lambda: None
         _ENTRIES.add(self)
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
@@ -107,7 +107,7 @@ class Entry:
             evict: forgets this entry.
             cool: forgets the hot paths to it.
         """
-        self._cool = cool
+        self._cool = weakref.WeakMethod(cool)  # hot paths hold this entry
         this = weakref.ref(self)
 
         def gone(_: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -234,7 +234,8 @@ class Entry:
         settle()
         self._jitted = self._jit()
         self.run = self._first_run
-        self._cool()
+        if (cool := self._cool()) is not None:
+            cool()
 
     def explain(self, error: ValueError, leaves: Leaves) -> None:
         """Raise ShardingError if JAX refused a call because things do not lie together."""
@@ -351,9 +352,17 @@ class Entry:
 def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
     """Have all programs that use some cells compiled anew: the cells have new homes."""
     keys = {cell.key for cell in cells}
-    for entry in list(_ENTRIES) if keys else ():
+    for entry in _all_entries() if keys else ():
         if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):
             entry.renew()
+
+
+def _all_entries() -> list[Entry]:
+    while True:
+        try:
+            return list(_ENTRIES)
+        except RuntimeError:  # another thread has added one meanwhile
+            continue
 
 
 def _check_place() -> None:

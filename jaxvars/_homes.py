@@ -67,17 +67,22 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     if not lie_together(places):
         raise apart([(f"Variable {cell.name!r}", homes[cell.key]) for cell in cells], given)
     loose = [cell for cell in cells if cell.home is None]
-    for cell in loose:
-        settle_at(cell, homes[cell.key] or replicated_like(anchor))
+    settle_at([(cell, homes[cell.key] or replicated_like(anchor)) for cell in loose])
     return loose
 
 
-def settle_at(cell: Cell, home: Any) -> None:
-    """Give a cell a home, and move its value there; under the same condition as `gather`."""
-    if cell.key in STORE and STORE[cell.key].sharding != home:
-        STORE[cell.key] = jax.device_put(STORE[cell.key], home)
-        SHARED.add(cell.key)  # the pieces may be the old value's own memory
-    cell.home = home
+def settle_at(homes: Iterable[tuple[Cell, Any]]) -> None:
+    """Give cells homes, and move their values there; under the same condition as `gather`."""
+    homes = list(homes)
+    moved = {
+        cell.key: jax.device_put(STORE[cell.key], home)  # may fail, as when memory runs out
+        for cell, home in homes
+        if cell.key in STORE and STORE[cell.key].sharding != home
+    }
+    SHARED.update(moved)  # the pieces may be the old values' own memory
+    STORE.update(moved)
+    for cell, home in homes:
+        cell.home = home
 
 
 def apart(*groups: Named) -> ShardingError:

@@ -143,12 +143,7 @@ def _followers(
 def _move(found: Sequence[tuple[Variable, Any]]) -> None:
     """Move variables to new homes, and have the programs that use them compiled anew."""
     new = [(v.cell, home) for v, home in found if v.cell.home != home]
-
-    def move() -> None:
-        for cell, home in new:
-            settle_at(cell, home)
-
-    exclusively(move)
+    exclusively(lambda: settle_at(new))
     renew_users([cell for cell, _ in new])
 
 
