@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import json
+import os
 import pickle
 import shutil
 import zipfile
@@ -403,7 +404,9 @@ def test_a_method_alone_is_saved_with_its_module(tmp_path):
         "__call__(x: float32[4,3], training: False)"
     )
     assert_same(again(X), model(X))
-    with pytest.raises(SavedError, match=r"platforms is some of cpu, .* not cpu, gpu: a GPU is cuda"):
+    with pytest.raises(
+        SavedError, match=r"platforms is some of cpu, .* not cpu, gpu: a GPU is cuda"
+    ):
         jv.saved.save(model, tmp_path / "f", (BATCH,), platforms=("cpu", "gpu"))
 
 
@@ -513,6 +516,10 @@ def test_a_failed_save_leaves_the_file_that_was_there(scale_file, tmp_path, monk
     def full(*_):
         raise OSError("disk full")
 
+    os.link(path, tmp_path / "reader")
+    jv.saved.save(lambda x: x, path, (SCALAR,), vjp_order=0)
+    assert (tmp_path / "reader").read_bytes() == scale_file.read_bytes()  # another file by now
+    (tmp_path / "reader").replace(path)
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="disk full"):
         jv.saved.save(lambda x: x, path, (SCALAR,))
@@ -611,9 +618,25 @@ def bad_check(words, members):
     words["functions"]["__call__"]["programs"][0]["checks"] = {"1": {"message": "m"}}
 
 
+def other_variable(words, members):
+    from jaxvars._digest import encode
+    from jaxvars._saved_files import npy
+
+    array, entry = encode(np.zeros(3, np.float32))
+    words["variables"]["w"].update(entry.to_json())
+    members[words["variables"]["w"]["file"]] = npy(array)
+
+
+def newer_stablehlo(words, members):
+    words["jax"] = "99.0"
+    blob = members["programs/0.bin"]
+    assert blob.count(b"ML\xefR") == 1  # how MLIR's bytecode begins
+    members["programs/0.bin"] = blob.replace(b"ML\xefR", b"ML\xefS")
+
+
 CHANGES = [
-    bad_check, bad_name, deep, huge, missing_variable, no_program, other_argument,
-    other_convention, other_shape,
+    bad_check, bad_name, deep, huge, missing_variable, newer_stablehlo, no_program,
+    other_argument, other_convention, other_shape, other_variable,
 ]  # fmt: skip
 
 
@@ -622,6 +645,7 @@ def test_a_forged_file_is_one_clear_error(change, scale_file, tmp_path):
     path = rewritten(scale_file, tmp_path / "f", change)
     expected = {
         "other_convention": f"calling convention 99, .*JAX {jax.__version__}",
+        "newer_stablehlo": rf"\(it was saved with JAX 99.0, and this is JAX {jax.__version__}\)",
         "no_program": f"cannot be read by this JAX .*{jax.__version__}",
     }.get(change.__name__, DAMAGED)
     with pytest.raises(SavedError, match=expected):
@@ -633,6 +657,22 @@ def test_a_newer_format_asks_for_a_newer_version(scale_file, tmp_path, monkeypat
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(format=2))
     monkeypatch.undo()
     with pytest.raises(SavedError, match=r"has format 2.*reads formats up to 1: install a newer"):
+        jv.saved.load(path)
+
+
+def test_members_that_were_exchanged_or_claim_to_be_long_are_refused(scale_file, tmp_path):
+    path = tmp_path / "f"
+    with zipfile.ZipFile(scale_file) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            new.writestr(name, data[::-1] if name == "programs/0.bin" else data)
+    with pytest.raises(SavedError, match=r"programs/0\.bin is not what was written"):
+        jv.saved.load(path)
+    data = bytearray(scale_file.read_bytes())
+    sizes = data.rindex(b"digest.txt") - 26  # in the central directory
+    data[sizes : sizes + 8] = b"\xff\xff\xff\x7f" * 2
+    path.write_bytes(data)
+    with pytest.raises(SavedError, match="members are longer than the file"):
         jv.saved.load(path)
 
 
