@@ -156,9 +156,18 @@ class Checkpoint(Module):
         """Give all variables the values that were saved, or none of them.
 
         A value whose variable does not exist yet waits for it, in memory: a layer that is made
-        by its first call, or a slot of an optimizer, has its value before it is used, in
-        compiled functions, too. Variables that the checkpoint does not have keep their values.
-        What is returned can tell whether all fitted.
+        by its first call, or a slot of an optimizer, has its value before it is used for the
+        first time, in compiled functions, too. It waits as long as one of the objects is alive;
+        for what is in a list or dict, as long as the Checkpoint is. Then a CheckpointWarning
+        tells what nobody has taken. A variable that existed before, and is put into one of the
+        objects later, gets its value when the status is asked, as it may have been trained.
+
+        Variables that the checkpoint does not have keep their values. What is returned can tell
+        whether all fitted.
+
+        An initial value that is drawn from a generator moves it on, also where it is not needed:
+        to go on to the bit, restore when all variables are there, or draw initial values from a
+        generator that is not saved.
 
         Args:
             path: what `save` or `write` returned; None, as when there is no latest checkpoint,

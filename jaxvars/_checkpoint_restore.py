@@ -45,7 +45,7 @@ def find_cells(roots: Roots) -> dict[str, Cell]:
     cells: dict[str, Cell] = {}
     seen: set[int] = set()
     named = {name: root for name, root in roots.items() if name is not None}
-    for root in (roots.get(None), named):
+    for root in (named, roots.get(None)):  # what has a name keeps it
         for path, variable in walk(root, Variable):
             if variable.cell.key not in seen:
                 seen.add(variable.cell.key)

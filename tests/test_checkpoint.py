@@ -139,6 +139,20 @@ def test_the_paths_of_a_root_begin_with_nothing(tmp_path: Path):
     np.testing.assert_array_equal(linear.w.numpy(), np.full((2, 3), 4.0))
 
 
+def test_a_checkpoint_may_be_in_another(tmp_path: Path):
+    def made(x: float) -> Checkpoint:
+        inner = Checkpoint(v=jv.Variable(x))
+        inner.save_counter.assign(int(x))
+        return Checkpoint(inner, deep=Checkpoint(jv.Variable(10 * x, name="w")))
+
+    ours, theirs = made(3.0), made(5.0)
+    path = ours.save(tmp_path / "c.npz")
+    assert path.endswith("c-1.npz")
+    theirs.restore(path).assert_consumed()
+    assert all_bits(theirs) == all_bits(ours)
+    assert int(theirs.save_counter) == 1
+
+
 def test_a_checkpoint_is_what_orbax_calls_one(tmp_path: Path):
     import orbax.checkpoint as ocp
 
