@@ -193,7 +193,7 @@ def test_they_go_into_loops_branches_and_guards():
     assert (round(float(hits.result()), 4), float(hits.count.value)) == (0.6667, 6.0)
 
 
-def test_a_tape_neither_records_nor_differentiates_them():
+def test_nothing_differentiates_them():
     w, mean = jv.Variable([1.0, 2.0], name="w"), metrics.MeanSquaredError()
     with jv.GradientTape() as tape:
         y = w * 3.0
@@ -208,6 +208,8 @@ def test_a_tape_neither_records_nor_differentiates_them():
         return tape.gradient(loss, w)
 
     assert step() is None
+    pure, state = jv.functionalize(lambda y: mean(jnp.zeros((1, 2)), y)), jv.State.of(mean)
+    assert jax.grad(lambda y: pure(state, y)[0])(jnp.ones((1, 2))).tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -301,6 +303,10 @@ def test_a_tally_is_exact():
         tally.add(np.array(delta, np.int32))
     exact = tally.parts.numpy().astype(np.float64).sum(0)
     assert exact.tolist() == np.sum(np.array(added, np.int64), 0).tolist()
+    both = Tally((2,))
+    for _ in range(2):
+        both.merge(tally)
+    assert both.parts.numpy().astype(np.float64).sum(0).tolist() == (2 * exact).tolist()
     rng = np.random.default_rng(0)
     numbers = (rng.normal(size=300) * 10.0 ** rng.integers(-3, 6, size=300)).astype(np.float32)
     small = Tally()
