@@ -29,9 +29,8 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     autograph                     Python's if, while and for: _autograph_rewrite turns them into
                                   calls of _autograph_branches, _autograph_loops, ...
     config                        devices before JAX starts
-    debugging                     checks of values while a program runs; the log of placement
     _compile                      the decorator; _signature, _entry, _hotpath, _concrete, _graph
-    debugging                     checks of values while a program runs; _alarm looks now and then
+    debugging                     checks while a program runs; NaN alarms; the log of placement
     _abstract, _plan, _hlo        variables without values; what a program takes on each device
     random, initializers          _generator and _stateless; first values for variables
     checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
