@@ -9,6 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, final
 
@@ -83,6 +84,11 @@ class LinenModule(FlaxModule):
         """Make the variables of a dict of collections."""
         from flax import core
 
+        if not all(isinstance(tree, Mapping) for tree in variables.values()):
+            raise InteropError(
+                'variables= is a dict of collections, {"params": {"Dense_0": ...}, ...}, and not '
+                f"{ {name: type(tree).__name__ for name, tree in variables.items()} }."
+            )
         variables = {PARAMS: {}, **core.unfreeze(dict(variables))}
         trees = {name: leaves_of(tree, _is_box, (name,)) for name, tree in variables.items()}
         check_tops([(name,) for name in trees], "rngs")
@@ -159,39 +165,44 @@ class LinenModule(FlaxModule):
             InteropError: when a stream, a parameter or a collection is missing, with the cure.
         """
         self.initialize(args, kwargs, method)
-        forms = self._known_forms()
+        wanted = _mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
+        options = {"mutable": wanted, "capture_intermediates": capture_intermediates}
+        run = _Run(method or self._method())
+        result, new = self._apply(run, args, kwargs, dict(rngs or {}), options)
+        if mutable is None and capture_intermediates:
+            return result, {"intermediates": new.get("intermediates", {})}
+        return result if mutable is None or wanted is False else (result, new)
+
+    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the module by name, or a function of the module."""
+        return self(*args, method=method, **kwargs)
+
+    def _apply(
+        self,
+        run: _Run,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        rngs: dict[str, Value],
+        options: dict[str, Any],
+    ) -> tuple[Any, dict[str, Any]]:
+        """Return the result of a call, and the collections it wrote, which are written back."""
+        forms, used = self._known_forms(), set[str]()
         values = {name: form.read(vars(self)) for name, form in forms.items()}
-        given = dict(rngs or {})
-        draws = Draws({name: g for name, g in self.rngs.items() if name not in given})
-        scopes: list[Any] = []
-
-        def run(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            scopes.append(module.scope)
-            return _method_of(module, method or self._method())(*args, **kwargs)
-
-        options = {"rngs": {**draws.keys, **given}, "method": run}
-        options |= {"mutable": _mutable(mutable, forms, capture=bool(capture_intermediates))}
-        options |= {"capture_intermediates": capture_intermediates}
         variables = {name: form.build(values[name]) for name, form in forms.items()}
-        used: set[str] = set()
+        draws = Draws({name: g for name, g in self.rngs.items() if name not in rngs})
+        options |= {"rngs": {**draws.keys, **rngs}, "method": run.method()}
         try:
             result = self._flax().apply(variables, *args, **options, **kwargs)
             result, new = (result, {}) if options["mutable"] is False else result
             self._settle(forms, values, new)
-            used = _used(scopes[0].rng_counters)
+            used = run.used()
         except Exception as error:
             if cure := _cure(error):
                 raise InteropError(f"{error}\n{cure}") from error
             raise
         finally:
             draws.settle(used)
-        if mutable is None and capture_intermediates:
-            return result, {"intermediates": new.get("intermediates", {})}
-        return result if options["mutable"] is False or mutable is None else (result, new)
-
-    def call(self, method: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the module by name, or a function of the module."""
-        return self(*args, method=method, **kwargs)
+        return result, new
 
     def _settle(
         self, forms: dict[str, Form], values: Mapping[str, list[Value]], new: Mapping[str, Any]
@@ -223,13 +234,43 @@ class LinenModule(FlaxModule):
         return getattr(self._flax(), name)
 
 
-def _method_of(module: Any, method: Method) -> Callable[..., Any]:
-    if method is None:
-        return module
-    if isinstance(method, str):
-        return getattr(module, method)
-    plain = getattr(method, "__func__", method)  # of a method of the unbound module
-    return lambda *args, **kwargs: plain(module, *args, **kwargs)
+@final
+class _Run:
+    """A method to apply, and which streams of random numbers it used.
+
+    Flax counts, in the scope of a call and in the scopes inside, what each stream was asked for.
+    """
+
+    def __init__(self, method: Method) -> None:
+        self._method = method
+        self._scope: Any = None
+
+    def method(self) -> Callable[..., Any]:
+        """Return a function of the bound module."""
+
+        def run(module: Any, /, *args: Any, **kwargs: Any) -> Any:
+            self._scope = module.scope
+            return self._of(module)(*args, **kwargs)
+
+        return run
+
+    def used(self) -> set[str]:
+        """Return which streams were asked for a key."""
+        return _counted(self._scope.rng_counters)
+
+    def _of(self, module: Any) -> Callable[..., Any]:
+        method = self._method
+        if method is None:
+            return module
+        if isinstance(method, str):
+            return getattr(module, method)
+        return functools.partial(getattr(method, "__func__", method), module)
+
+
+def _counted(counters: Mapping[Any, Any]) -> set[str]:
+    scopes = [_counted(count) for count in counters.values() if isinstance(count, Mapping)]
+    own = {name for name, count in counters.items() if not isinstance(count, Mapping) and count}
+    return own.union(*scopes)
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:
@@ -248,17 +289,6 @@ def _is_box(value: object) -> bool:
 
 def _is_trainable(leaf: Leaf) -> bool:
     return leaf.path[0] == PARAMS
-
-
-def _used(counters: Mapping[Any, Any]) -> set[str]:
-    """Return which streams were asked for a key: flax counts them, a scope in a scope."""
-    used: set[str] = set()
-    for name, count in counters.items():
-        if isinstance(count, Mapping):
-            used |= _used(count)
-        elif count:
-            used.add(name)
-    return used
 
 
 def _cure(error: Exception) -> str | None:

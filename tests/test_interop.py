@@ -503,6 +503,26 @@ def test_examples_of_a_map_draw_different_numbers():
     assert int(net.rngs.state.numpy()[3]) == 1
 
 
+def test_loops_and_branches_draw_as_python_does():
+    linen = interop.from_flax(nn.Dropout(0.5), rngs=0, variables={})
+    net = interop.from_flax(nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
+    begin, xs = jv.State.of(linen, net), jnp.ones((3, 8))
+
+    def dropped(x):
+        return linen(x, deterministic=False) + 10 * net(x)
+
+    @jv.compile
+    def staged(xs):
+        ys = jv.scan(lambda _, x: (None, dropped(x)), None, xs)[1]
+        return ys, jv.cond(xs[0, 0] > 0, dropped, lambda x: x, xs[0])
+
+    ys, y = staged(xs)
+    end = jv.State.of(linen, net)
+    begin.commit()
+    same([*ys, y], [dropped(x) for x in (*xs, xs[0])])
+    same(dict(end), dict(jv.State.of(linen, net)))
+
+
 def test_a_plain_gradient_works_where_nothing_is_written():
     model = small()
     gradient = jax.grad(lambda x: model(x).sum())(FLAT)
@@ -722,6 +742,8 @@ def test_linens_errors_come_with_a_cure():
         model(FLAT, noise=True)
     with pytest.raises(InteropError, match=r"variables=\{\"params\": weights\}"):
         interop.from_flax(nn.Dense(4), variables=interop.to_flax(model)["params"])(FLAT)
+    with pytest.raises(InteropError, match=r"dict of collections.*'kernel': 'ArrayImpl'"):
+        interop.from_flax(nn.Dense(4), variables=interop.to_flax(model)["params"]["Dense_0"])
     with pytest.raises(InteropError, match="is bound to variables already"):
         interop.from_flax(interop.to_flax(model, bound=True), FLAT)
     with pytest.raises(InteropError, match=r"not a class: from_flax\(Noisy\(...\), x\)"):
