@@ -37,6 +37,7 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
     losses, metrics               _loss and its functions; _metric, sums in a _tally
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots
+    saved                         programs in a file; _saved_export, _program, _loaded, _files, ...
     launch, distributed           many processes; _launch_supervisor and others keep them running
     profiler                      where the time of a step goes; _profiler_ops
     summary                       numbers for TensorBoard; _summary_call, _defaults and _writer

@@ -37,6 +37,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._digest import Entry, decode, encode
 from jaxvars._entry import cells_of
+from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._saved_export import Options, exported, function_words
 from jaxvars._saved_files import PathLike, array_of, npy, read, sound, write
@@ -46,7 +47,7 @@ from jaxvars._saved_loaded import Parts
 from jaxvars._saved_loaded import SavedFunction as SavedFunction
 from jaxvars._signature import name_of
 from jaxvars._state import unique
-from jaxvars._store import Cell
+from jaxvars._store import SHARED, Cell, exclusively, seek, stored
 from jaxvars._variable import Variable
 from jaxvars.errors import SavedError
 
@@ -66,7 +67,8 @@ def save(
 ) -> str:
     """Write compiled functions, and the variables that they use, to a file.
 
-    Reads the variables; changes none. What was at the path is replaced when all is written.
+    Reads the variables, all at one moment; changes none. What was at the path is replaced when all
+    is written.
 
     Args:
         obj: a Module, or a method of one, whose variables are all saved, under their paths; or a
@@ -127,6 +129,7 @@ def save(
         named when they are missed. Variables that a function captures are saved with it, in
         whatever object they are. There are no assets.
     """
+    _refuse_traced()
     if isinstance(obj, Loaded) and signatures is None:
         return _write(path, obj.parts.words, dict(obj.parts.blobs), obj.named_variables)
     options = Options(_platforms(platforms), vjp_order, tuple(disabled_checks))
@@ -266,28 +269,40 @@ def _write(
 ) -> str:
     described: dict[str, Words] = {}
     members = dict(blobs)
+    values = _snapshot(variables)
     for number, (name, variable) in enumerate(variables.items()):
         file = f"variables/{number}.npy"
-        plain, entry = encode(_value(name, variable))
+        plain, entry = encode(values[name])
         members[file] = npy(np.asarray(plain))
         described[name] = entry.to_json() | {
             "file": file,
             "name": variable.name,
             "trainable": variable.trainable,
         }
-    kept = {name: words[name] for name in ("name", "functions", "unsaved")}
+    # What was loaded keeps the version of the JAX that made its programs.
+    kept = {key: words[key] for key in ("jax", "name", "functions", "unsaved") if key in words}
     return write(path, kept | {"variables": described}, members)
 
 
-def _value(path: str, variable: Variable) -> Any:
-    value = variable.value
-    if _trace.is_tracer(value):
-        raise SavedError(
-            "Programs are saved outside of compiled functions, and not while one runs."
-        )
-    if not getattr(value, "is_fully_addressable", True):
-        raise SavedError(
-            f"Variable {path!r} has parts in other processes, and one process writes the file. Let "
-            "each have all of it before, for example with jax.experimental.multihost_utils."
-        )
-    return value
+def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
+    """Return the values of all variables at one moment; no step takes them away."""
+    cells = {path: variable.cell for path, variable in variables.items()}
+    seek(cells.values())
+
+    def taken() -> dict[str, Any]:
+        SHARED.update(cell.key for cell in cells.values())  # copied before it is donated
+        return {path: stored(cell) for path, cell in cells.items()}
+
+    values = exclusively(taken)
+    for path, value in values.items():
+        if not getattr(value, "is_fully_addressable", True):
+            raise SavedError(
+                f"Variable {path!r} has parts in other processes, and one process writes the file. "
+                "Let each have all of it before."
+            )
+    return values
+
+
+def _refuse_traced() -> None:
+    if LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL:
+        raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import shutil
+import threading
 import zipfile
 from pathlib import Path
 
@@ -509,6 +510,32 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_variables_are_saved_as_they_were_at_one_moment(tmp_path):
+    a, b = jv.Variable(0.0, name="a"), jv.Variable(0.0, name="b")
+
+    @jv.compile
+    def step():
+        a.assign_add(1.0)
+        b.assign_add(1.0)
+
+    step()
+    done = threading.Event()
+
+    def go_on():
+        while not done.is_set():
+            step()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        loaded = [round_trip(step, tmp_path / "f", vjp_order=0) for _ in range(10)]
+    finally:
+        done.set()
+        thread.join()
+    assert all(float(one.a) == float(one.b) for one in loaded)
+    assert len({float(one.a) for one in loaded}) > 1
+
+
 def test_a_failed_save_leaves_the_file_that_was_there(scale_file, tmp_path, monkeypatch):
     path = tmp_path / "f"
     shutil.copy(scale_file, path)
@@ -674,6 +701,13 @@ def test_members_that_were_exchanged_or_claim_to_be_long_are_refused(scale_file,
     path.write_bytes(data)
     with pytest.raises(SavedError, match="members are longer than the file"):
         jv.saved.load(path)
+
+
+def test_programs_keep_the_version_of_the_jax_that_made_them(scale_file, tmp_path):
+    path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(jax="0.10.99"))
+    loaded = round_trip(jv.saved.load(path), tmp_path / "g")
+    assert loaded.parts.words["jax"] == "0.10.99"
+    assert loaded([1.0, 2.0]).tolist() == [2.0, 4.0]
 
 
 def test_compressed_doubled_and_extra_members_are_refused(scale_file, tmp_path):
