@@ -33,7 +33,8 @@ Where things live, lowest layer first (a lower one never imports a higher one):
     debugging                     checks while a program runs; NaN alarms; the log of placement
     _abstract, _plan, _hlo        variables without values; what a program takes on each device
     random, initializers          _generator and _stateless; first values for variables
-    checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest
+    checkpoint                    Checkpoint; _checkpoint_files (on disk), _digest;
+                                  CheckpointManager: _checkpoint_directory, _retention, _background
     interop                       flax modules as Modules: _interop_linen, _interop_nnx, ...
     losses, metrics               _loss and its functions; _metric, sums in a _tally
     optimizers                    Adam, SGD, ...; _optimizer, and its _step, _rules and _slots

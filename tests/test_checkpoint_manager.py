@@ -270,6 +270,19 @@ def test_a_damaged_checkpoint_is_refused_or_skipped_with_a_warning(w, manage, pa
     assert Path(second).exists(), "and deletes nothing that it cannot read"
 
 
+@pytest.mark.parametrize("format_", ["orbax", "npz"])
+def test_a_record_is_believed_only_with_its_digest(w, manage, format_):
+    manager = manage(format=format_, step_counter=lambda: 1234)
+    path = Path(manager.save())
+    file = path / "manager.json" if path.is_dir() else path
+    words = file.read_bytes()
+    assert words.count(b'"step": 1234') == 1
+    file.write_bytes(words.replace(b'"step": 1234', b'"step": 1235'))
+    with pytest.raises(CheckpointError, match=r"ckpt-1.* is damaged: what the manager wrote"):
+        manager.restore_or_initialize()
+    assert manager.checkpoints == []
+
+
 def test_when_all_are_damaged_nothing_is_initialized(w, manage):
     manager = manage(format="orbax", init_fn=lambda: w.assign([5.0, 5.0]))
     damage(manager.save(), "_METADATA")
@@ -672,11 +685,15 @@ def test_an_interrupt_while_waiting_loses_nothing(w, manage, gate):
     manager = manage(async_save=True)
     manager.save()
     assert gate.entered.wait(60)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+    def interrupted():
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        manager.wait()
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            manager.wait()
+            interrupted()
     finally:
         signal.signal(signal.SIGALRM, before)
     gate.open.set()

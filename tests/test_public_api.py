@@ -14,6 +14,7 @@ import pytest
 import jaxvars as jv
 from jaxvars import (
     _checkpoint,
+    _checkpoint_manager,
     _compile,
     _concrete,
     _module,
@@ -43,7 +44,7 @@ MODULES = {
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
-    _checkpoint.Checkpoint, _checkpoint.Status, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
+    _checkpoint.Checkpoint, _checkpoint.Status, _checkpoint_manager.CheckpointManager, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
     _saved_loaded.Loaded, _saved_loaded.SavedFunction,
     _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
     _variable.Variable, distribute.Batches, distribute.InputContext, distribute.MirroredStrategy,
