@@ -48,7 +48,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
     operands = [_without_gradient(x) for x in (*values, step, condition)]
     if not _trace.is_staging() and not any(map(_trace.is_tracer, operands)):
-        call.put(WRITER.setting.value, operands)
+        call.put(WRITER.setting.value, operands, may_wait=True)
     else:
         _stage(call, steps, operands)
 
@@ -60,7 +60,9 @@ class _Call(NamedTuple):
     line: Callable[[], str]
     build: Build
 
-    def put(self, writer: SummaryWriter | None, operands: Sequence[Value]) -> None:
+    def put(
+        self, writer: SummaryWriter | None, operands: Sequence[Value], *, may_wait: bool
+    ) -> None:
         """Hand a summary over to a writer, if there is one."""
         *values, step, condition = operands
         if writer is None or condition is False:
@@ -70,7 +72,8 @@ class _Call(NamedTuple):
                 f"{self.what} has no step ({self.line()}): jv.summary.scalar(name, value, step=i), "
                 "or a default by jv.summary.set_step(i)."
             )
-        writer.put(Record(self.what, self.build, values, step, condition, time.time()))
+        record = Record(self.what, self.build, values, step, condition, time.time())
+        writer.put(record, may_wait=may_wait)
 
 
 def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
@@ -91,7 +94,8 @@ def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
             filled[-2] = checked_step(STEP.setting.value)
         if looks_up_condition:
             filled[-1] = truth(CONDITION.setting.value)
-        call.put(writers.value if writers.traced else WRITER.setting.value, filled)
+        writer = writers.value if writers.traced else WRITER.setting.value
+        call.put(writer, filled, may_wait=False)
 
     def stage(*values: Value) -> tuple[()]:
         jax.debug.callback(run, *values, ordered=not _is_on_several_devices())

@@ -5,6 +5,8 @@ them, and writes; so a training loop never waits for the device.
 
 Rules this file keeps:
 - events are in the file in the order in which they were handed over;
+- a program that hands something over never waits for room: what the thread waits for may be the
+  result of a program that comes after it;
 - an error of the thread is raised by the next call of the writer, once;
 - what is dropped without `close` is closed when it is collected, at the latest when Python ends;
 - tensorboardX, an extra, is imported when a writer is made.
@@ -126,14 +128,18 @@ class SummaryWriter:
             self._file.close()
             self._file.raise_error()
 
-    def put(self, record: Record) -> None:
-        """Hand over what is to be written; waits only while the queue is full.
+    def put(self, record: Record, *, may_wait: bool) -> None:
+        """Hand over what is to be written.
+
+        Args:
+            record: what.
+            may_wait: wait while the queue is full.
 
         Raises:
             RuntimeError: when writing has failed before, or the writer is closed.
         """
         if self._file is not None:
-            self._file.put(record)
+            self._file.put(record, may_wait=may_wait)
 
     def __repr__(self) -> str:
         return f"<summary writer to {self.logdir or 'nowhere'}>"
@@ -160,11 +166,12 @@ class _File:
         self._error: Exception | None = None
         self._failed = ""
         self._is_closed = False
-        self._queue: queue.Queue[Record | None] = queue.Queue(max_queue)
+        self._room = max_queue
+        self._queue: queue.Queue[Record | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="jaxvars summary", daemon=True)
         self._thread.start()
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record, *, may_wait: bool) -> None:
         """Hand over what is to be written."""
         self.raise_error()
         if self._is_closed:
@@ -172,6 +179,8 @@ class _File:
                 f"The summary writer to {self._logdir} is closed, and {record.what} cannot be "
                 "written: make another one by jv.summary.create_file_writer."
             )
+        while may_wait and self._queue.qsize() >= self._room:
+            time.sleep(1e-3)
         self._queue.put(record)
 
     def flush(self) -> None:

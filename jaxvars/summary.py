@@ -51,7 +51,8 @@ def create_file_writer(
 
     Args:
         logdir: the folder, made if it isn't there; TensorBoard is given it, or one above.
-        max_queue: how many summaries may wait to be written; then a call waits, too.
+        max_queue: how many summaries may wait to be written; then a call waits, too, unless it is
+            one of a program.
         flush_millis: milliseconds after which what was written is flushed to the disk.
         filename_suffix: the end of the file's name.
 
@@ -73,6 +74,8 @@ def create_file_writer(
         >>> writer.close()
         >>> len(list(Path(folder).glob("events*")))
         1
+
+    Of several processes let one write, and give the others `create_noop_writer()`.
 
     Differs from TensorFlow: `max_queue` bounds what waits; TensorFlow flushes by it.
     """

@@ -263,6 +263,29 @@ def test_a_value_that_is_still_computed_is_not_waited_for(tmp_path, monkeypatch)
     writer.close()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_when_the_queue_is_full_a_call_waits_but_no_program(tmp_path, monkeypatch, compiled):
+    late = Late()
+    number = summary._number
+    monkeypatch.setattr(summary, "_number", lambda x, what: x if x is late else number(x, what))
+    writer = summary.create_file_writer(tmp_path, max_queue=1)
+
+    def write(x):
+        for i in range(4):
+            summary.scalar("x", x, step=i)
+
+    with writer.as_default():
+        summary.scalar("late", late, step=0)
+        call = threading.Thread(target=jv.compile(write) if compiled else write, args=(1.0,))
+        call.start()
+        call.join(20 if compiled else 0.2)
+        assert call.is_alive() is not compiled
+        late.ready.set()
+        call.join(20)
+    assert [tag for tag, _, _ in scalars(writer, tmp_path)] == ["late", *"xxxx"]
+    writer.close()
+
+
 def test_it_is_flushed_now_and_then(tmp_path):
     writer = summary.create_file_writer(tmp_path, flush_millis=20)
     with writer.as_default():
