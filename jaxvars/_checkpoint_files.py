@@ -326,16 +326,24 @@ class Stored(ABC):
         stored = self.read(path)
         return _tamed(lambda: decode(stored, self.entries[path]))
 
-    def values(self) -> tuple[dict[str, Value], dict[str, str]]:
-        """Return the values by path, and what is wrong with those that are not as written."""
+    def values(
+        self, keep: Callable[[str, Value], Value] = lambda _, value: value
+    ) -> tuple[dict[str, Value], dict[str, str]]:
+        """Return the values by path, and what is wrong with those that are not as written.
+
+        Args:
+            keep: makes of a path and its value what is to be returned, before the next is read.
+        """
         values: dict[str, Value] = {}
         problems: dict[str, str] = {}
         with self._opened():
             for path in self.entries:
                 try:
-                    values[path] = self.value(path)
+                    value = self.value(path)
                 except ValueError as error:
                     problems[path] = f"corrupt: {error}"
+                else:
+                    values[path] = keep(path, value)
         return values, problems
 
     def _opened(self) -> contextlib.AbstractContextManager[object]:

@@ -105,7 +105,12 @@ class Restore(Seeker):
     def _verified(self, file: Stored, cells: Mapping[str, Cell]) -> dict[str, Value]:
         """Return all values; raise one error that lists everything if something is wrong."""
         misfits = misfits_of(self._entries, cells)
-        values, corrupt = file.values()
+
+        def keep(path: str, value: Value) -> Value:
+            at_once = path in cells and path not in misfits  # lest all of it be on the host
+            return placed(cells[path], value) if at_once else value
+
+        values, corrupt = file.values(keep)
         if misfits or corrupt:
             both = {p: f"{misfits[p]}; {corrupt[p]}" for p in misfits.keys() & corrupt.keys()}
             others = {
@@ -238,11 +243,13 @@ def _misfit(entry: Entry, cell: Cell) -> str:
 
 
 def placed(cell: Cell, value: Value) -> Value:
-    """Return a value that was read where the variable lives, in memory of its own."""
+    """Return a value that was read where the variable lives, in memory of nobody else."""
     if is_string(cell.aval.dtype):
         return to_tensor(value)
     like = take(cell)
     home = cell.home or (like.sharding if like.committed else None)
+    if isinstance(value, jax.Array) and home in (None, value.sharding):
+        return value
     return jax.device_put(value, home, may_alias=False)
 
 
