@@ -115,6 +115,8 @@ class Display:
 
     def _end(self) -> None:
         if self._is_live:
+            if self.console.is_jupyter:  # where rich draws no more when it ends
+                self._live.refresh()
             self._live.stop()
         else:
             for bar in self._kept:

@@ -351,6 +351,28 @@ def test_jupyter_without_widgets_gets_the_line(monkeypatch):
     assert not _progress_display._can_animate(console)
 
 
+def test_jupyter_with_widgets_sees_the_end(monkeypatch):
+    drawn = []
+
+    class Output:
+        def clear_output(self, wait):
+            drawn.append(bar.completed)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(_progress_display.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "ipywidgets", types.SimpleNamespace(Output=Output))
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: None)
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    for _ in (bar := jv.progress(3, console=console)):
+        pass
+    assert (drawn[0], drawn[-1]) == (0, 3)
+
+
 # ---------------------------------------------------------------- rate
 def test_the_rate_leaves_out_the_first_step(monkeypatch):
     now = [0.0]
