@@ -156,6 +156,12 @@ def from_bytes(target: Any, data: bytes) -> State:
     Raises:
         StateError: when they are no such bytes; or listing all that is missing, unknown, or of
             another shape or dtype.
+
+    >>> import jaxvars as jv
+    >>> one, other = jv.Variable(1.0, name="w"), jv.Variable(2.0, name="w")
+    >>> from_bytes(other, to_bytes(one)).commit()
+    >>> other
+    <Variable 'w' float32[] 1.>
     """
     from flax import serialization
 
