@@ -26,8 +26,9 @@ from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
 from jaxvars._digest import Entry, dtype_name
 from jaxvars._frames import LOCAL
+from jaxvars._homes import home_now
 from jaxvars._state import unique
-from jaxvars._store import NEWS, SEEKERS, Cell, Seeker, take
+from jaxvars._store import NEWS, SEEKERS, Cell, Seeker, exclusively
 from jaxvars._tensor import is_string, to_tensor
 from jaxvars._variable import Variable
 from jaxvars._walk import walk
@@ -246,8 +247,7 @@ def placed(cell: Cell, value: Value) -> Value:
     """Return a value that was read where the variable lives, in memory of nobody else."""
     if is_string(cell.aval.dtype):
         return to_tensor(value)
-    like = take(cell)
-    home = cell.home or (like.sharding if like.committed else None)
+    home = exclusively(lambda: home_now(cell))
     if isinstance(value, jax.Array) and home in (None, value.sharding):
         return value
     return jax.device_put(value, home, may_alias=False)

@@ -685,6 +685,17 @@ def test_a_value_stays_where_somebody_has_put_it(tmp_path: Path):
     assert v.numpy().tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def test_variables_without_values_are_restored(tmp_path: Path):
+    path = Checkpoint(w=jv.Variable(jnp.arange(8.0)), t=jv.Variable("yes")).write(tmp_path / "c")
+    place = spread("a")
+    w = jv.abstract(lambda: jv.Variable(jnp.zeros(8), sharding=place))
+    checkpoint = Checkpoint(w=w, t=jv.Variable("no"))
+    checkpoint.restore(path).assert_consumed()
+    assert w.numpy().tolist() == list(range(8))
+    assert w.value.sharding == place
+    assert checkpoint.t.numpy().item() == "yes"
+
+
 def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
     def made():
         w = jv.Variable(jnp.ones((8, 8)), sharding=spread("a", "b"), name="w")
