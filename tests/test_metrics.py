@@ -78,7 +78,19 @@ def make(name: str) -> Any:
 
 
 # ---------------------------------------------------------------- TensorFlow's numbers
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+def by_haste() -> list[Any]:
+    """The configurations, of which those beyond two of a class are slow."""
+    seen: dict[str, int] = {}
+    marked = []
+    for name in CONFIGURATIONS:
+        cls = name.split("-")[0]
+        seen[cls] = seen.get(cls, 0) + 1
+        marks = [pytest.mark.slow] if seen[cls] > 2 else []
+        marked.append(pytest.param(name, marks=marks, id=name))
+    return marked
+
+
+@pytest.mark.parametrize("name", by_haste())
 def test_results_are_those_of_tensorflow(name):
     for case in CONFIGURATIONS[name]:
         metric = CLASSES[case["metric"]](**case["options"])
