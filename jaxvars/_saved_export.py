@@ -90,7 +90,14 @@ def exported(
         "calling_convention": made.calling_convention_version,
         "no_gradient": reason,
     }
-    return words, [bytes(one.serialize()) for one in (made, *gradients)]
+    return words, [_bytes(one, entry.name) for one in (made, *gradients)]
+
+
+def _bytes(made: Any, name: str) -> bytes:
+    try:
+        return bytes(made.serialize())
+    except (*_REFUSALS, KeyError, OverflowError) as error:  # a dtype that it has no number for
+        raise SavedError(f"{name} cannot be written by this JAX: {_first_line(error)}") from error
 
 
 # ---------------------------------------------------------------- the program

@@ -31,6 +31,7 @@ BUILTINS = {
     "ControlFlowError": (TypeError, ValueError),
     "CheckpointError": (ValueError,),
     "CheckpointWarning": (UserWarning,),
+    "SavedError": (ValueError,),
     "TapeError": (RuntimeError, ValueError),
     "InteropError": (ValueError,),
     "DeviceError": (ValueError,),

@@ -477,7 +477,7 @@ def test_sharded_variables_are_saved_whole(tmp_path):
 
 
 # ---------------------------------------------------------------- what cannot be saved
-def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
+def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     class Own:
         pass
 
@@ -505,6 +505,10 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
         with pytest.raises(SavedError, match=message):
             jv.saved.save(obj, path, signatures)
     w = jv.Variable(1.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("jax.export.Exported.serialize", lambda _: {}["float3"])
+        with pytest.raises(SavedError, match="<lambda> cannot be written by this JAX: 'float3'"):
+            jv.saved.save(lambda x: w * x, path, (SCALAR,))
     with pytest.raises(SavedError, match="outside of compiled functions"):
         jv.compile(lambda x: jv.saved.save(lambda y: w * y, path, (SCALAR,)))(1.0)
     assert not list(tmp_path.iterdir())
