@@ -92,7 +92,7 @@ class Checkpoint(Module):
             The absolute path, for `restore`.
 
         Raises:
-            CheckpointError: when a value cannot be written.
+            CheckpointError: when a value cannot be written, or a folder of something else is there.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """
@@ -113,7 +113,7 @@ class Checkpoint(Module):
             The absolute path, for `read`.
 
         Raises:
-            CheckpointError: when a value cannot be written.
+            CheckpointError: when a value cannot be written, or a folder of something else is there.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """

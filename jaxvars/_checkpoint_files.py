@@ -81,6 +81,11 @@ def write(
             f"{target} has a backslash in it, which orbax takes for the end of a folder's name: "
             "choose another name, or a file whose name ends in .npz."
         )
+    if target.is_dir() and any(target.iterdir()) and not (target / "_METADATA").is_file():
+        raise CheckpointError(
+            f"{target} is a folder that holds something else, and would be replaced. Choose another "
+            f"name, for example {target / 'ckpt'}."
+        )
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     _clear(target)

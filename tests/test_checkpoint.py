@@ -599,6 +599,18 @@ def test_a_later_restore_takes_the_place_of_an_earlier_one(tmp_path: Path):
     assert float(checkpoint.v) == 2.0
 
 
+def test_several_wait_for_their_own(tmp_path: Path):
+    path = saved_lazy(tmp_path)
+    lazies = [Lazy(2), Lazy(2)]
+    checkpoints = [Checkpoint(layers=[lazy]) for lazy in lazies]
+    statuses = [checkpoint.restore(path) for checkpoint in checkpoints]
+    assert len(SEEKERS) == 2
+    for lazy in reversed(lazies):
+        assert lazy(jnp.ones((1, 3))).tolist() == [[13.0, 17.0]]
+    for status in statuses:
+        status.assert_consumed()
+
+
 def test_nobody_is_asked_when_all_have_their_values(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     checkpoint.restore(checkpoint.write(tmp_path / "c.npz"))

@@ -174,6 +174,17 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(FORMS)
 
 
+def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/precious").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=r"holds something else.*results/ckpt\."):
+        write(tmp_path / "results", {"v": jnp.zeros(3)})
+    assert [p.name for p in (tmp_path / "results").iterdir()] == ["precious"]
+    write(tmp_path / "empty", {"v": jnp.zeros(3)})
+    assert load(tmp_path / "empty")["v"].tolist() == [0.0] * 3
+
+
 def test_a_full_disk_changes_nothing(tmp_path: Path, run_python):
     code = """
 import resource, jax.numpy as jnp, jaxvars as jv
