@@ -89,6 +89,8 @@ class SavedFunction:
         return self.__function
 
     def _translated(self, error: ValueError) -> ValueError:
+        if "do not match the polymorphic shapes" in str(error):  # of sizes like "2*n"
+            return CompileError(f"The sizes of the arguments do not fit together:\n  {self!r}.")
         if "was exported for platforms" not in str(error):
             return error
         names = sorted({platform for program in self.programs for platform in program.platforms})

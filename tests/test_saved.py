@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -349,6 +350,17 @@ def test_sizes_of_one_name_must_agree_and_others_need_not(tmp_path):
     assert loaded([1, 2], [3.0, 4.0], np.ones((2, 5))).tolist() == [13.0, 18.0]
     with pytest.raises(CompileError, match=r"y.shape\[0\] is 3, but x.shape\[0\] is 2"):
         loaded([1.0, 2.0], [3.0, 4.0, 5.0], np.ones((2, 5)))
+
+
+def test_sizes_may_be_related_as_jax_writes_it(tmp_path):
+    n, twice = jax.export.symbolic_shape("n, 2*n")
+    specs = [jax.ShapeDtypeStruct((size,), jnp.float32) for size in (n, twice)]
+    loaded = round_trip(lambda x, y: jnp.tile(x, 2) + y, tmp_path / "f", tuple(specs), vjp_order=0)
+    assert loaded([1, 2], [0, 0, 3, 3]).tolist() == [1.0, 2.0, 4.0, 5.0]
+    with pytest.raises(
+        CompileError, match=r"not fit together:\n  <lambda>\(x: float32\[n\], y: .*2\*n"
+    ):
+        loaded([1, 2], [0, 0, 3])
 
 
 def test_loops_maps_and_checks_take_open_sizes(tmp_path):
