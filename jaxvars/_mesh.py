@@ -46,6 +46,9 @@ def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
     >>> one = mesh({"data": 1, "model": 1}, jax.devices()[:1])
     >>> dict(one.shape)
     {'data': 1, 'model': 1}
+
+    On virtual CPU devices wait for each step, as with `float(loss)`: XLA's CPU client runs them on
+    a few threads, and stops the process when many programs that exchange data are on the way.
     """
     have = list(jax.devices() if devices is None else devices)
     sizes = _sizes(axes, len(have), "are given" if devices is not None else "there are")
@@ -97,6 +100,9 @@ def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
     one is replicated. The variables stay where they are afterwards. It is `jax.set_mesh`, which
     wins over `jv.device`.
 
+    A variable that was made outside and placed nowhere moves to a mesh, replicated, when a
+    compiled function first uses it together with variables or arguments that lie there.
+
     Args:
         mesh: a `jax.sharding.Mesh`, or the axes to make one of.
 
@@ -114,7 +120,7 @@ def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
     (P('data',), True)
 
     A compiled function that is called both inside and outside is compiled for each by XLA:
-    JAX keeps the programs of the two apart.
+    JAX keeps the programs of the two apart; just so for NumPy arrays and arrays on the mesh.
     """
     found = mesh if isinstance(mesh, Mesh) else _made(mesh)
     _check_axes(found)
