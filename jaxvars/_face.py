@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import jax
@@ -23,9 +23,15 @@ from jaxvars.errors import DistributedError
 Value: TypeAlias = Any
 
 
+BOXES: dict[type, Callable[[Any], Value]] = {}
+"""Classes that are no Face and stand for an array, and what returns that: `tf.Tensor` is one."""
+
+
 def plain(value: Any) -> Any:
-    """Return the array that a Variable or a slice of one stands for; others as they are."""
-    return value.value if isinstance(value, Face) else value
+    """Return the array that a Variable, a part of one or a box stands for; others as they are."""
+    if isinstance(value, Face):
+        return value.value
+    return BOXES[type(value)](value) if type(value) in BOXES else value
 
 
 def processes_of(value: Value) -> int:

@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same numbers on every machine
 # Eight devices, so that placement and sharding are tested on any machine.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+# `jaxvars.tf` switches 64-bit numbers on, for the whole process, unless this says something.
+os.environ.setdefault("JAX_ENABLE_X64", "0")
 # Child processes and notebook kernels meet the copy of the package that is under test.
 os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]

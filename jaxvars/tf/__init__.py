@@ -1,0 +1,71 @@
+"""TensorFlow's names and manners, over jaxvars: TensorFlow code runs by changing one import.
+
+    import jaxvars.tf as tf
+
+    v = tf.Variable([[1.0, 2.0]])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x - v))
+        v.assign_sub(0.1 * tape.gradient(loss, v))
+        return loss
+
+It is explicit and thin. A `tf.Tensor` stands for a `jax.Array`, which `jnp.asarray` gives back, and
+`jnp`, optax and flax take it; a `tf.Variable` stands for a `jaxvars.Variable`. Most operations are
+rows of a table (`_rows.py`), one file for each of TensorFlow's namespaces.
+
+64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
+have them; set the environment variable `JAX_ENABLE_X64=0` before to leave them off.
+
+    _dtypes, _shapes, _convert    types, shapes, what becomes a tensor
+    _tensor, _variable            Tensor, Variable
+    _rows                         the table of operations; math, nn, linalg, ...: its parts
+    _function, _tape              tf.function, GradientTape
+    nest, errors                  structures; exceptions
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+
+from jaxvars._display import did_you_mean
+from jaxvars.tf import errors as errors
+from jaxvars.tf import math as math
+from jaxvars.tf import nest as nest
+from jaxvars.tf._constant import constant as constant
+from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
+from jaxvars.tf._constant import is_tensor as is_tensor
+from jaxvars.tf._dtypes import DTYPES
+from jaxvars.tf._dtypes import DType as DType
+from jaxvars.tf._dtypes import as_dtype as as_dtype
+from jaxvars.tf._function import Function as Function
+from jaxvars.tf._function import function as function
+from jaxvars.tf._rows import HOMES, find
+from jaxvars.tf._shapes import TensorShape as TensorShape
+from jaxvars.tf._tape import GradientTape as GradientTape
+from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
+from jaxvars.tf._tensor import Tensor as Tensor
+from jaxvars.tf._variable import Variable as Variable
+
+if "JAX_ENABLE_X64" not in os.environ:
+    jax.config.update("jax_enable_x64", True)
+
+newaxis = None
+globals().update(DTYPES)  # tf.float32, tf.bool, ...
+
+
+def __getattr__(name: str) -> Any:
+    found = find(name)
+    if found is not None:
+        globals()[name] = found
+        return found
+    if name in {"compat", "contrib", "Session", "placeholder"}:
+        raise AttributeError(
+            f"jaxvars.tf has no tf.{name}: TensorFlow 1 is not here. Write it with tf.function."
+        )
+    hint = did_you_mean(name, [*HOMES, *globals()])
+    raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -1,0 +1,88 @@
+"""Making tensors: `tf.constant`, `tf.convert_to_tensor`, `tf.is_tensor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf._convert import is_text, to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._variable import Variable
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """Make a tensor of a value.
+
+    Args:
+        value: a number, text, a (nested) list of them, a NumPy array.
+        dtype: the type to give.
+        shape: of the result; one number fills it.
+        name: of no effect.
+
+    Raises:
+        TypeError: when the value cannot have the type, or has not as many elements as the shape.
+        ValueError: when it is no tensor.
+
+    >>> constant([1, 2, 3, 4], shape=(2, 2))
+    <tf.Tensor: shape=(2, 2), dtype=int32, numpy=
+    array([[1, 2],
+           [3, 4]], dtype=int32)>
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, Tensor) and wanted is not None and value.dtype != wanted:
+        value = value._array.astype(wanted.dtype)
+    array = to_array(value, wanted)
+    return Tensor(array if shape is None else _shaped(array, TensorShape(shape), value))
+
+
+def _shaped(array: Any, shape: TensorShape, value: Any) -> Any:
+    sizes = tuple(shape)
+    if array.size == shape.num_elements():
+        return array.reshape(sizes)
+    if array.size != 1:
+        raise TypeError(
+            f"Eager execution of tf.constant with unsupported shape. Tensor {array} (converted "
+            f"from {value!r}) has {array.size} elements, but got `shape` {shape} with "
+            f"{shape.num_elements()} elements)."
+        )
+    filled = np if is_text(array) else jnp
+    return filled.broadcast_to(array.reshape(()), sizes)
+
+
+def convert_to_tensor(
+    value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
+) -> Tensor:
+    """Make a tensor of a value, or return it if it is one.
+
+    Args:
+        value: a tensor, Variable, array, number, text or nested list of them.
+        dtype: the type that it must have; a tensor of another one is refused.
+        dtype_hint: the type to give, if that is possible.
+        name: of no effect.
+
+    Raises:
+        ValueError: when it is no tensor, or one of another type.
+        TypeError: when the value cannot have the type.
+
+    >>> convert_to_tensor([1, 2.5]).dtype
+    tf.float32
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, Tensor) and wanted in (None, value.dtype):
+        return value
+    hint = None if dtype_hint is None else as_dtype(dtype_hint)
+    return Tensor(to_array(value, wanted, hint=hint))
+
+
+def is_tensor(x: Any) -> bool:
+    """Tell whether something is a tensor or a variable.
+
+    >>> is_tensor(constant(1)), is_tensor(1)
+    (True, False)
+    """
+    return isinstance(x, Tensor | Variable | jax.Array)

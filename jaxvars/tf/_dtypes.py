@@ -1,0 +1,235 @@
+"""`DType`: the types of elements, as TensorFlow writes and compares them.
+
+Rules this file keeps:
+- there is one object for each type; it equals its name, its NumPy type and its JAX type;
+- NumPy and JAX take it where they take a dtype: it has the attribute `dtype` that they look for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import ml_dtypes
+import numpy as np
+
+from jaxvars._tensor import string as _text
+
+_ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
+
+
+@final
+class DType:
+    """The type of a tensor's elements.
+
+    Attributes:
+        name: like "float32".
+        dtype: the NumPy dtype; JAX and NumPy look for this attribute.
+
+    >>> float32, str(float32), float32 == "float32", float32 == np.float32
+    (tf.float32, "<dtype: 'float32'>", True, True)
+    >>> np.zeros(2, float32).dtype
+    dtype('float32')
+
+    Differs from TensorFlow: `dtype` is there, and a DType may be used as NumPy's.
+    """
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str, dtype: Any) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    @property
+    def as_numpy_dtype(self) -> Any:
+        """NumPy's type for one element; `object` for text."""
+        return object if self.is_string else self.dtype.type
+
+    @property
+    def base_dtype(self) -> DType:
+        """The type itself: there are no reference types."""
+        return self
+
+    @property
+    def real_dtype(self) -> DType:
+        """The type of the real part."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    @property
+    def size(self) -> int:
+        """Bytes of one element: 1 for types of less, 0 for text."""
+        return 0 if self.is_string else self.dtype.itemsize
+
+    @property
+    def is_string(self) -> bool:
+        """Whether it is text."""
+        return self.name == "string"
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether it is bool."""
+        return self.name == "bool"
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether it is a float of any size."""
+        return "float" in self.name
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether it is complex."""
+        return self.name.startswith("complex")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer, signed or not."""
+        return self.name.lstrip("u").startswith("int")
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is an unsigned integer."""
+        return self.name.startswith("uint")
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether it is one of TensorFlow's quantized types: no."""
+        return False
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether it is a number."""
+        return self.is_integer or self.is_floating or self.is_complex
+
+    @property
+    def is_numpy_compatible(self) -> bool:
+        """Whether NumPy has it: yes."""
+        return True
+
+    @property
+    def min(self) -> Any:
+        """The smallest finite number.
+
+        Raises:
+            TypeError: for bool, text and complex numbers.
+        """
+        return self._info("minimum").min
+
+    @property
+    def max(self) -> Any:
+        """The largest finite number.
+
+        Raises:
+            TypeError: for bool, text and complex numbers.
+        """
+        return self._info("maximum").max
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """The interval that images of the type are in.
+
+        Raises:
+            ValueError: for a type without one.
+        """
+        if self.name in {"float32", "float64"}:
+            return (0, 1)
+        if self.is_bool:
+            return (0, True)
+        if self.is_integer:
+            return (0, self.max)
+        raise ValueError(f"{self} does not have defined limits.")
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Tell whether a value of another type may be used as this one: whether they are one."""
+        return self == as_dtype(other)
+
+    def _info(self, what: str) -> Any:
+        if self.is_integer:
+            return ml_dtypes.iinfo(self.dtype)
+        if self.is_floating:
+            return ml_dtypes.finfo(self.dtype)
+        raise TypeError(f"Cannot find {what} value of {self} with type {self}.")
+
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        if other is None or isinstance(other, DType):
+            return False
+        try:
+            return as_dtype(other) is self
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self.name,)
+
+    def __str__(self) -> str:
+        return f"<dtype: '{self.name}'>"
+
+    def __repr__(self) -> str:
+        return f"tf.{self.name}"
+
+
+_NAMES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+_EXTENDED = (
+    "bfloat16", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "int2", "int4", "uint2", "uint4",
+)  # fmt: skip
+
+DTYPES: dict[str, DType] = {
+    **{name: DType(name, np.dtype(name)) for name in _NAMES},
+    **{name: DType(name, np.dtype(getattr(ml_dtypes, name))) for name in _EXTENDED},
+    "string": DType("string", _text),
+}
+"""All types by name."""
+
+_BY_NUMPY = {made.dtype: made for made in DTYPES.values() if made.name != "string"}
+
+bool_ = DTYPES["bool"]
+int32, int64 = DTYPES["int32"], DTYPES["int64"]
+float16, float32, float64 = DTYPES["float16"], DTYPES["float32"], DTYPES["float64"]
+bfloat16 = DTYPES["bfloat16"]
+complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
+string = DTYPES["string"]
+
+
+_PYTHON = {float: float32, bool: bool_, object: string, int: None, complex: None, str: None}
+
+
+def as_dtype(type_value: Any) -> DType:
+    """Return the DType that a name, a NumPy or JAX type, or a Python type stands for.
+
+    Args:
+        type_value: like "float32", `np.float32`, `jnp.bfloat16`, `float`.
+
+    Raises:
+        TypeError: when it stands for none.
+
+    >>> as_dtype("half"), as_dtype(np.int64), as_dtype(float)
+    (tf.float16, tf.int64, tf.float32)
+    """
+    if isinstance(type_value, DType):
+        return type_value
+    if isinstance(type_value, str):
+        found = DTYPES.get(_ALIASES.get(type_value, type_value))
+    elif isinstance(type_value, type) and type_value in _PYTHON:  # np.dtype(float) == float
+        found = _PYTHON[type_value]
+    else:
+        found = None if type_value is None else _of_numpy(type_value)
+    if found is None:
+        raise TypeError(
+            f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType."
+        )
+    return found
+
+
+def _of_numpy(type_value: Any) -> DType | None:
+    try:
+        dtype = np.dtype(type_value)
+    except TypeError:
+        return None
+    return string if dtype.kind in "SUTO" else _BY_NUMPY.get(dtype)

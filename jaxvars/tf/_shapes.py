@@ -1,0 +1,237 @@
+"""`TensorShape`: sizes of dimensions, some of which may be unknown, as TensorFlow has them.
+
+Rules this file keeps:
+- it compares and unpacks like the tuple of its sizes; one whose rank is unknown has none;
+- shapes of values are known in JAX: unknown sizes are in signatures and specs.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any, final
+
+
+@final
+class TensorShape:
+    """The sizes of a tensor's dimensions.
+
+    Args:
+        dims: a size, a list of sizes or None for unknown ones, another shape; None for an unknown
+            rank.
+
+    Raises:
+        TypeError: when it is something else.
+        ValueError: when a size is negative.
+
+    >>> shape = TensorShape([None, 3])
+    >>> shape, str(shape), shape.as_list(), shape.rank, shape == (None, 3)
+    (TensorShape([None, 3]), '(None, 3)', [None, 3], 2, True)
+    >>> rows, columns = TensorShape([2, 3])
+    >>> rows + columns
+    5
+    """
+
+    __slots__ = ("_sizes",)
+
+    def __init__(self, dims: Any) -> None:
+        self._sizes: tuple[int | None, ...] | None = None if dims is None else _sizes(dims)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions; None when it is unknown."""
+        return None if self._sizes is None else len(self._sizes)
+
+    ndims = rank
+
+    @property
+    def dims(self) -> list[int | None] | None:
+        """The sizes, or None when even their number is unknown."""
+        return None if self._sizes is None else list(self._sizes)
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes as a list.
+
+        Raises:
+            ValueError: when the rank is unknown.
+        """
+        if self._sizes is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return list(self._sizes)
+
+    def num_elements(self) -> int | None:
+        """Return the number of elements; None when a size is unknown."""
+        return math.prod(self._known()) if self.is_fully_defined() else None
+
+    def is_fully_defined(self) -> bool:
+        """Tell whether all sizes are known."""
+        return self._sizes is not None and None not in self._sizes
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Tell whether there is a shape that both could be."""
+        other = as_shape(other)
+        if self._sizes is None or other._sizes is None:
+            return True
+        return len(self._sizes) == len(other._sizes) and all(
+            a is None or b is None or a == b for a, b in zip(self._sizes, other._sizes, strict=True)
+        )
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Tell whether each shape that this could be is one that `other` could be."""
+        other = as_shape(other)
+        if other._sizes is None or self._sizes is None:
+            return other._sizes is None
+        return len(self._sizes) == len(other._sizes) and all(
+            b is None or a == b for a, b in zip(self._sizes, other._sizes, strict=True)
+        )
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """Return the shape that is what both say.
+
+        Raises:
+            ValueError: when they contradict each other.
+        """
+        other = as_shape(other)
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are not compatible")
+        if self._sizes is None or other._sizes is None:
+            return other if self._sizes is None else self
+        pairs = zip(self._sizes, other._sizes, strict=True)
+        return TensorShape([b if a is None else a for a, b in pairs])
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """Return the shape that says what both say alike, and leaves the rest open."""
+        other = as_shape(other)
+        if self._sizes is None or other._sizes is None or self.rank != other.rank:
+            return TensorShape(None)
+        pairs = zip(self._sizes, other._sizes, strict=True)
+        return TensorShape([a if a == b else None for a, b in pairs])
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """Return the sizes of this shape and then those of another."""
+        other = as_shape(other)
+        if self._sizes is None or other._sizes is None:
+            return TensorShape(None)
+        return TensorShape(self._sizes + other._sizes)
+
+    def with_rank(self, rank: int) -> TensorShape:
+        """Return the shape, with this rank if it was unknown.
+
+        Raises:
+            ValueError: when it has another rank.
+        """
+        self.assert_has_rank(rank)
+        return TensorShape([None] * rank) if self._sizes is None else self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """Return the shape; raise ValueError when it has fewer dimensions."""
+        if self._sizes is not None and len(self._sizes) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """Return the shape; raise ValueError when it has more dimensions."""
+        if self._sizes is not None and len(self._sizes) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ValueError when the rank is another one."""
+        if self.rank not in (None, rank):
+            raise ValueError(f"Shape {self} must have rank {rank}")
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raise ValueError when both ranks are known and differ."""
+        other = as_shape(other)
+        if None not in (self.rank, other.rank) and self.rank != other.rank:
+            raise ValueError(f"Shapes {self} and {other} must have the same rank")
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ValueError when no shape could be both."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {other} are incompatible")
+
+    def assert_is_fully_defined(self) -> None:
+        """Raise ValueError when a size is unknown."""
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def _known(self) -> tuple[Any, ...]:
+        if self._sizes is None:
+            raise ValueError("Cannot take the length of shape with unknown rank.")
+        return self._sizes
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._known())
+
+    def __bool__(self) -> bool:
+        return self._sizes is not None
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return TensorShape(None if self._sizes is None else self._sizes[key])
+        return None if self._sizes is None else self._sizes[key]
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self._sizes == as_shape(other)._sizes
+        except (TypeError, ValueError):
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self._sizes)
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return as_shape(other).concatenate(self)
+
+    def __reduce__(self) -> Any:
+        return TensorShape, (self.dims,)
+
+    def __str__(self) -> str:
+        return "<unknown>" if self._sizes is None else str(self._sizes)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({self.dims})"
+
+
+def as_shape(shape: Any) -> TensorShape:
+    """Return a TensorShape of what stands for one."""
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+
+
+def _sizes(dims: Any) -> tuple[int | None, ...]:
+    if isinstance(dims, TensorShape):
+        return dims._known() if dims else ()
+    if isinstance(dims, str):
+        raise TypeError(
+            f"Failed to convert '{dims!r}' to a shape: '{dims!r}'could not be converted to a "
+            "dimension. A shape should either be single dimension (e.g. 10), or an iterable of "
+            "dimensions (e.g. [1, 10, None])."
+        )
+    try:
+        parts = list(dims)
+    except TypeError:
+        parts = [dims]
+    return tuple(map(_size, parts))
+
+
+def _size(part: Any) -> int | None:
+    if part is None:
+        return None
+    try:
+        size = operator.index(part)
+    except TypeError:
+        raise TypeError(
+            "Dimension value must be integer or None or have an __index__ method, got value "
+            f"'{part!r}' with type '{type(part)!r}'"
+        ) from None
+    if size < 0:
+        raise ValueError(f"Dimension {size} must be >= 0")
+    return size

@@ -1,0 +1,360 @@
+"""`Tensor`: an array with TensorFlow's manners.
+
+Rules this file keeps:
+- it never changes;
+- flattened as a pytree it is the plain array, and unflattened it stays one: `jnp`, optax and flax
+  take a Tensor and give arrays;
+- its operators are the operations of `tf.math`, by TensorFlow's rules for types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._face import BOXES
+from jaxvars._placement import device_name
+from jaxvars.tf import _convert
+from jaxvars.tf._convert import dtype_of, is_text
+from jaxvars.tf._dtypes import DType
+from jaxvars.tf._shapes import TensorShape
+
+Value: TypeAlias = Any
+
+OPERATIONS: dict[str, Callable[..., Any]] = {}
+"""What operators and indexing call, by the name of the method without underscores."""
+
+
+class TensorLike:
+    """The operators that Tensor and Variable share."""
+
+    __slots__ = ()
+    __array_priority__ = 100
+
+    def __add__(self, other: Any) -> Any:
+        return OPERATIONS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return OPERATIONS["add"](other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return OPERATIONS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return OPERATIONS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return OPERATIONS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return OPERATIONS["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return OPERATIONS["truediv"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return OPERATIONS["truediv"](other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return OPERATIONS["floordiv"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return OPERATIONS["floordiv"](other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return OPERATIONS["mod"](self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return OPERATIONS["mod"](other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return OPERATIONS["pow"](self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return OPERATIONS["pow"](other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return OPERATIONS["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return OPERATIONS["matmul"](other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return OPERATIONS["and"](self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return OPERATIONS["and"](other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return OPERATIONS["or"](self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return OPERATIONS["or"](other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return OPERATIONS["xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return OPERATIONS["xor"](other, self)
+
+    def __neg__(self) -> Any:
+        return OPERATIONS["neg"](self)
+
+    def __abs__(self) -> Any:
+        return OPERATIONS["abs"](self)
+
+    def __invert__(self) -> Any:
+        return OPERATIONS["invert"](self)
+
+    def __lt__(self, other: Any) -> Any:
+        return OPERATIONS["lt"](self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return OPERATIONS["le"](self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return OPERATIONS["gt"](self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return OPERATIONS["ge"](self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return OPERATIONS["eq"](self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return OPERATIONS["ne"](self, other)
+
+    __hash__: Any = None  # each class says what to use instead
+
+
+@final
+class Tensor(TensorLike):
+    """An array that does not change; made by `tf.constant` and by operations.
+
+    Differs from TensorFlow: it stands for a `jax.Array`, which `jnp.asarray` returns.
+    """
+
+    __slots__ = ("__weakref__", "_array")
+
+    def __init__(self, array: Value) -> None:
+        self._array = array
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes of the dimensions."""
+        return TensorShape(self._array.shape)
+
+    def get_shape(self) -> TensorShape:
+        """Return the sizes of the dimensions."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Check the shape: it is always known here.
+
+        Raises:
+            ValueError: when it is another one.
+        """
+        if not self.shape.is_compatible_with(shape):
+            raise ValueError(
+                f"Tensor's shape {self.shape} is not compatible with supplied shape "
+                f"{TensorShape(shape)}."
+            )
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return dtype_of(self._array)
+
+    @property
+    def device(self) -> str:
+        """The name of the device that it is on, in TensorFlow's full form."""
+        if is_text(self._array):
+            return device_name(jax.local_devices(backend="cpu")[0])
+        if _trace.is_tracer(self._array):
+            return ""
+        return device_name(min(self._array.devices(), key=lambda device: device.id))
+
+    # ------------------------------------------------------------ conversion
+    def numpy(self) -> Any:
+        """Return the value as a NumPy array, or scalar; text as bytes.
+
+        Raises:
+            AttributeError: in a function that is traced, where there is no value.
+        """
+        if _trace.is_tracer(self._array):
+            raise AttributeError(
+                "'SymbolicTensor' object has no attribute 'numpy': its value is known when the "
+                "function runs, not while it is traced. Return it, and look at the result."
+            )
+        made = self._array if is_text(self._array) else np.array(self._array)
+        return made[()] if made.ndim == 0 else made
+
+    def ref(self) -> Reference:
+        """Return what can be hashed in its place: a key of a dict or element of a set."""
+        return Reference(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.numpy(), dtype=dtype)
+
+    def __jax_array__(self) -> Value:
+        return self._array
+
+    def __bool__(self) -> bool:
+        if self._array.size > 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use "
+                "tf.reduce_any(x) or tf.reduce_all(x)"
+            )
+        return bool(self._array.size) and bool(self._array.reshape(()))
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return self._scalar().__index__()
+
+    def _scalar(self) -> Value:
+        if self._array.ndim:
+            raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
+        return self._array
+
+    def __len__(self) -> int:
+        if not self._array.ndim:
+            raise TypeError("Scalar tensor has no `len()`")
+        return self._array.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self._array.ndim:
+            raise TypeError("Cannot iterate over a scalar tensor.")
+        return map(Tensor, iter(self._array))
+
+    def __getitem__(self, key: Any) -> Any:
+        return OPERATIONS["getitem"](self, key)
+
+    def __hash__(self) -> int:
+        raise TypeError("Tensor is unhashable. Instead, use tensor.ref() as the key.")
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self.numpy(), self.dtype.name)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute: say what to write instead.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in {"graph", "op", "name"}:
+            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
+        hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}.{hint}")
+
+    # ------------------------------------------------------------ display
+    def __repr__(self) -> str:
+        return (
+            f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
+            if (not _trace.is_tracer(self._array))
+            else f"<tf.Tensor: {_described(self)}>"
+        )
+
+    def __str__(self) -> str:
+        if _trace.is_tracer(self._array):
+            return f"Tensor({_described(self)})"
+        text = str(self.numpy()) if self._array.ndim else _scalar_text(self)
+        return f"tf.Tensor({_broken(text)}, {_described(self)})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.numpy(), spec)
+
+
+def _described(x: Any) -> str:
+    return f"shape={x.shape}, dtype={x.dtype.name}"
+
+
+def described_value(x: Tensor) -> str:
+    """Return the value as it stands in a repr."""
+    value = x.numpy()
+    if isinstance(value, np.ndarray):
+        return _broken(repr(value))
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _scalar_text(x: Tensor) -> str:
+    value = x.numpy()
+    return repr(value) if isinstance(value, bytes) else str(value)
+
+
+def _broken(text: str) -> str:
+    return "\n" + text if "\n" in text else text
+
+
+def _unpickled(value: Any, dtype: str) -> Tensor:
+    return Tensor(_convert.to_array(value, _convert.as_dtype(dtype)))
+
+
+@final
+class Reference:
+    """Stands for a Tensor or Variable where something hashable is needed."""
+
+    __slots__ = ("_referred",)
+
+    def __init__(self, referred: Any) -> None:
+        self._referred = referred
+
+    def deref(self) -> Any:
+        """Return what it stands for."""
+        return self._referred
+
+    def __hash__(self) -> int:
+        return id(self._referred)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and other._referred is self._referred
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._referred!r}>"
+
+
+ARRAYS: set[type] = set()
+"""The classes of arrays that have been met: asking JAX whether something is one takes longer."""
+
+
+def wrap(value: Any) -> Any:
+    """Return a structure with a Tensor in place of each array."""
+    if isinstance(value, jax.Array) or is_text(value):
+        if not is_text(value):
+            ARRAYS.add(type(value))
+        return Tensor(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(wrap, value))
+    if isinstance(value, list | tuple):
+        return type(value)(map(wrap, value))
+    if isinstance(value, dict):
+        return {key: wrap(part) for key, part in value.items()}
+    return value
+
+
+BOXES[Tensor] = lambda tensor: tensor._array
+jax.tree_util.register_pytree_node(
+    Tensor, lambda tensor: ((tensor._array,), None), lambda _, children: children[0]
+)

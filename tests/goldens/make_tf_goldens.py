@@ -1,0 +1,75 @@
+"""Compute what TensorFlow gives for each example of `jaxvars.tf`'s table.
+
+    python tests/goldens/make_tf_goldens.py        # needs TensorFlow 2.21, and jaxvars
+    python tests/goldens/make_tf_goldens.py math nn              # only these namespaces
+
+Rules of this file:
+- it is run by hand when rows are added; TensorFlow is no dependency, and no test needs it;
+- what TensorFlow refuses is kept as the name of its exception.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tf"), str(HERE.parent.parent)]
+
+import cases  # noqa: E402 - after the path is set
+
+
+def golden(tf: Any, example: str) -> dict[str, Any]:
+    """Return what TensorFlow gives for an example: values, dtypes, and gradients."""
+    try:
+        results = cases.values(cases.run(tf, example, tf.constant))
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the golden
+        return {"error": type(error).__name__}
+    try:
+        grads = cases.gradients(tf, example)
+    except Exception:  # noqa: BLE001 - LookupError and others: there is no gradient
+        grads = []
+    return {
+        "values": [words(x) for x in results],
+        "gradients": [None if g is None else words(g) for g in grads],
+    }
+
+
+def words(array: np.ndarray) -> dict[str, Any]:
+    """Return an array as what JSON can say."""
+    if array.dtype.kind in "OSU":
+        texts = [x.decode() if isinstance(x, bytes) else str(x) for x in array.ravel()]
+        return {"dtype": "string", "shape": list(array.shape), "data": texts}
+    plain = array
+    if array.dtype.kind == "c":
+        plain = np.stack([array.real, array.imag], -1)
+    elif array.dtype.kind not in "biuf":
+        plain = array.astype(np.float64)  # bfloat16 and its kin
+    data = [
+        str(x) if isinstance(x, float) and not np.isfinite(x) else x for x in plain.ravel().tolist()
+    ]
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
+
+
+def main() -> None:
+    spaces: dict[str, list[str]] = {}
+    for name, row in cases.everything().items():
+        spaces.setdefault(name.rpartition(".")[0], []).extend(row.examples)
+    import tensorflow as tf
+
+    for space in sys.argv[1:] or spaces:
+        made = {example: golden(tf, example) for example in sorted(spaces[space])}
+        lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
+        (HERE / "tf").mkdir(exist_ok=True)
+        (HERE / "tf" / f"{space}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        print(f"tf.{space}: {len(made)} examples, TensorFlow {tf.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""`jaxvars.tf` switches 64-bit numbers on when imported; here they are on for its tests alone.
+
+`JAX_ENABLE_X64`, which `tests/conftest.py` sets, keeps the import from switching them on for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_64_bits() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
