@@ -70,22 +70,7 @@ def write(
         OSError: when the disk is full, or the folder cannot be written.
     """
     target = absolute(path)
-    if target.suffix != ".npz" and jax.process_index():
-        raise CheckpointError(
-            f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
-            f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
-            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
-        )
-    if target.suffix != ".npz" and "\\" in str(target):
-        raise CheckpointError(
-            f"{target} has a backslash in it, which orbax takes for the end of a folder's name: "
-            "choose another name, or a file whose name ends in .npz."
-        )
-    if target.is_dir() and any(target.iterdir()) and not (target / "_METADATA").is_file():
-        raise CheckpointError(
-            f"{target} is a folder that holds something else, and would be replaced. Choose another "
-            f"name, for example {target / 'ckpt'}."
-        )
+    _check_target(target)
     plain, entries = _encoded(values)
     target.parent.mkdir(parents=True, exist_ok=True)
     _clear(target)
@@ -98,6 +83,21 @@ def write(
         for left in (fresh, fresh.with_name(f"{fresh.name}.orbax-checkpoint-tmp")):
             remove(left)
     return target
+
+
+def _check_target(target: Path) -> None:
+    """Raise CheckpointError where no checkpoint may be written."""
+    if target.suffix != ".npz" and jax.process_index():
+        raise CheckpointError(
+            f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
+            f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
+            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
+        )
+    if target.is_dir() and any(target.iterdir()) and not (target / "_METADATA").is_file():
+        raise CheckpointError(
+            f"{target} is a folder that holds something else, and would be replaced. Choose a name "
+            f"that is free, for example {target / 'ckpt'}."
+        )
 
 
 def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Entry]]:
