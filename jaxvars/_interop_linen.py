@@ -9,9 +9,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, cast, final
 
 import jax
 import jax.numpy as jnp
@@ -167,8 +166,9 @@ class LinenModule(FlaxModule):
         self.initialize(args, kwargs, method)
         wanted = _mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
         options = {"mutable": wanted, "capture_intermediates": capture_intermediates}
-        run = _Run(method or self._method())
-        result, new = self._apply(run, args, kwargs, dict(rngs or {}), options)
+        given = dict(rngs or {})
+        run = _Run(self._flax(), method or self._method(), {*self.rngs, *given})
+        result, new = self._apply(run, args, kwargs, given, options)
         if mutable is None and capture_intermediates:
             return result, {"intermediates": new.get("intermediates", {})}
         return result if mutable is None or wanted is False else (result, new)
@@ -186,13 +186,15 @@ class LinenModule(FlaxModule):
         options: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
         """Return the result of a call, and the collections it wrote, which are written back."""
+        from flax import linen
+
         forms, used = self._known_forms(), set[str]()
         values = {name: form.read(vars(self)) for name, form in forms.items()}
         variables = {name: form.build(values[name]) for name, form in forms.items()}
         draws = Draws({name: g for name, g in self.rngs.items() if name not in rngs})
-        options |= {"rngs": {**draws.keys, **rngs}, "method": run.method()}
         try:
-            result = self._flax().apply(variables, *args, **options, **kwargs)
+            apply: Any = linen.apply(run.call, cast("Any", run), **options)
+            result = apply(variables, *args, rngs={**draws.keys, **rngs}, **kwargs)
             result, new = (result, {}) if options["mutable"] is False else result
             self._settle(forms, values, new)
             used = run.used()
@@ -236,41 +238,68 @@ class LinenModule(FlaxModule):
 
 @final
 class _Run:
-    """A method to apply, and which streams of random numbers it used.
+    """A module and a method to apply, and which streams of random numbers that used.
 
-    Flax counts, in the scope of a call and in the scopes inside, what each stream was asked for.
+    Args:
+        module: unbound; `nn.apply` takes this in its place, and asks it for a clone in a scope.
+        method: of the module.
+        streams: the names of the streams.
     """
 
-    def __init__(self, method: Method) -> None:
+    def __init__(self, module: Any, method: Method, streams: Iterable[str]) -> None:
+        self._module = module
         self._method = method
-        self._scope: Any = None
+        self._counts = _Counts(tuple(streams), [])
 
-    def method(self) -> Callable[..., Any]:
-        """Return a function of the bound module."""
+    def clone(self, *, parent: Any, **options: Any) -> Any:
+        """Return a clone of the module in a scope, which counts what streams are asked for."""
+        parent.rng_counters = self._counts
+        return self._module.clone(parent=parent, **options)
 
-        def run(module: Any, /, *args: Any, **kwargs: Any) -> Any:
-            self._scope = module.scope
-            return self._of(module)(*args, **kwargs)
+    def call(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the method of the bound module."""
+        method = self._method
+        if method is None:
+            return module(*args, **kwargs)
+        if isinstance(method, str):
+            return getattr(module, method)(*args, **kwargs)
+        return getattr(method, "__func__", method)(module, *args, **kwargs)
 
-        return run
+    def used(self) -> set[str]:
+        """Return which streams were asked for a key, as far as can be known."""
+        return self._counts.used()
+
+
+@final
+class _Counts(dict[Any, Any]):
+    """How often each stream was asked for a key, in a scope and in the scopes inside.
+
+    Flax keeps it up to date. `nn.jit` does not call its module when it has compiled it, and sets
+    the counts to what they were another time, when the arguments may have been others. It looks
+    through them for that: then all streams count as used.
+    """
+
+    def __init__(self, streams: tuple[str, ...], looks: list[None]) -> None:
+        super().__init__(dict.fromkeys(streams, 0))
+        self._streams = streams
+        self._looks = looks
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, tuple) and not super().__contains__(key):  # of a scope inside
+            self[key] = _Counts(self._streams, self._looks)
+        return super().__contains__(key)
+
+    def items(self) -> Any:
+        """Return the items, and take note of that."""
+        self._looks.append(None)
+        return super().items()
 
     def used(self) -> set[str]:
         """Return which streams were asked for a key."""
-        return _counted(self._scope.rng_counters)
-
-    def _of(self, module: Any) -> Callable[..., Any]:
-        method = self._method
-        if method is None:
-            return module
-        if isinstance(method, str):
-            return getattr(module, method)
-        return functools.partial(getattr(method, "__func__", method), module)
-
-
-def _counted(counters: Mapping[Any, Any]) -> set[str]:
-    scopes = [_counted(count) for count in counters.values() if isinstance(count, Mapping)]
-    own = {name for name, count in counters.items() if not isinstance(count, Mapping) and count}
-    return own.union(*scopes)
+        if self._looks:
+            return set(self._streams)
+        inner = [self[key].used() for key in self if isinstance(key, tuple)]
+        return {name for name in self._streams if self[name]}.union(*inner)
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:

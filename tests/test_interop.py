@@ -492,6 +492,43 @@ def test_lifted_transforms_work_and_their_draws_are_seen():
     assert drawn(model) == 1
 
 
+class Jitted(nn.Module):
+    @nn.compact
+    def __call__(self, x, train=False):
+        drop = nn.jit(nn.Dropout, static_argnames=("deterministic",))(0.5)
+        return drop(x, deterministic=not train)
+
+
+def test_what_nn_jit_hides_counts_as_used():
+    model = interop.from_flax(Jitted(), rngs=0, variables={})
+    model(FLAT)  # flax remembers that this used no numbers
+    first, second = model(FLAT, train=True), model(FLAT, train=True)
+    assert (first != second).any()
+
+
+class Sharing(nn.Module):
+    inner: nn.Module
+
+    def setup(self):
+        self.again = self.inner
+        self.drop = nn.Dropout(0.5)
+
+    def __call__(self, x, train=False):
+        return self.drop(self.again(self.inner(x)), deterministic=not train)
+
+
+def test_modules_inside_can_be_shared():
+    net = Sharing(nn.Dense(3))
+    model = interop.from_flax(net, FLAT, rngs={"params": 0, "dropout": 1})
+    assert list(model.params) == ["inner"]
+    theirs = net.apply(
+        interop.to_flax(model), FLAT, train=True,
+        rngs={"dropout": jax.random.fold_in(jax.random.key(1), 0)},
+    )  # fmt: skip
+    same(model(FLAT, train=True), theirs)
+    assert drawn(model) == 1
+
+
 def test_examples_of_a_map_draw_different_numbers():
     linen = interop.from_flax(nn.Dropout(0.5), rngs=0, variables={})
     net = interop.from_flax(nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
