@@ -9,7 +9,8 @@ What is saved are compiled functions as XLA is given them (StableHLO, by `jax.ex
 sizes and several platforms, and the variables that they read and assign. A saved training step
 trains: it moves the variables that were loaded, its optimizer's and its generator's with them, all
 of them or none. A tape around a loaded function has gradients by its arguments and by the
-variables; so it can be part of another model, and be saved again.
+variables; so it can be part of another model, and be saved again. `jax.vmap` of one runs it for an
+example at a time; of forward-mode derivatives (`jax.jvp`, `ForwardAccumulator`) it has none.
 
 Rules this file keeps:
 - nothing is written before everything has been exported;
