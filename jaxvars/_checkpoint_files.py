@@ -93,6 +93,11 @@ def _check_target(target: Path) -> None:
             f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
             "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
         )
+    if target.suffix != ".npz" and "\\" in str(target):
+        raise CheckpointError(
+            f"{target} has a backslash in it, which orbax takes for the end of a folder's name: "
+            "choose another name, or a file whose name ends in .npz."
+        )
     if target.is_dir() and any(target.iterdir()) and not (target / "_METADATA").is_file():
         raise CheckpointError(
             f"{target} is a folder that holds something else, and would be replaced. Choose a name "
