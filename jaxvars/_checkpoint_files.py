@@ -227,6 +227,7 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
             checkpointer.save(place, args)
             if place.name != path.name:
                 (path.parent / place.name).rename(path)
+        Folder(path).require_all()
     except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
         raise OSError(f"orbax could not write it: {_first_line(error)}") from error
 
@@ -439,7 +440,20 @@ class Folder(Stored):
     def _size(self) -> int:
         return sum(p.lstat().st_size for p in self.path.rglob("*"))
 
+    def require_all(self) -> None:
+        """Raise ValueError if an array is not there, as orbax may lose some without a word."""
+        opening = [
+            (path, self._open(stored_name(path), entry))
+            for path, entry in self.entries.items()
+            if entry.nbytes
+        ]
+        for path, array in opening:
+            _tamed(array.result, f"{path} is lost: ")
+
     def _array(self, name: str, entry: Entry) -> np.ndarray:
+        return self._open(name, entry).result().read().result()
+
+    def _open(self, name: str, entry: Entry) -> Any:
         import tensorstore as ts
 
         base = {"driver": "file", "path": f"{self.path}/"}
@@ -449,7 +463,7 @@ class Folder(Stored):
             "metadata": {"compressor": None, "filters": None, "shape": list(entry.stored_shape)},
             "dtype": entry.stored_dtype,
         }
-        return ts.open(spec, open=True, read=True).result().read().result()
+        return ts.open(spec, open=True, read=True)
 
 
 @final

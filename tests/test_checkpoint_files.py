@@ -185,6 +185,16 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path):
     assert load(tmp_path / "empty")["v"].tolist() == [0.0] * 3
 
 
+def test_what_orbax_loses_is_noticed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "c[1]"  # a pattern, in which orbax does not find what it wrote
+    write(path, {"v": jnp.zeros(3)})
+    monkeypatch.setattr(_checkpoint_files, "_without_patterns", contextlib.nullcontext)
+    with pytest.raises(OSError, match="orbax could not write it: v is lost: "):
+        write(path, {"v": jnp.ones(3)})
+    assert load(path)["v"].tolist() == [0.0] * 3
+    assert [p.name for p in tmp_path.iterdir()] == ["c[1]"]
+
+
 def test_a_full_disk_changes_nothing(tmp_path: Path, run_python):
     code = """
 import resource, jax.numpy as jnp, jaxvars as jv
