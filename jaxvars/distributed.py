@@ -8,7 +8,7 @@
         ...                                          # make the model and restore its checkpoint
         for batch in batches:                        # the same batches in each process, or
             part = jv.distributed.local_part(batch)  # only the part that this one needs
-            step(jv.distributed.global_batch(part, jax.P("data")))
+            loss = step(jv.distributed.global_batch(part, jax.P("data")))
 
 The engine is JAX's own: `jax.distributed` brings the processes together, and XLA's collectives,
 gloo on CPU and NCCL on GPU, move the data. Each process runs the same program in the same order: a
@@ -26,6 +26,10 @@ Checkpoints are written by process 0, and read by all:
 That takes variables that each process has whole. Those that are spread over processes are gathered
 first, by all, with `jv.place(model, {".*": jax.P()})`, and spread again when all is written, after
 a `barrier`. They can be read as they are.
+
+On CPU, with several virtual devices in each of several processes, wait for each step, as
+`float(loss)` does: of steps that are queued without end, the collectives can take all threads of
+XLA's pool and wait for each other for ever. One device in each process does not need this.
 
 Rules this file keeps:
 - who one is comes from the arguments, else from `python -m jaxvars.launch`, else from the cluster
