@@ -232,6 +232,7 @@ print("fine", d.rank())
 for i in range(100_000):
     with jv.use_mesh({"data": -1}):
         step(batch)
+    jax.block_until_ready(same.value)  # as several virtual devices in a process need
     if d.is_preempted(i):
         print("leaves at", i)
         break
