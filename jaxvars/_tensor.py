@@ -55,7 +55,7 @@ def as_dtype(dtype: Any) -> Any:
     """
     if dtype in (str, bytes, "string") or is_string(dtype):
         return string
-    if dtype in (float, int, complex):
+    if isinstance(dtype, type) and dtype in (float, int, complex):
         return jax.dtypes.canonicalize_dtype(dtype)
     try:
         if jnp.issubdtype(dtype, jax.dtypes.extended):

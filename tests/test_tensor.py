@@ -35,7 +35,10 @@ def test_dtypes_of_text(given):
     assert is_string(as_dtype(given))
 
 
-@pytest.mark.parametrize("wide", ["float64", "int64", "uint64", "complex128"])
+WIDE = ["float64", "int64", "uint64", "complex128"]
+
+
+@pytest.mark.parametrize("wide", [*WIDE, *map(np.dtype, WIDE)])  # np.dtype("float64") == float
 def test_64_bit_asked_for_is_refused_with_the_cure(wide):
     with pytest.raises(DtypeError, match=f"(?s){wide} was asked for.*jax_enable_x64.*or ask for"):
         as_dtype(wide)
