@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast, final
 
 import jax
@@ -166,9 +166,8 @@ class LinenModule(FlaxModule):
         self.initialize(args, kwargs, method)
         wanted = _mutable(mutable, self._known_forms(), capture=bool(capture_intermediates))
         options = {"mutable": wanted, "capture_intermediates": capture_intermediates}
-        given = dict(rngs or {})
-        run = _Run(self._flax(), method or self._method(), {*self.rngs, *given})
-        result, new = self._apply(run, args, kwargs, given, options)
+        run = _Run(self._flax(), method or self._method())
+        result, new = self._apply(run, args, kwargs, dict(rngs or {}), options)
         if mutable is None and capture_intermediates:
             return result, {"intermediates": new.get("intermediates", {})}
         return result if mutable is None or wanted is False else (result, new)
@@ -243,17 +242,16 @@ class _Run:
     Args:
         module: unbound; `nn.apply` takes this in its place, and asks it for a clone in a scope.
         method: of the module.
-        streams: the names of the streams.
     """
 
-    def __init__(self, module: Any, method: Method, streams: Iterable[str]) -> None:
+    def __init__(self, module: Any, method: Method) -> None:
         self._module = module
         self._method = method
-        self._counts = _Counts(tuple(streams), [])
+        self._scope: Any = None
 
     def clone(self, *, parent: Any, **options: Any) -> Any:
-        """Return a clone of the module in a scope, which counts what streams are asked for."""
-        parent.rng_counters = self._counts
+        """Return a clone of the module in a scope, and remember that."""
+        self._scope = parent
         return self._module.clone(parent=parent, **options)
 
     def call(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -266,40 +264,15 @@ class _Run:
         return getattr(method, "__func__", method)(module, *args, **kwargs)
 
     def used(self) -> set[str]:
-        """Return which streams were asked for a key, as far as can be known."""
-        return self._counts.used()
+        """Return which streams were asked for a key; one that `nn.jit` was given counts, too."""
+        return _counted(self._scope.rng_counters)
 
 
-@final
-class _Counts(dict[Any, Any]):
-    """How often each stream was asked for a key, in a scope and in the scopes inside.
-
-    Flax keeps it up to date. `nn.jit` does not call its module when it has compiled it, and sets
-    the counts to what they were another time, when the arguments may have been others. It looks
-    through them for that: then all streams count as used.
-    """
-
-    def __init__(self, streams: tuple[str, ...], looks: list[None]) -> None:
-        super().__init__(dict.fromkeys(streams, 0))
-        self._streams = streams
-        self._looks = looks
-
-    def __contains__(self, key: object) -> bool:
-        if isinstance(key, tuple) and not super().__contains__(key):  # of a scope inside
-            self[key] = _Counts(self._streams, self._looks)
-        return super().__contains__(key)
-
-    def items(self) -> Any:
-        """Return the items, and take note of that."""
-        self._looks.append(None)
-        return super().items()
-
-    def used(self) -> set[str]:
-        """Return which streams were asked for a key."""
-        if self._looks:
-            return set(self._streams)
-        inner = [self[key].used() for key in self if isinstance(key, tuple)]
-        return {name for name in self._streams if self[name]}.union(*inner)
+def _counted(counters: Mapping[Any, Any]) -> set[str]:
+    """Return the streams with a count, in a scope and in the scopes inside."""
+    inner = [_counted(count) for count in counters.values() if isinstance(count, Mapping)]
+    own = {name for name, count in counters.items() if not isinstance(count, Mapping) and count}
+    return own.union(*inner)
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:

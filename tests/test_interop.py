@@ -499,9 +499,9 @@ class Jitted(nn.Module):
         return drop(x, deterministic=not train)
 
 
-def test_what_nn_jit_hides_counts_as_used():
+def test_a_part_that_nn_jit_has_compiled_draws_anew():
     model = interop.from_flax(Jitted(), rngs=0, variables={})
-    model(FLAT)  # flax remembers that this used no numbers
+    model(FLAT)
     first, second = model(FLAT, train=True), model(FLAT, train=True)
     assert (first != second).any()
 
