@@ -72,7 +72,8 @@ class CheckpointManager:
         checkpoint_interval: `save` does nothing before so many steps after the last save.
         init_fn: called by `restore_or_initialize` when there is no checkpoint.
         async_save: whether `save` returns at once, and a thread writes. What is written is
-            the values at the time of the call.
+            the values at the time of the call: the next compiled step copies them instead of
+            reusing their memory.
         format: "orbax", a folder, or "npz", one file that NumPy can read.
 
     Raises:
@@ -223,6 +224,7 @@ class CheckpointManager:
         self,
         checkpoint_number: Any = None,
         check_interval: bool = True,
+        *,
         metrics: Mapping[str, Any] | None = None,
     ) -> str | None:
         """Save a checkpoint, and delete those that are not to be kept any more.
