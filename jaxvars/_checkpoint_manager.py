@@ -244,7 +244,8 @@ class CheckpointManager:
         Raises:
             CheckpointError: when the save before this failed in the background, and then nothing
                 is saved; or when something else has the name.
-            ForeignTransformError: in a function that is being traced.
+            ForeignTransformError: in a function that is being traced, or in a signal handler that
+                interrupted a compiled step: let it set a flag, and save after the step.
             TypeError: when the number or a metric is none.
             ValueError: when the number is negative, or the `best_metric` is missing.
             OSError: when the disk is full, or the directory cannot be written.
