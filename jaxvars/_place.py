@@ -23,7 +23,7 @@ from jaxvars._display import Table
 from jaxvars._entry import renew_users
 from jaxvars._frames import LOCAL
 from jaxvars._homes import settle_at
-from jaxvars._mesh import as_sharding, current_mesh
+from jaxvars._mesh import as_sharding, current_mesh, is_spec
 from jaxvars._module import table_of
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_slots import slot_home
@@ -35,7 +35,7 @@ from jaxvars._walk import walk
 from jaxvars.errors import ForeignTransformError, ShardingError
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
-Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec]
+Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec
 
 
 def place(
@@ -51,7 +51,7 @@ def place(
         rules: pairs of a regular expression, which is searched in the path of a variable, like
             "layers/0/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
             gives one for a shape and a mesh, like `jv.distribute.fully_sharded("data")`. The
-            first that is found holds.
+            first that is found holds. One spec alone is for all.
         mesh: the mesh; the one in force when None.
         optimizer: one that has slots for the variables: they go along.
 
@@ -85,6 +85,8 @@ def place(
 
 
 def _pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
+    if is_spec(rules) or callable(rules):
+        return [("", rules)]
     return rules.items() if isinstance(rules, Mapping) else rules
 
 

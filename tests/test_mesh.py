@@ -422,6 +422,20 @@ def model_of_two():
     }
 
 
+def test_one_spec_is_for_all_variables(grid):
+    model = {"a": jv.Variable(ones(8, 2), name="a"), "b": jv.Variable(ones(4), name="b")}
+    jv.place(model, P("data"), mesh=grid)
+    assert specs_of(model.values()) == {"a": P("data"), "b": P("data")}
+    jv.place(model, jv.distribute.fully_sharded("model"), mesh=grid)
+    assert specs_of(model.values()) == {"a": P("model"), "b": P("model")}
+
+
+def test_variables_without_values_are_placed(grid):
+    v = jv.abstract(lambda: jv.Variable(lambda: jnp.ones((10**6, 10**6)), name="large"))
+    table = jv.place(v, {"": P(None, "model")}, mesh=grid)
+    assert table[0][-2:] == ("P(None, 'model')", 2 * 10**12)
+
+
 def test_rules_place_a_model(grid):
     model = model_of_two()
     rules = [(r"0/kernel", P(None, "model")), (r"kernel", P("model")), (".*", P())]
