@@ -44,6 +44,7 @@ MODULES = {
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
+    jv.interop.LinenModule, jv.interop.NnxModule,
     _checkpoint.Checkpoint, _checkpoint.Status, _checkpoint_manager.CheckpointManager, _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
     _saved_loaded.Loaded, _saved_loaded.SavedFunction,
     _state.State, _tape.ForwardAccumulator, _tape.GradientTape, _variable.Slice,
