@@ -153,7 +153,9 @@ class Face(ABC):
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.
         kind = type(self).__name__
-        if not name.startswith("_") and hasattr(jnp.ndarray, name):
+        if name.startswith("_"):  # asked for by code, and often: no hint, which takes time
+            raise AttributeError(f"{kind} has no attribute {name!r}.")
+        if hasattr(jnp.ndarray, name):
             raise AttributeError(f"{kind} has no attribute {name!r}: write v.value.{name}.")
         hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
         raise AttributeError(f"{kind} has no attribute {name!r}.{' ' + hint if hint else ''}")
