@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxvars import _trace
 from jaxvars._autograph_lists import Appended, extend, same_lists, uneven
 from jaxvars._autograph_state import Block
+from jaxvars._boxing import boxed
 from jaxvars._checks import require
 from jaxvars._control import named_cond
 from jaxvars._face import plain
@@ -158,7 +159,7 @@ def _check_lists(first: _Way, second: _Way) -> None:
 def extend_all(lists: Sequence[list[Any]], items: Sequence[Sequence[Any]]) -> None:
     """Append to each of some lists."""
     for target, new in zip(lists, items, strict=True):
-        extend(target, new)
+        extend(target, boxed(new))
 
 
 def if_exp(condition: Any, then: Run, orelse: Run, text: str) -> Any:

@@ -20,6 +20,7 @@ from jaxvars import _trace
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import new_list
 from jaxvars._autograph_logic import not_, or_
+from jaxvars._boxing import boxed, is_boxing, type_for
 from jaxvars._face import plain
 from jaxvars._print import print_values
 from jaxvars._threads import in_block
@@ -38,7 +39,8 @@ def _cast(kind: type, dtype: Any) -> Callable[..., Any]:
         value = plain(args[0])
         if value.size != 1:
             raise TypeError(f"{kind.__name__}() takes a scalar, not an array of {value.shape}")
-        return jax.lax.stop_gradient(value.reshape(()).astype(dtype))  # a tape loses it, too
+        new = value.reshape(()).astype(type_for(kind, dtype))
+        return boxed(jax.lax.stop_gradient(new))  # a tape loses it, too
 
     return cast
 
@@ -48,7 +50,9 @@ def _bool(*args: Any) -> Any:
 
 
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
-    return start + jnp.sum(plain(values), axis=0) if _is_traced(values) else sum(values, start)
+    if not _is_traced(values):
+        return sum(values, start)
+    return boxed(start + jnp.sum(plain(values), axis=0))
 
 
 def _any(values: Iterable[Any]) -> Any:
@@ -69,11 +73,12 @@ def _extreme(python: Callable[..., Any], reduce: Any, pick: Any) -> Callable[...
         if words:
             return python(*args, **words)
         if len(args) == 1 and _is_traced(args[0]):
-            return reduce(plain(args[0])) if jnp.ndim(plain(args[0])) == 1 else python(*args)
+            rank = jnp.ndim(plain(args[0]))
+            return boxed(reduce(plain(args[0]))) if rank == 1 else python(*args)
         values = list(args[0]) if len(args) == 1 else args
         if not any(map(_is_traced, values)):
             return python(values)
-        return functools.reduce(pick, map(plain, values))
+        return boxed(plain(functools.reduce(pick, map(plain, values))))
 
     return extreme
 
@@ -83,12 +88,13 @@ def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
     if words.get("key") is not None or not any(map(_is_traced, items)):
         return new_list(sorted(items, **words))
     ordered = jnp.sort(jnp.stack([jnp.asarray(plain(x)) for x in items]))
-    return new_list(list(ordered[::-1] if words.get("reverse") else ordered))
+    return new_list(boxed(list(ordered[::-1] if words.get("reverse") else ordered)))
 
 
 def _print(*values: Any, **words: Any) -> None:
     leaves = jax.tree.leaves(values)  # reads Variables
     at_run_time = in_block() or not all(map(_trace.is_known, leaves))
+    at_run_time = at_run_time and not is_boxing()  # TensorFlow's print is Python's
     (print_values if at_run_time else builtins.print)(*values, **words)
 
 
@@ -99,7 +105,7 @@ def _list(*args: Any) -> list[Any]:
 def _round(number: Any, ndigits: Any = None) -> Any:
     if not _is_traced(number) or ndigits is not None:
         return round(number) if ndigits is None else round(number, ndigits)
-    return jnp.round(plain(number)).astype(int)
+    return boxed(jnp.round(plain(number)).astype(type_for(int, int)))
 
 
 OVERLOADS: dict[Any, Callable[..., Any]] = {

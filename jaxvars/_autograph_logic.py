@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._autograph_branches import Run, choose, decide, is_traced
+from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
 from jaxvars._staging import stage
@@ -38,7 +39,7 @@ def or_(value: Any, *others: Run) -> Any:
 def not_(value: Any) -> Any:
     """Return whether a value is false."""
     truth = decide(value)
-    return jnp.logical_not(truth) if is_traced(truth) else not truth
+    return boxed(jnp.logical_not(truth)) if is_traced(truth) else not truth
 
 
 def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
@@ -56,7 +57,7 @@ def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
 def _either(value: Any, truth: Value, other: Run, end: bool) -> Any:
     """Return `value` if it is what ends the evaluation, else `other()`."""
     if plain(value).dtype == bool and _is_light_test(other):
-        return (jnp.logical_or if end else jnp.logical_and)(truth, decide(other()))
+        return boxed((jnp.logical_or if end else jnp.logical_and)(truth, decide(other())))
     ways = (lambda: value, other) if end else (other, lambda: value)
     return choose(truth, *ways, "or" if end else "and")
 
@@ -105,7 +106,7 @@ def compare(left: Any, *steps: Any) -> Any:
 def _contains(item: Any, container: Any) -> Any:
     values = plain(container)
     if not _trace.is_known(values):
-        return jnp.any(values == plain(item))
+        return boxed(jnp.any(values == plain(item)))
     candidates = isinstance(values, tuple | list | range)
     if not candidates or all(_trace.is_known(plain(x)) for x in (item, *values)):
         return item in container
@@ -149,14 +150,17 @@ def get_item(values: Any, index: Any) -> Any:
     """
     traced = not all(map(_trace.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
-        return jnp.asarray(values)[index]
+        return boxed(jnp.asarray(values)[jax.tree.map(plain, index)])
     if traced and isinstance(values, list | tuple) and all(map(_is_number, values)):
-        return jnp.stack([jnp.asarray(plain(x)) for x in values])[index]
+        rows = jnp.stack([jnp.asarray(plain(settled_numbers(x))) for x in values])
+        return boxed(rows[jax.tree.map(plain, index)])
     return values[index]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Face | jax.Array | np.ndarray | np.generic | int | float | complex)
+    return isinstance(
+        plain(value), Face | jax.Array | np.ndarray | np.generic | int | float | complex
+    )
 
 
 # ---------------------------------------------------------------- assert

@@ -21,6 +21,7 @@ from jaxvars._autograph_lists import Appended, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
+from jaxvars._boxing import boxed, is_box
 from jaxvars._loops import named_scan, named_while
 
 Value: TypeAlias = Any
@@ -32,7 +33,7 @@ def while_stmt(
     test: Run, body: Run, get_state: Get, set_state: Set, names: Sequence[str], **options: Any
 ) -> None:
     """Run `body` as long as `test` holds; from where that is traced, as one operation."""
-    while not is_traced(truth := decide(test())):
+    while not (is_traced(truth := decide(condition := test())) or is_box(condition)):
         if not truth:
             return
         body()
@@ -162,7 +163,7 @@ def _stage_for(
     if items.stacked is None:
         more = [extra_test] if extra_test else []
         test = functools.wraps(body)(lambda i: and_(i < items.length, *more))
-        _stage_while(block, test(0), test, lambda i: body(items.item(i)), options)
+        _stage_while(block, test(0), test, lambda i: body(boxed(items.item(i))), options)
     elif items.length:
         each = body
         if extra_test is not None:
@@ -180,7 +181,7 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
     def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
         block.enter(state)
         with Appended() as appended:
-            body(item)
+            body(boxed(item))
             lists[:], new = appended.take()
             return block.leave(block.start)[1], new
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._boxing import is_box, type_for
 from jaxvars._face import plain
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -64,7 +65,7 @@ def sequential(values: Any) -> Sequential | None:
     if isinstance(values, Sequential):
         return values
     array = plain(values)
-    if _trace.is_known(array) or not jnp.ndim(array):
+    if (_trace.is_known(array) and not is_box(values)) or not jnp.ndim(array):
         return None
     return _of_array(array)
 
@@ -77,14 +78,17 @@ def of_range(numbers: builtins.range) -> Sequential:
     """Return a Python range as something that a staged loop goes through."""
     start, stop, step = numbers.start, numbers.stop, numbers.step
     return Sequential(
-        len(numbers), lambda i: start + i * step, lambda: jnp.arange(start, stop, step)
+        len(numbers),
+        lambda i: start + i * step,
+        lambda: jnp.arange(start, stop, step, type_for(int, None)),
     )
 
 
 def range(*bounds: Any) -> Any:
     """Return Python's range, or one to a traced end."""
     if all(_trace.is_known(plain(bound)) for bound in bounds):
-        return builtins.range(*bounds)
+        known = builtins.range(*bounds)
+        return of_range(known) if any(map(is_box, bounds)) else known
     start, stop, step = _bounds(*map(plain, bounds))
     if isinstance(start, int) and isinstance(step, int) and (start, step) == (0, 1):
         return Sequential(jnp.maximum(0, stop), lambda i: i, None)

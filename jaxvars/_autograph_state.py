@@ -26,8 +26,10 @@ from jaxvars._autograph_values import (
     Undefined,
     UndefinedReturnValue,
 )
+from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._face import Face, plain
 from jaxvars._variable import Variable
+from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
 
 
@@ -189,7 +191,7 @@ class Block:
                 f"{self.names[i]} is set in one branch only of the `if` at {self._line}, whose "
                 "condition is a traced value. Set it before."
             )
-        self._plans[i] = _Plan(kind, jax.tree.map(_form, value))
+        self._plans[i] = _Plan(kind, jax.tree.map(_form, settled_numbers(value)))
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
@@ -200,7 +202,7 @@ class Block:
             return None
         if _is_slice(value):
             return value.value
-        return _map_variables(plain if i in self._as_values else _Held, value)
+        return settled_numbers(_map_variables(plain if i in self._as_values else _Held, value))
 
     def _packed_by_plan(self, plan: _Plan, value: Any) -> Any:
         if plan.kind == _REFUSE:
@@ -208,7 +210,7 @@ class Block:
         if isinstance(value, Perhaps):
             return value.value, value.given
         given = not _is_absent(value)
-        filled = _map_variables(plain, value) if given else _zeros(plan.form)
+        filled = settled_numbers(_map_variables(plain, value)) if given else _zeros(plan.form)
         return (filled, given) if plan.kind == _PERHAPS else filled
 
     def _unpacked(self, i: int, value: Any) -> Any:
@@ -220,13 +222,14 @@ class Block:
         plan = self._plans.get(i, _NO_PLAN)
         if plan.kind == _PERHAPS:
             pair: Any = value
-            return Perhaps(self.names[i], self._line, *pair)
+            filled, given = pair
+            return Perhaps(self.names[i], self._line, boxed(filled), given)
         if plan.kind == _REFUSE:
             return OneBranch(self.names[i], self._line, _example(plan.form))
         return jax.tree.map(
             lambda x: x.variable if isinstance(x, _Held) else x,
-            value,
-            is_leaf=lambda x: isinstance(x, _Held),
+            boxed(value),
+            is_leaf=lambda x: isinstance(x, _Held | Alias),
         )
 
 
@@ -243,18 +246,16 @@ def _is_slice(value: object) -> bool:
 
 
 def _is_variable(value: object) -> bool:
-    return isinstance(value, Variable)
+    return isinstance(value, Variable | Alias)
 
 
 def _map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
-    return jax.tree.map(
-        lambda x: change(x) if isinstance(x, Variable) else x, value, is_leaf=_is_variable
-    )
+    return jax.tree.map(lambda x: change(x) if _is_variable(x) else x, value, is_leaf=_is_variable)
 
 
 def _variables(value: Any) -> list[int]:
     leaves = jax.tree.leaves(value, is_leaf=_is_variable)
-    return [id(leaf) for leaf in leaves if isinstance(leaf, Variable)]
+    return [id(leaf) for leaf in leaves if _is_variable(leaf)]
 
 
 def _form(leaf: Any) -> Any:

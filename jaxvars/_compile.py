@@ -35,6 +35,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._arrivals import Arrivals, check_form, spec_for
+from jaxvars._boxing import boxing
 from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
@@ -264,7 +265,7 @@ class Function:
     def _stage(self, call: Call) -> Staged:
         def run(*values: Value) -> Any:
             args, kwargs = call.rebuild(values)
-            with named_conditions():
+            with named_conditions(), boxing(None):
                 result = self._body(*args, **kwargs)
             if self._guard == "finite":
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))

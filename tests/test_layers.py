@@ -45,7 +45,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_launch_worker.py",
         "launch.py",
     ),
-    1: ("_tensor.py", "_mesh.py", "_placement.py", "_face.py"),
+    1: ("_tensor.py", "_mesh.py", "_placement.py", "_face.py", "_boxing.py"),
     2: (
         "_store.py",
         "_frames.py",

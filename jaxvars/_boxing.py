@@ -1,0 +1,84 @@
+"""What converted code and control flow hand to the user's code: arrays, or what stands for them.
+
+`jaxvars.tf` has converted functions see its Tensors. Where the core gives an array to code that it
+converted it says `boxed(array)`, which is the array itself unless somebody is `boxing`.
+
+Rules this file keeps:
+- without `boxing` each function here returns what it is given, at the cost of one comparison;
+- what is boxing is so in one thread, and while one function is traced.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, final
+
+import jax
+
+from jaxvars._face import BOXES
+
+
+class Manners(NamedTuple):
+    """How a package has its users see arrays.
+
+    Attributes:
+        box: takes a structure with arrays, returns one with boxes.
+        array: takes a Python number, returns an array.
+    """
+
+    box: Callable[[Any], Any]
+    array: Callable[[Any], Any]
+
+
+@final
+class _Current(threading.local):
+    manners: Manners | None = None
+
+
+_CURRENT = _Current()
+
+
+@contextmanager
+def boxing(manners: Manners | None) -> Generator[None]:
+    """Have boxes in place of arrays inside, or arrays again (None)."""
+    before, _CURRENT.manners = _CURRENT.manners, manners
+    try:
+        yield
+    finally:
+        _CURRENT.manners = before
+
+
+def is_boxing() -> bool:
+    """Tell whether users see boxes now."""
+    return _CURRENT.manners is not None
+
+
+def boxed(value: Any) -> Any:
+    """Return a structure with boxes for the arrays in it, if users are to see these.
+
+    >>> boxed(1.0)
+    1.0
+    """
+    return value if _CURRENT.manners is None else _CURRENT.manners.box(value)
+
+
+def is_box(value: Any) -> bool:
+    """Tell whether a value is a box with numbers, and users see boxes now."""
+    if _CURRENT.manners is None or type(value) not in BOXES:
+        return False
+    return isinstance(BOXES[type(value)](value), jax.Array)
+
+
+def settled_numbers(value: Any) -> Any:
+    """Return a structure with arrays for Python's numbers, if users see boxes now."""
+    manners = _CURRENT.manners
+    if manners is None:
+        return value
+    return jax.tree.map(lambda x: manners.array(x) if type(x) in (int, float) else x, value)
+
+
+def type_for(kind: type, dtype: Any) -> Any:
+    """Return the dtype that Python's numbers of a kind have; `dtype` if users see arrays."""
+    return dtype if _CURRENT.manners is None else _CURRENT.manners.array(kind()).dtype
