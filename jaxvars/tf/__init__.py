@@ -33,6 +33,7 @@ from typing import Any
 import jax
 
 from jaxvars._display import did_you_mean
+from jaxvars.tf import _operators, _products
 from jaxvars.tf import errors as errors
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest

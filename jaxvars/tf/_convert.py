@@ -3,8 +3,8 @@
 Rules this file keeps:
 - an array keeps its type; Python's floats are float32, ints int32 (int64 if they are large),
   complex numbers complex128, text and bytes are strings;
-- of two operands, what is no tensor is converted to the type of what is one; two tensors of
-  different types are refused;
+- of two operands, what is no tensor is converted to the type of what is one, or refused if it
+  can't be; two tensors of different types are refused;
 - what is converted inside of a function that is traced is a constant of it.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._face import BOXES, Face
 from jaxvars.tf._dtypes import DType, as_dtype, float32, int32, int64, string
+from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf.errors import InvalidArgumentError
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text
@@ -82,6 +83,7 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
     Raises:
         InvalidArgumentError: when they are tensors of different types.
+        TypeError: when what is no tensor can't have the type of the other one.
     """
     if is_tensor_like(x) or not is_tensor_like(y):
         a = to_array(x)
@@ -90,16 +92,20 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
         b = to_array(y)
         a = _operand(x, b)
     if a.dtype != b.dtype:
-        raise _mixed(op, 1, dtype_of(a), dtype_of(b))
+        raise mixed(op, 1, dtype_of(a), dtype_of(b))
     return a, b
 
 
 def _operand(value: Any, other: Array) -> Array:
-    """Return an operand as an array, of the type of the other one if it can be."""
-    hint = dtype_of(other)
-    if type(value) in (int, float) and _possible(value, hint):
-        return np.asarray(value, hint.dtype)  # JAX takes it as it is, which is faster
-    return to_array(value, hint=hint)
+    """Return an operand as an array; of the type of the other one, if it is no tensor."""
+    kind = type(value)
+    if kind is int or kind is float:
+        dtype = other.dtype
+        if kind is float and dtype.kind in "fc" or kind is int and dtype.kind in "ifc":
+            return np.asarray(value, dtype)  # JAX takes it as it is, which is faster
+    if is_tensor_like(value) or hasattr(value, "__jax_array__"):
+        return to_array(value)
+    return to_array(value, dtype_of(other))
 
 
 def alike(values: Sequence[Any], op: str) -> list[Array]:
@@ -107,20 +113,22 @@ def alike(values: Sequence[Any], op: str) -> list[Array]:
 
     Raises:
         InvalidArgumentError: when they are tensors of different types.
+        TypeError: when what is no tensor can't have the type of the others.
     """
     first = next((value for value in values if is_tensor_like(value)), None)
-    wanted = None if first is None else dtype_of(to_array(first))
+    wanted = None if first is None else to_array(first)
     arrays: list[Array] = []
     for i, value in enumerate(values):
-        array = to_array(value, hint=wanted)
-        wanted = wanted or dtype_of(array)
-        if dtype_of(array) != wanted:
-            raise _mixed(op, i, wanted, dtype_of(array))
+        array = to_array(value) if wanted is None else _operand(value, wanted)
+        wanted = array if wanted is None else wanted
+        if array.dtype != wanted.dtype:
+            raise mixed(op, i, dtype_of(wanted), dtype_of(array))
         arrays.append(array)
     return arrays
 
 
-def _mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
+def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
+    """Return the error that says that the types of two operands differ."""
     return InvalidArgumentError(
         None,
         None,
@@ -149,20 +157,16 @@ def _possible(value: Any, hint: DType) -> DType | None:
         is_number = np.asarray(value).dtype.kind in "biufc"
         return hint if is_number and (hint.is_numeric or hint.is_bool) else None
     kind = _kind_of(value)
-    allowed = {
-        bool: hint.is_bool,
-        int: hint.is_numeric,
-        float: hint.is_floating or hint.is_complex,
-        complex: hint.is_complex,
-        str: hint == string,
-        bytes: hint == string,
-    }
-    return hint if kind is not None and allowed[kind] else None
+    return hint if kind is not None and _fits(kind, hint) else None
 
 
 def _of_numpy(array: np.ndarray, dtype: DType | None) -> Array:
     if array.dtype.kind in "SUTO":
-        return text_array(array)
+        return text_array(_texts(array))
+    if array.dtype.kind in "Mm":
+        raise ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
+        )
     found = as_dtype(array.dtype) if dtype is None else dtype
     if found == string:
         raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
@@ -170,72 +174,131 @@ def _of_numpy(array: np.ndarray, dtype: DType | None) -> Array:
         return jnp.array(array, dtype=found.dtype)
 
 
+def _texts(array: np.ndarray) -> np.ndarray:
+    other = next((x for x in array.flat if not isinstance(x, str | bytes)), None)
+    if array.dtype.kind == "O" and other is not None:
+        raise ValueError(
+            "Failed to convert a NumPy array to a Tensor (Unsupported object type "
+            f"{type(other).__name__})."
+        )
+    return array
+
+
 def _of_python(value: Any, dtype: DType | None) -> Array:
+    if isinstance(value, TensorShape | range):
+        value = list(_fully_known(value))
+        dtype = (int32 if dtype is None else dtype) if not value else dtype
     if isinstance(value, list | tuple) and _holds_tensors(value):
         return _stacked(value, dtype)
     kind = _kind_of(value)
-    if kind is None and isinstance(value, list | tuple):
-        kind = float  # an empty list
+    if kind is None and isinstance(value, list | tuple) and not _leaves(value):
+        return _of_numpy(np.array(value, np.float32), dtype)
     if kind is None:
-        raise ValueError(
-            f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
-            "Tensor."
-        )
+        raise unsupported(next(filter(_is_unsupported, _leaves(value)), value))
     found = _default(value, kind) if dtype is None else dtype
-    _check_kind(value, kind, found)
+    if not _fits(kind, found):
+        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {_c_name(found)}")
     if found == string:
-        return text_array(np.array(value, dtype=object))
-    return _of_numpy(_rectangle(value, found), found)
+        return text_array(_rectangle(value, np.dtype(object)))
+    return _of_numpy(_numbers(value, found), found)
 
 
-def _rectangle(value: Any, dtype: DType) -> np.ndarray:
+def _fully_known(shape: Any) -> Any:
+    if isinstance(shape, TensorShape) and not shape.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape {shape} to a Tensor.")
+    return shape
+
+
+def unsupported(value: Any) -> ValueError:
+    """Return the error that says that something is no tensor."""
+    return ValueError(
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
+        "Tensor."
+    )
+
+
+def _is_unsupported(leaf: Any) -> bool:
+    return _scalar_kind(leaf) is None
+
+
+def _numbers(value: Any, dtype: DType) -> np.ndarray:
+    if dtype.is_integer:
+        return _integers(value, dtype)
+    with np.errstate(over="ignore"):
+        made = _rectangle(value, dtype.dtype)
+    too_large = np.isinf(made) if dtype == float32 else np.zeros(made.shape, bool)
+    if too_large.any() and np.isfinite(np.array(value, np.float64)[too_large]).any():
+        raise ValueError(
+            "Can't convert Python sequence with a value out of range for a double-precision float."
+        )
+    return made
+
+
+def _integers(value: Any, dtype: DType) -> np.ndarray:
     try:
-        return np.array(value, dtype=dtype.dtype)
+        wide = _rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
     except OverflowError:
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}") from None
+        raise ValueError(
+            "Can't convert Python sequence with out-of-range integer to Tensor."
+        ) from None
+    made = wide.astype(dtype.dtype)
+    if dtype.size >= int32.size and not np.array_equal(made, wide):
+        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
+    return made
+
+
+def _rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
+    try:
+        return np.array(value, dtype=dtype)
     except (ValueError, TypeError):
         raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
 
 
-def _check_kind(value: Any, kind: type, dtype: DType) -> None:
-    fits = {
-        bool: dtype.is_bool,
-        int: dtype.is_numeric,
-        float: dtype.is_floating or dtype.is_complex,
-        complex: dtype.is_complex,
-    }.get(kind, dtype == string)
-    if not fits:
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {_c_name(dtype)}")
+def _fits(kind: type, dtype: DType) -> bool:
+    """Tell whether Python values of a kind become tensors of a type."""
+    if kind is bool:
+        return dtype.is_bool or dtype.is_numeric
+    if kind is int:
+        return dtype.is_numeric
+    if issubclass(kind, float):
+        return dtype.is_floating or dtype.is_complex
+    return dtype.is_complex if kind is complex else dtype == string
 
 
 def _default(value: Any, kind: type) -> DType:
     if kind is int:
-        numbers = np.array(_leaves(value) or [0], dtype=object)
+        numbers = np.array([int(x) for x in _leaves(value)], dtype=object)
         is_small = _INT32.min <= min(numbers) and max(numbers) <= _INT32.max
         return int32 if is_small else int64
+    if kind is np.float64:
+        return as_dtype("float64")
     by_kind = {bool: "bool", float: "float32", complex: "complex128"}
     return as_dtype(by_kind.get(kind, "string"))
 
 
 def _kind_of(value: Any) -> type | None:
-    """Return the Python type that all numbers in a nested list are read as; None if there is none.
+    """Return the type that all numbers in a nested list are read as; None if there is none.
 
     Raises:
         ValueError: when they are of types that do not mix.
     """
-    kinds = {_scalar_kind(leaf) for leaf in _leaves(value)}
-    if len(kinds) < 2:
-        return next(iter(kinds), None)
-    if kinds <= {int, float}:
-        return float
-    if kinds <= {str, bytes}:
+    leaves = _leaves(value)
+    kinds = [_scalar_kind(leaf) for leaf in leaves]
+    found = set(kinds)
+    if len(found) < 2 or None in found:
+        return kinds[0] if len(found) == 1 else None
+    if found <= {str, bytes}:
         return str
-    if None in kinds:
-        return None
+    if np.float64 in found and found <= {np.float64, float, int, bool}:
+        return np.float64
+    if found <= {int, float, bool} and kinds[0] is not bool:
+        return float if float in found else int
     raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
 
 
 def _scalar_kind(leaf: Any) -> type | None:
+    if type(leaf) is np.float64:  # also a Python float
+        return np.float64
     if isinstance(leaf, np.generic):
         leaf = leaf.item()
     return next((kind for kind in _PYTHON_KINDS if isinstance(leaf, kind)), None)
@@ -262,7 +325,16 @@ def _stacked(value: Sequence[Any], dtype: DType | None) -> Array:
         raise InvalidArgumentError(
             None, None, f"Shapes of all inputs must match: {sorted(shapes)} [Op:Pack] name: "
         )
+    if is_static(parts):
+        return np.stack(list(map(np.asarray, parts)))
     return jnp.stack(parts)
+
+
+def is_static(arrays: Sequence[Array]) -> bool:
+    """Tell whether arrays are sizes, or known integers with sizes among them."""
+    return any(type(array) is np.ndarray for array in arrays) and all(
+        array.dtype.kind in "iub" and not _trace.is_tracer(array) for array in arrays
+    )
 
 
 def text_array(array: np.ndarray) -> np.ndarray:

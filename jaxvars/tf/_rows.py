@@ -27,8 +27,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
+import jax
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
@@ -56,11 +58,29 @@ _TEMPLATE = """
 def {name}({signature}):
 {conversions}
     try:
-        result = call({arguments})
+        result = {fold}call({arguments})
+    except REFUSED as refused:
+        raise refused.error from None
     except ERRORS as error:
-        raise translated(error, {op!r}) from error
+        raise translated(error, {op!r}, {operands}) from error
     return Tensor(result) if type(result) in ARRAYS else wrap(result)
 """
+
+
+@final
+class Refused(Exception):  # noqa: N818 - it says what was done, and users never see it
+    """What an operation raises for TensorFlow's exception to be raised as it is.
+
+    Args:
+        error: the exception; other ones of `call` are raised as InvalidArgumentError.
+
+    Wrong, in a function that a row calls: `raise TypeError("...")`. Cure: `raise
+    Refused(TypeError("..."))`.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
 
 
 @final
@@ -77,6 +97,7 @@ class Row:
             position, and returns an array or a structure of arrays.
         op: what TensorFlow calls the operation in its messages; `name` in capitals if empty.
         same: the tensors must be of one type; what is no tensor is converted to it.
+        pairing: what makes arrays of one type of two tensors, if it is not `_convert.pair`.
         kinds: which types the first tensor may have, in words: "float complex"; all if empty.
         examples: calls as one writes them after `tf.`, three or more, edge cases among them.
             `r(2, 3)` is a float32 array of random numbers, `p(2, 3)` of positive ones, `i(4)` of
@@ -102,10 +123,11 @@ class Row:
     aliases: tuple[str, ...] = ()
     text: bool = False
     eager_only: str = ""
+    pairing: Callable[[Any, Any, str], tuple[Value, Value]] | None = None
 
 
 def operations(
-    module: str, rows: Sequence[Row], others: Sequence[str] = ()
+    module: str, rows: Sequence[Row], others: Sequence[str] = (), space: str | None = None
 ) -> Callable[[str], Any]:
     """Return a module's `__getattr__`, which makes the functions of a table when asked for.
 
@@ -113,8 +135,9 @@ def operations(
         module: its `__name__`.
         rows: the table.
         others: names that are there without a row, for the hint.
+        space: the namespace, if it is not that of the file: "math.special".
     """
-    space = module.removeprefix("jaxvars.tf.")
+    space = module.removeprefix("jaxvars.tf.") if space is None else space
     space = "" if space.startswith("_") else space
     by_name = {row.name: row for row in rows}
     for row in rows:
@@ -126,6 +149,8 @@ def operations(
         if name not in by_name:
             if name == "__all__":
                 return sorted([*by_name, *others])
+            if space and (elsewhere := find(f"{space}.{name}")) is not None:
+                return elsewhere
             hint = did_you_mean(name, [*by_name, *others])
             where = f"tf.{space}" if space else "tf"
             raise AttributeError(f"{where} has no attribute {name!r}.{' ' + hint if hint else ''}")
@@ -140,9 +165,10 @@ def function_of(row: Row, module: str) -> Callable[..., Any]:
     """Return the function that a row describes."""
     names: dict[str, Any] = {
         "call": row.call, "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
-        "pair": _convert.pair, "alike": _convert.alike, "checked": _checked,
+        "pair": row.pairing or _convert.pair, "alike": _convert.alike, "checked": _checked,
         "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
-        "translated": _translated, "row": row, "listed": _listed,
+        "translated": _translated, "row": row, "listed": _listed, "REFUSED": Refused,
+        "static": _static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(),
     }  # fmt: skip
     parameters = _parameters(row.signature)
@@ -152,11 +178,37 @@ def function_of(row: Row, module: str) -> Callable[..., Any]:
         conversions="\n".join(f"    {line}" for line in _conversions(row)) or "    pass",
         arguments=", ".join(parameters),
         op=row.op or row.name.title().replace("_", ""),
+        fold=_fold(row, parameters),
+        operands=f"({', '.join(row.tensors.split())})" if _is_pair(row) else "()",
     )
     exec(compile(source, f"<tf.{row.name}>", "exec"), names)
     made = names[row.name]
     made.__module__, made.__qualname__, made.__doc__ = module, row.name, docstring(row)
     return made
+
+
+def _fold(row: Row, parameters: list[str]) -> str:
+    """Return what comes before the call: the choice of computing with sizes on the host."""
+    words = [word for word in row.tensors.split() if word[-1] != "?"]
+    given = ", ".join(parameters)
+    if not words or row.text:
+        return ""
+    if any(word[-1] == "*" for word in words):
+        lists = " and ".join(f"is_static({word[:-1]})" for word in words if word[-1] == "*")
+        return f"static(call, {given}) if {lists} else "
+    known = " and ".join(f"type({word}) is ndarray" for word in words)
+    return f"static(call, {given}) if {known} else "
+
+
+def _static(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Compute with sizes, which are known: while a function is traced, too."""
+    with _trace.at(_trace.EVAL):
+        return jax.tree.map(np.asarray, call(*arguments))
+
+
+def _is_pair(row: Row) -> bool:
+    words = row.tensors.split()
+    return row.same and len(words) == 2 and all(word[-1] not in "*?" for word in words)
 
 
 def _conversions(row: Row) -> list[str]:
@@ -165,13 +217,13 @@ def _conversions(row: Row) -> list[str]:
     op = row.op or row.name.title().replace("_", "")
     plain = [word for word in words if word[-1] not in "*?"]
     lines: list[str] = []
-    if row.same and len(plain) == 2:
+    if _is_pair(row):
         x, y = plain
         both = f"type({x}) is Tensor and type({y}) is Tensor"
         lines.append(f"if {both} and {x}._array.dtype is {y}._array.dtype:")
         lines.append(f"    {x}, {y} = {x}._array, {y}._array")
         lines.append(f"else: {x}, {y} = pair({x}, {y}, {op!r})")
-    elif row.same and len(plain) > 2:
+    elif row.same and len(plain) > 1:
         lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
     else:
         lines += [f"{x} = {x}._array if type({x}) is Tensor else to_array({x})" for x in plain]
@@ -213,11 +265,27 @@ def _parameters(signature: str) -> list[str]:
     return [arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
 
 
-def _translated(error: Exception, op: str) -> Exception:
+def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Exception:
     """Return what TensorFlow raises where JAX, NumPy or jaxvars refuse."""
     if isinstance(error, OpError):
         return error
-    return InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ")
+    words = str(error)
+    if operands and not _broadcast(*operands):
+        words = "Incompatible shapes: {} vs. {}".format(*map(shape_text, operands))
+    return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
+
+
+def _broadcast(x: Value, y: Value) -> bool:
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return True
+
+
+def shape_text(array: Value) -> str:
+    """Return the shape of an array as TensorFlow's messages write it: [2,3]."""
+    return f"[{','.join(map(str, array.shape))}]"
 
 
 def axes(axis: Any) -> int | tuple[int, ...] | None:

@@ -4,11 +4,14 @@ Rules this file keeps:
 - it never changes;
 - flattened as a pytree it is the plain array, and unflattened it stays one: `jnp`, optax and flax
   take a Tensor and give arrays;
+- its array is JAX's; text is NumPy's, on the host, and so are sizes and what is computed of them
+  alone: they are known while a function is traced;
 - its operators are the operations of `tf.math`, by TensorFlow's rules for types.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
@@ -139,7 +142,7 @@ class Tensor(TensorLike):
     Differs from TensorFlow: it stands for a `jax.Array`, which `jnp.asarray` returns.
     """
 
-    __slots__ = ("__weakref__", "_array")
+    __slots__ = ("__weakref__", "_array", "_part")
 
     def __init__(self, array: Value) -> None:
         self._array = array
@@ -179,11 +182,16 @@ class Tensor(TensorLike):
     @property
     def device(self) -> str:
         """The name of the device that it is on, in TensorFlow's full form."""
-        if is_text(self._array):
+        if isinstance(self._array, np.ndarray):
             return device_name(jax.local_devices(backend="cpu")[0])
         if _trace.is_tracer(self._array):
             return ""
         return device_name(min(self._array.devices(), key=lambda device: device.id))
+
+    @property
+    def backing_device(self) -> str:
+        """The name of the device whose memory it is in: `device`."""
+        return self.device
 
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
@@ -197,7 +205,7 @@ class Tensor(TensorLike):
                 "'SymbolicTensor' object has no attribute 'numpy': its value is known when the "
                 "function runs, not while it is traced. Return it, and look at the result."
             )
-        made = self._array if is_text(self._array) else np.array(self._array)
+        made = np.array(self._array)
         return made[()] if made.ndim == 0 else made
 
     def ref(self) -> Reference:
@@ -208,7 +216,7 @@ class Tensor(TensorLike):
         return np.array(self.numpy(), dtype=dtype)
 
     def __jax_array__(self) -> Value:
-        return self._array
+        return jnp.asarray(self._array) if isinstance(self._array, np.ndarray) else self._array
 
     def __bool__(self) -> bool:
         if self._array.size > 1:
@@ -264,10 +272,23 @@ class Tensor(TensorLike):
         # Only reached when there is no such attribute: say what to write instead.
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in {"graph", "op", "name"}:
+        if name == "assign":
+            return self._assign()
+        if name in {"graph", "op", "name", "value_index"}:
             raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
         hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
         raise AttributeError(f"'Tensor' object has no attribute {name!r}.{hint}")
+
+    def _assign(self) -> Callable[[Any], Any]:
+        """Return what assigns the part of a variable that it was taken from."""
+        try:
+            variable, key = object.__getattribute__(self, "_part")
+        except AttributeError:
+            raise AttributeError(
+                "'Tensor' object has no attribute 'assign': it does not change. A tf.Variable "
+                "does, and so does a part of one: v[0].assign(value)."
+            ) from None
+        return functools.partial(variable._assign_part, key)
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:
@@ -335,15 +356,14 @@ class Reference:
         return f"<Reference wrapping {self._referred!r}>"
 
 
-ARRAYS: set[type] = set()
+ARRAYS: set[type] = {np.ndarray}
 """The classes of arrays that have been met: asking JAX whether something is one takes longer."""
 
 
 def wrap(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array."""
-    if isinstance(value, jax.Array) or is_text(value):
-        if not is_text(value):
-            ARRAYS.add(type(value))
+    if isinstance(value, jax.Array | np.ndarray):
+        ARRAYS.add(type(value))
         return Tensor(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(wrap, value))

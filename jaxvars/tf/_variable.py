@@ -295,6 +295,12 @@ class Variable(TensorLike, Alias):
     def __getitem__(self, key: Any) -> Any:
         return OPERATIONS["getitem"](self, key)
 
+    def _assign_part(self, key: Any, value: Any, name: str | None = None) -> Variable:
+        """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
+        array = to_array(value, self.dtype)
+        self._variable[key].assign(array)
+        return self
+
     # ------------------------------------------------------------ conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.numpy(), dtype=dtype)

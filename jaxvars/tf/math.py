@@ -6,8 +6,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from jaxvars.tf import _math_basic, _math_elements, _math_gamma
+from jaxvars.tf import _math_special as special
 from jaxvars.tf._rows import Row, axes, operations
-from jaxvars.tf._tensor import OPERATIONS
 
 
 def _reduce_sum(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -15,21 +16,9 @@ def _reduce_sum(x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 ROWS = [
-    Row(
-        "add", "x y", "x, y", jnp.add, op="AddV2", same=True, doc="Add, element by element.",
-        examples=("math.add(r(2, 3), r(3))", "math.add(i(4), 2)", "math.add(r(0), 1.0)"),
-        aliases=("add",),
-    ),
-    Row(
-        "subtract", "x y", "x, y", jnp.subtract, op="Sub", same=True, doc="Subtract, element by element.",
-        examples=("math.subtract(r(2, 3), r(3))", "math.subtract(i(4), 2)", "math.subtract(1.0, r(2))"),
-        aliases=("subtract",),
-    ),
-    Row(
-        "multiply", "x y", "x, y", jnp.multiply, op="Mul", same=True, doc="Multiply, element by element.",
-        examples=("math.multiply(r(2, 3), r(3))", "math.multiply(i(4), 2)", "math.multiply(z(2), z(2))"),
-        aliases=("multiply",),
-    ),
+    *_math_basic.ROWS,
+    *_math_elements.ROWS,
+    *_math_gamma.ROWS,
     Row(
         "reduce_sum", "input_tensor", "input_tensor, axis=None, keepdims=False", _reduce_sum,
         op="Sum",
@@ -43,4 +32,3 @@ ROWS = [
 ]  # fmt: skip
 
 __getattr__ = operations(__name__, ROWS)
-OPERATIONS.update(add=__getattr__("add"), sub=__getattr__("subtract"), mul=__getattr__("multiply"))
