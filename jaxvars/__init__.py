@@ -49,7 +49,7 @@ _tape and _module.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxvars import launch as launch
 
@@ -57,21 +57,7 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
     raise SystemExit(launch.main())
 
 from jaxvars import autograph as autograph
-from jaxvars import checkpoint as checkpoint
-from jaxvars import config as config
-from jaxvars import debugging as debugging
-from jaxvars import distribute as distribute
-from jaxvars import distributed as distributed
 from jaxvars import errors as errors
-from jaxvars import initializers as initializers
-from jaxvars import interop as interop
-from jaxvars import losses as losses
-from jaxvars import metrics as metrics
-from jaxvars import optimizers as optimizers
-from jaxvars import profiler as profiler
-from jaxvars import random as random
-from jaxvars import summary as summary
-from jaxvars import saved as saved
 from jaxvars._abstract import abstract as abstract
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
@@ -92,14 +78,11 @@ from jaxvars._mesh import mesh as mesh
 from jaxvars._mesh import shard as shard
 from jaxvars._mesh import use_mesh as use_mesh
 from jaxvars._module import Module as Module
-from jaxvars._place import place as place
 from jaxvars._placement import device as device
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
 from jaxvars._placement import list_devices as list_devices
 from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
-from jaxvars._plan import plan as plan
 from jaxvars._print import print as print
-from jaxvars._progress import progress as progress
 from jaxvars._state import State as State
 from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
@@ -111,13 +94,50 @@ from jaxvars._tensor_array import TensorArray as TensorArray
 from jaxvars._variable import Variable as Variable
 from jaxvars._variable import name_scope as name_scope
 
+if TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
+    from jaxvars import checkpoint as checkpoint
+    from jaxvars import config as config
+    from jaxvars import debugging as debugging
+    from jaxvars import distribute as distribute
+    from jaxvars import distributed as distributed
+    from jaxvars import initializers as initializers
+    from jaxvars import interop as interop
+    from jaxvars import losses as losses
+    from jaxvars import metrics as metrics
+    from jaxvars import optimizers as optimizers
+    from jaxvars import profiler as profiler
+    from jaxvars import random as random
+    from jaxvars import saved as saved
+    from jaxvars import summary as summary
+    from jaxvars._place import place as place
+    from jaxvars._plan import plan as plan
+    from jaxvars._progress import progress as progress
+
+_LATER = {
+    "checkpoint": "", "config": "", "debugging": "", "distribute": "", "distributed": "",
+    "initializers": "", "interop": "", "losses": "", "metrics": "", "optimizers": "",
+    "profiler": "", "random": "", "saved": "", "summary": "", "place": "_place", "plan": "_plan",
+    "progress": "_progress",
+}  # fmt: skip
+"""What is imported when it is first asked for: namespaces, and functions with their files."""
+
 
 def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        found = import_module(f"jaxvars.{_LATER[name] or name}")
+        globals()[name] = found = getattr(found, name) if _LATER[name] else found
+        return found
     if name == "__version__":  # read when asked for: importlib.metadata takes time
         from importlib.metadata import version
 
         return version("jaxvars")
     from jaxvars._display import did_you_mean
 
-    hint = did_you_mean(name, list(globals()))
+    hint = did_you_mean(name, __dir__())
     raise AttributeError(f"jaxvars has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

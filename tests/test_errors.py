@@ -36,6 +36,7 @@ BUILTINS = {
     "InteropError": (ValueError,),
     "DeviceError": (ValueError,),
     "ShardingError": (ValueError,),
+    "DistributedError": (RuntimeError,),
     "StaleReadWarning": (UserWarning,),
     "RetraceWarning": (UserWarning,),
     "GradientWarning": (UserWarning,),
