@@ -35,7 +35,9 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(value, Tensor) and wanted is not None and value.dtype != wanted:
-        value = value._array.astype(wanted.dtype)
+        raise TypeError(
+            f"Expected tensor {value.numpy()} with dtype {wanted!r}, but got dtype {value.dtype!r}."
+        )
     array = to_array(value, wanted)
     return Tensor(array if shape is None else _shaped(array, TensorShape(shape), value))
 

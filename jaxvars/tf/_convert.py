@@ -101,7 +101,7 @@ def _operand(value: Any, other: Array) -> Array:
     kind = type(value)
     if kind is int or kind is float:
         dtype = other.dtype
-        if kind is float and dtype.kind in "fc" or kind is int and dtype.kind in "ifc":
+        if dtype.kind in ("fc" if kind is float else "ifc"):
             return np.asarray(value, dtype)  # JAX takes it as it is, which is faster
     if is_tensor_like(value) or hasattr(value, "__jax_array__"):
         return to_array(value)

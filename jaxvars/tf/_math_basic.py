@@ -40,7 +40,12 @@ def _truediv(x: Value, y: Value) -> Value:
     return jnp.divide(x, y)
 
 
-def _summands(x: Any, y: Any, op: str) -> tuple[Value, Value]:
+def hinted(x: Any, y: Any, op: str) -> tuple[Value, Value]:
+    """Return two operands as arrays: `y` that can't have the type of `x` has another one.
+
+    Raises:
+        InvalidArgumentError: when the types differ.
+    """
     if is_tensor_like(y) and not is_tensor_like(x):
         return pair(x, y, op)
     a = to_array(x)
@@ -151,7 +156,7 @@ _ORDERED, _NUMBERS = "float int", "float complex int"
 ROWS = [
     Row(
         "add", "x y", "x, y", add, op="AddV2", same=True, kinds="float complex int string",
-        text=True, pairing=_summands, doc="Add, element by element; join text.",
+        text=True, pairing=hinted, doc="Add, element by element; join text.",
         examples=(
             "math.add(r(2, 3), r(3))", "math.add(i(4), 2)", "math.add(r(0), 1.0)",
             "math.add(['a', 'b'], 'c')", "math.add(b(2), b(2))", "math.add(r(2), r(3))",

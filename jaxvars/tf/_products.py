@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._math_basic import hinted
 from jaxvars.tf._rows import Refused, Row, operations, shape_text
 
 Value: TypeAlias = Any
@@ -63,7 +64,7 @@ ROWS = [
         "matmul", "a b",
         "a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, "
         "a_is_sparse=False, b_is_sparse=False, output_type=None",
-        _matmul, op="MatMul", same=True, kinds="float complex int",
+        _matmul, op="MatMul", same=True, pairing=hinted, kinds="float complex int",
         doc="Multiply matrices, or stacks of them.",
         examples=(
             "matmul(r(2, 3), r(3, 2))", "matmul(r(2, 2, 3), r(4, 3), transpose_b=True)",

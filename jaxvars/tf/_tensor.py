@@ -23,7 +23,7 @@ from jaxvars import _trace
 from jaxvars._face import BOXES
 from jaxvars._placement import device_name
 from jaxvars.tf import _convert
-from jaxvars.tf._convert import dtype_of, is_text
+from jaxvars.tf._convert import dtype_of
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 
