@@ -33,10 +33,10 @@ from typing import Any
 import jax
 
 from jaxvars._display import did_you_mean
+from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import _creation as _creation
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
-from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import errors as errors
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest

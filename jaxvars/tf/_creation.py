@@ -1,4 +1,4 @@
-"""Operations at the top level that make tensors: `tf.zeros`, `tf.range`, `tf.cast`, `tf.reshape`, ...
+"""Operations at the top level that make tensors: `tf.zeros`, `tf.range`, `tf.cast`, ...
 
 Rules this file keeps:
 - sizes are known: `tf.shape` is a number on the host, in a compiled function, too, and so is what
@@ -19,8 +19,6 @@ from jaxvars.tf import _static
 from jaxvars.tf._convert import dtype_of, is_text, to_array, unsupported
 from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
 from jaxvars.tf._rows import Refused, Row, operations
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import UnimplementedError
 
 Value: TypeAlias = Any
@@ -286,8 +284,8 @@ ROWS = [
     Row(
         "zeros", "", "shape, dtype='float32'", _zeros, op="Fill", doc="Make a tensor of zeros.",
         examples=(
-            "zeros((2, 3))", "zeros([], tf.int64)", "zeros(2, tf.string)", "zeros([2, i(1)[0] * 0])",
-            "zeros(-1)", "zeros(2.5)", "zeros(None)", "zeros(tf.constant([1, 2]), tf.bool)",
+            "zeros((2, 3))", "zeros([], tf.int64)", "zeros(2, tf.string)", "zeros(-1)",
+            "zeros([2, i(1)[0] * 0])", "zeros(2.5)", "zeros(None)", "zeros(tf.constant([1, 2]), tf.bool)",
         ),
     ),
     Row(
@@ -334,7 +332,8 @@ ROWS = [
         pairing=_ends, doc="Make a sequence of numbers with equal distances, both ends included.",
         examples=(
             "linspace(0.0, 1.0, 3)", "linspace([0.0, 5.0], [10.0, 40.0], 5, axis=-1)",
-            "linspace(0, 1, 3)", "linspace(0.0, 1.0, 1)", "linspace(0.0, tf.cast(1.0, 'float64'), 2)",
+            "linspace(0, 1, 3)", "linspace(0.0, 1.0, 1)",
+            "linspace(0.0, tf.cast(1.0, 'float64'), 2)",
             "linspace(r(2), r(2), 3)",
         ),
     ),

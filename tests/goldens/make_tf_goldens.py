@@ -59,8 +59,12 @@ def words(array: np.ndarray) -> dict[str, Any]:
 
 def main() -> None:
     spaces: dict[str, list[str]] = {}
-    for name, row in cases.everything().items():
-        spaces.setdefault(name.rpartition(".")[0], []).extend(row.examples)
+    rows = cases.everything()
+    from jaxvars.tf._rows import HOMES
+
+    for name, row in rows.items():
+        home = HOMES[name].partition(":")[0].rpartition(".")[2]  # `_arrays` for `tf.concat`
+        spaces.setdefault(name.rpartition(".")[0] or home, []).extend(row.examples)
     import tensorflow as tf
 
     for space in sys.argv[1:] or spaces:
