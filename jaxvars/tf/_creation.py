@@ -285,7 +285,8 @@ ROWS = [
         "zeros", "", "shape, dtype='float32'", _zeros, op="Fill", doc="Make a tensor of zeros.",
         examples=(
             "zeros((2, 3))", "zeros([], tf.int64)", "zeros(2, tf.string)", "zeros(-1)",
-            "zeros([2, i(1)[0] * 0])", "zeros(2.5)", "zeros(None)", "zeros(tf.constant([1, 2]), tf.bool)",
+            "zeros([2, i(1)[0] * 0])", "zeros(2.5)", "zeros(None)",
+            "zeros(tf.constant([1, 2]), tf.bool)",
         ),
     ),
     Row(
