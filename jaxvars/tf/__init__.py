@@ -40,6 +40,7 @@ from jaxvars.tf import _products as _products
 from jaxvars.tf import errors as errors
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
+from jaxvars.tf import nn as nn
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor

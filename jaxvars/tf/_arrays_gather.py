@@ -1,0 +1,282 @@
+"""Operations at the top level that take parts: `tf.slice`, `tf.gather`, `tf.boolean_mask`, ...
+
+Rules this file keeps:
+- an index out of range is refused where it can be seen without waiting for an accelerator: outside
+  of a traced function, on the CPU, or where it is a constant. Elsewhere the nearest element is
+  taken.
+"""
+
+from __future__ import annotations
+
+import builtins  # the functions of the table have names of theirs: `slice`
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert
+from jaxvars.tf._rows import Row, operations
+from jaxvars.tf._static import ints, is_known, known, one_axis, one_int, refused, space_of
+from jaxvars.tf._tensor import OPERATIONS
+
+Value: TypeAlias = Any
+
+_CLIPPED = "an index out of range is an error on the CPU only, and clipped in a `tf.function`."
+
+
+# ---------------------------------------------------------------- slices
+def _slice(x: Value, begin: Any, size: Any) -> Value:
+    sizes = ints(size, "size")
+    if len(sizes) != x.ndim:
+        raise refused(
+            f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got shapes "
+            f"[{len(sizes)}] instead"
+        )
+    if not is_known(begin):
+        return _moving_slice(x, _convert.to_array(begin), sizes)
+    starts = ints(begin, "begin")
+    stops = [_stop(i, *each) for i, each in enumerate(zip(x.shape, starts, sizes, strict=True))]
+    return x[tuple(map(builtins.slice, starts, stops))]
+
+
+def _stop(i: int, total: int, start: int, size: int) -> int:
+    stop = total if size == -1 else start + size
+    if start < 0 or start > total:
+        raise refused(f"Expected begin[{i}] in [0, {total}], but got {start}")
+    if stop < start or stop > total:
+        raise refused(f"Expected size[{i}] in [0, {total - start}], but got {size}")
+    return stop
+
+
+def _moving_slice(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
+    if any(size == -1 != total for size, total in zip(sizes, x.shape, strict=True)):
+        raise refused("size must be known, not -1, where begin depends on an argument")
+    return jax.lax.dynamic_slice(x, list(starts), sizes)
+
+
+def _strided_slice(
+    x: Value, begin: Any, end: Any, strides: Any, begin_mask: int, end_mask: int,
+    ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int, var: Any,
+) -> Value:  # fmt: skip
+    starts, stops = ints(begin, "begin"), ints(end, "end")
+    steps = ints(strides, "strides") if strides is not None else (1,) * len(starts)
+    keys: list[Any] = []
+    for i, (start, stop, step) in enumerate(zip(starts, stops, steps, strict=True)):
+        if ellipsis_mask >> i & 1:
+            keys.append(...)
+        elif new_axis_mask >> i & 1:
+            keys.append(None)
+        elif shrink_axis_mask >> i & 1:
+            keys.append(start)
+        else:
+            first, last = begin_mask >> i & 1, end_mask >> i & 1
+            keys.append(builtins.slice(None if first else start, None if last else stop, step))
+    _check_keys(x, keys)
+    return x[tuple(keys)]
+
+
+def _check_keys(x: Value, keys: list[Any]) -> None:
+    used = sum(key is not None and key is not ... for key in keys)
+    if used > x.ndim:
+        raise refused(f"Index out of range using input dim {x.ndim}; input has only {x.ndim} dims")
+    dim = 0
+    for key in keys:
+        if key is ...:
+            dim += x.ndim - used
+            continue
+        if isinstance(key, int) and not -x.shape[dim] <= key < x.shape[dim]:
+            raise refused(f"slice index {key} of dimension {dim} out of bounds.")
+        if isinstance(key, builtins.slice) and key.step == 0:
+            raise refused(f"strides[{dim}] must be non-zero")
+        dim += key is not None
+
+
+# ---------------------------------------------------------------- by index
+def checkable(indices: Value) -> bool:
+    """Tell whether the values of indices can be looked at without waiting for an accelerator."""
+    if not isinstance(indices, jax.Array):
+        return True
+    if _trace.is_tracer(indices):
+        return False
+    return all(device.platform == "cpu" for device in indices.devices())
+
+
+def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
+    """Raise InvalidArgumentError if one of some indices, which are known, is out of range.
+
+    Args:
+        indices: the indices; the last dimension has one for each of `sizes`.
+        sizes: of the dimensions that they are for.
+        inner: what the message says between the indices and the range.
+    """
+    if not checkable(indices):
+        return
+    given = np.asarray(indices)
+    wrong = ((given < 0) | (given >= np.asarray(sizes))).any(axis=-1)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        one = given[place].tolist()
+        where = ",".join(map(str, place))
+        if inner:
+            raise refused(f"indices[{where}] = {one} does not index into {inner} {list(sizes)}")
+        raise refused(f"indices[{where}] = {one[0]} is not in [0, {int(sizes[0])})")
+
+
+def _gather(
+    params: Value, indices: Value, validate_indices: Any, axis: Any, batch_dims: Any
+) -> Value:
+    if not np.issubdtype(indices.dtype, np.integer):
+        raise refused(f"Value for attr 'Tindices' of {indices.dtype} is not an integer type")
+    if not params.ndim:
+        raise refused("params must be at least 1 dimensional")
+    batch = one_int(batch_dims, "batch_dims")
+    batch = batch + indices.ndim if batch < 0 else batch
+    place = batch if axis is None else one_axis(axis, params.ndim, "Argument `axis`")
+    if batch > min(place, indices.ndim) or params.shape[:batch] != indices.shape[:batch]:
+        raise refused(
+            f"params.shape {list(params.shape)} and indices.shape {list(indices.shape)} must begin "
+            f"with the same {batch} sizes, and axis {place} may not be one of them"
+        )
+    check_indices(indices[..., None], params.shape[place : place + 1])
+    if not batch:
+        return _take(params, indices, place)
+
+    def one(params: Value, indices: Value) -> Value:
+        return _take(params, indices, place - batch)
+
+    for _ in range(batch):
+        one = jax.vmap(one)
+    return one(params, indices)
+
+
+def _take(params: Value, indices: Value, axis: int) -> Value:
+    if _convert.is_text(params):
+        return np.take(params, np.asarray(indices), axis=axis)
+    return jnp.take(params, indices, axis=axis, mode="clip")
+
+
+def _gather_nd(params: Value, indices: Value, batch_dims: Any, bad_indices_policy: str) -> Value:
+    batch = one_int(batch_dims, "batch_dims")
+    depth = indices.shape[-1]
+    if depth > params.ndim - batch:
+        raise refused(
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. "
+            f"{params.ndim}"
+        )
+    sizes = params.shape[batch : batch + depth]
+    check_indices(indices, sizes, "param shape")
+
+    def one(params: Value, indices: Value) -> Value:
+        if not depth:
+            return jnp.broadcast_to(params, indices.shape[:-1] + params.shape)
+        limits = jnp.asarray(sizes, indices.dtype) - 1
+        key = jnp.clip(indices, 0, limits)
+        return params[
+            tuple(
+                space_of(params).moveaxis(
+                    np.asarray(key) if _convert.is_text(params) else key, -1, 0
+                )
+            )
+        ]
+
+    for _ in range(batch):
+        one = jax.vmap(one)
+    return one(params, indices)
+
+
+# ---------------------------------------------------------------- by condition
+def _boolean_mask(x: Value, mask: Any, axis: Any) -> Value:
+    chosen = known(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
+    start = 0 if axis is None else one_axis(axis, x.ndim)
+    if not chosen.ndim:
+        raise refused("mask cannot be scalar.")
+    if x.shape[start : start + chosen.ndim] != chosen.shape:
+        raise refused(
+            f"Shapes {x.shape[start : start + chosen.ndim]} and {chosen.shape} are incompatible"
+        )
+    flat = x.reshape(*x.shape[:start], chosen.size, *x.shape[start + chosen.ndim :])
+    return space_of(x).take(flat, np.flatnonzero(chosen), axis=start)
+
+
+def _where(condition: Value, x: Any, y: Any) -> Value:
+    if (x is None) != (y is None):
+        raise refused("x and y must both be non-None or both be None.")
+    if x is None:
+        found = known(condition, "condition (give x and y, too, which keeps the shape): it")
+        return jnp.asarray(np.argwhere(found), dtype=np.int64)
+    if condition.dtype != np.bool_:
+        raise refused(f"where expected condition to be a bool tensor but it is {condition.dtype}")
+    a, b = _convert.pair(x, y, "SelectV2")
+    if _convert.is_text(a):
+        return np.where(np.asarray(condition), a, b)
+    return jnp.where(condition, a, b)
+
+
+ROWS = [
+    Row(
+        "slice", "input_", "input_, begin, size", _slice, text=True,
+        doc="Take a part by start and size.",
+        examples=(
+            "slice(r(3, 4), [1, 0], [2, -1])", "slice(i(3), [3], [0])", "slice(r(3), [1], [3])",
+        ),
+    ),
+    Row(
+        "strided_slice", "input_",
+        "input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, "
+        "new_axis_mask=0, shrink_axis_mask=0, var=None",
+        _strided_slice, text=True, doc="Take a part as indexing does, by start, end and step.",
+        examples=(
+            "strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])",
+            ("strided_slice(r(3, 4), [1, 0, -1], [0, 0, -3], [1, 1, -1], new_axis_mask=2, "
+            "shrink_axis_mask=1)"),
+            "strided_slice(i(4), [5], [9], shrink_axis_mask=1)",
+        ),
+    ),
+    Row(
+        "gather", "params indices",
+        "params, indices, validate_indices=None, axis=None, batch_dims=0",
+        _gather, op="GatherV2", text=True, doc="Take slices along a dimension, by index.",
+        differs=_CLIPPED,
+        examples=(
+            "gather(r(3, 2), [2, 0, 2])", "gather(r(2, 3), [[0, 1], [2, 2]], axis=-1)",
+            "gather(r(2, 3), [[0], [2]], batch_dims=1)", "gather(r(3), [3])", "gather(r(3), -1)",
+            "gather(i(2, 2, 2), [1], axis=2, batch_dims=0)",
+        ),
+    ),
+    Row(
+        "gather_nd", "params indices", "params, indices, batch_dims=0, bad_indices_policy=''",
+        _gather_nd, op="GatherNd", text=True, doc="Take elements or slices, by lists of indices.",
+        differs=_CLIPPED,
+        examples=(
+            "gather_nd(r(2, 3), [[0, 1], [1, 2]])", "gather_nd(r(2, 3), [[1]])",
+            "gather_nd(r(2, 3), [[1], [2]], batch_dims=1)", "gather_nd(i(2, 2), [[0, 2]])",
+        ),
+    ),
+    Row(
+        "boolean_mask", "tensor", "tensor, mask, axis=None", _boolean_mask, text=True,
+        doc="Take the elements or slices for which a mask is true.",
+        eager_only="the size of the result depends on values",
+        differs="inside a `tf.function` the mask must be known.",
+        examples=(
+            "boolean_mask(r(3, 2), [True, False, True])",
+            "boolean_mask(r(2, 2), [[True, False], [False, True]])",
+            "boolean_mask(i(2, 3), [False, True, True], axis=1)",
+            "boolean_mask(r(2), [False, False])",
+        ),
+    ),
+    Row(
+        "where", "condition", "condition, x=None, y=None", _where, op="SelectV2", text=True,
+        doc="Choose from two tensors by a condition; alone, return where it is true.",
+        differs="with a condition alone, it must be known inside a `tf.function`.",
+        examples=(
+            "where(b(2, 3), r(2, 3), 0.0)", "where([[True], [False]], r(2), r(2, 1))",
+            "where(b(2, 3))",
+            "where([0.0, 2.0, nan])", "where(b(2), r(2), i(2))", "where([True, False], r(2), r(3))",
+        ),
+    ),
+]  # fmt: skip
+
+__getattr__ = operations(__name__, ROWS)
+OPERATIONS.update(gather=__getattr__("gather"), gather_nd=__getattr__("gather_nd"))

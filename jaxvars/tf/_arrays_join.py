@@ -1,0 +1,277 @@
+"""Operations at the top level that join and cut: `tf.concat`, `tf.stack`, `tf.split`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert
+from jaxvars.tf._rows import Row, operations
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._static import ints, known, one_axis, one_int, refused, space_of
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+
+
+def _concat(values: Any, axis: Any) -> Value:
+    if not isinstance(values, list | tuple):
+        return _convert.to_array(values)
+    arrays = _convert.alike(values, "ConcatV2")
+    if not arrays:
+        raise refused("Expected at least one tensor")
+    if not arrays[0].ndim:
+        raise refused("ConcatOp : Expected concatenating dimensions in the range [0, 0)")
+    place = one_axis(axis, arrays[0].ndim, "concat_dim")
+    _check_others(arrays, place)
+    return space_of(arrays[0]).concatenate(arrays, place)
+
+
+def _check_others(arrays: Sequence[Value], place: int) -> None:
+    first = arrays[0].shape
+    for i, array in enumerate(arrays):
+        shape = array.shape
+        if len(shape) != len(first) or (
+            shape[:place] + shape[place + 1 :] != first[:place] + first[place + 1 :]
+        ):
+            raise refused(
+                "ConcatOp : Dimension mismatch: all dimensions but the one to join along must be "
+                f"equal: shape[0] = {list(first)} vs. shape[{i}] = {list(shape)}"
+            )
+
+
+def _stack(values: list[Value], axis: Any) -> Value:
+    if not values:
+        raise refused("Expected at least one tensor")
+    if any(x.shape != values[0].shape for x in values):
+        raise refused(f"Shapes of all inputs must match: {[list(x.shape) for x in values]}")
+    return space_of(values[0]).stack(values, one_axis(axis, values[0].ndim + 1))
+
+
+def _parallel_stack(values: list[Value]) -> Value:
+    if not _trace.is_staging():
+        raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
+    return _stack(values, 0)
+
+
+def _unstack(value: Value, num: Any, axis: Any) -> list[Value]:
+    if not value.ndim:
+        raise refused("Cannot unstack a scalar: it has no dimensions")
+    place = one_axis(axis, value.ndim)
+    if num is not None and int(num) != value.shape[place]:
+        raise refused(f"Input shape axis {place} must equal {num}, got shape {list(value.shape)}")
+    moved = space_of(value).moveaxis(value, place, 0)
+    return list(moved) if _convert.is_text(value) else list(jnp.unstack(moved))
+
+
+def _split(value: Value, num_or_size_splits: Any, axis: Any, num: Any) -> list[Value]:
+    place = one_axis(axis, value.ndim)
+    sizes = known(num_or_size_splits, "num_or_size_splits")
+    total = value.shape[place]
+    if not sizes.ndim:
+        if int(sizes) < 1 or total % int(sizes):
+            raise refused(
+                "Number of ways to split should evenly divide the split dimension, but got "
+                f"split_dim {place} (size = {total}) and num_split {int(sizes)}"
+            )
+        return list(space_of(value).split(value, int(sizes), place))
+    counts = _counts(sizes, total)
+    return list(space_of(value).split(value, np.cumsum(counts)[:-1].tolist(), place))
+
+
+def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return the sizes of parts, with what is left in place of -1."""
+    is_rest = sizes == -1
+    rest = total - int(sizes[~is_rest].sum())
+    if is_rest.sum() > 1 or rest < 0 or (rest and not is_rest.any()):
+        raise refused(
+            "Determined shape must either match input shape along split_dim exactly if fully "
+            f"specified, or be less than the size of the input along split_dim if not fully "
+            f"specified.  Got: {int(sizes[~is_rest].sum())}"
+        )
+    return np.where(is_rest, rest, sizes)
+
+
+def _shape_n(values: list[Value], out_type: Any) -> list[Value]:
+    dtype = getattr(out_type, "dtype", out_type)
+    return [jnp.asarray(x.shape, dtype=dtype) for x in values]
+
+
+def _dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list[Value]:
+    which = known(partitions, "partitions")
+    if data.shape[: which.ndim] != which.shape:
+        raise refused(
+            f"data.shape {list(data.shape)} must start with partitions.shape {list(which.shape)}"
+        )
+    count = one_int(num_partitions, "num_partitions")
+    if which.size and not (which.min() >= 0 and which.max() < count):
+        raise refused(f"partitions is not in [0, {count})")
+    flat = data.reshape(which.size, *data.shape[which.ndim :])
+    take = space_of(flat).take
+    return [take(flat, np.flatnonzero(which == i), axis=0) for i in range(count)]
+
+
+def _dynamic_stitch(indices: Any, data: Any) -> Value:
+    places = [known(part, "indices") for part in indices]
+    values = _convert.alike(data, "DynamicStitch")
+    rest = values[0].shape[places[0].ndim :]
+    for where, value in zip(places, values, strict=True):
+        if value.shape != (*where.shape, *rest):
+            raise refused(
+                f"data.shape {list(value.shape)} does not fit indices.shape {list(where.shape)}"
+            )
+    flat = np.concatenate([where.reshape(-1) for where in places])
+    rows = jnp.concatenate([value.reshape(-1, *rest) for value in values])
+    size = int(flat.max(initial=-1)) + 1
+    source = np.full(size, -1)
+    source[flat] = np.arange(flat.size)  # the last one wins
+    made = jnp.take(rows, np.maximum(source, 0), axis=0)
+    return jnp.where((source >= 0).reshape(-1, *[1] * len(rest)), made, 0).astype(rows.dtype)
+
+
+# ---------------------------------------------------------------- those with other signatures
+def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
+    """Return the coordinates of a grid, one tensor for each axis.
+
+    Args:
+        *args: the values along each axis, 1-D.
+        **kwargs: `indexing`: "xy", where the second axis comes first, or "ij"; and `name`.
+
+    Raises:
+        ValueError: when `indexing` is something else.
+        TypeError: when there is another keyword.
+
+    >>> from jaxvars import tf
+    >>> [x.numpy().tolist() for x in tf.meshgrid([1, 2], [3, 4, 5])]
+    [[[1, 2], [1, 2], [1, 2]], [[3, 3], [4, 4], [5, 5]]]
+    """
+    indexing = kwargs.pop("indexing", "xy")
+    kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Argument `indexing` must be either 'xy' or 'ij', got '{indexing}'")
+    arrays = _convert.alike(args, "Mul") if args else []
+    flat = [jnp.reshape(x, (-1,)) for x in arrays]
+    return [Tensor(x) for x in jnp.meshgrid(*flat, indexing=indexing)]
+
+
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """Return the shape of what two shapes are broadcast to; sizes may be None.
+
+    Raises:
+        ValueError: when they cannot be broadcast.
+
+    >>> broadcast_static_shape(TensorShape([2, 1]), TensorShape([None]))
+    TensorShape([2, None])
+    """
+    x, y = TensorShape(shape_x), TensorShape(shape_y)
+    if x.rank is None or y.rank is None:
+        return TensorShape(None)
+    sizes = [x.as_list(), y.as_list()]
+    rank = max(map(len, sizes))
+    rows = [[1] * (rank - len(each)) + each for each in sizes]
+    return TensorShape([_broad(a, b, x, y) for a, b in zip(*rows, strict=True)])
+
+
+def _broad(a: int | None, b: int | None, x: TensorShape, y: TensorShape) -> int | None:
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    if a is not None and b is not None and a != b:
+        raise ValueError(f"Incompatible shapes for broadcasting: {x} and {y}.")
+    return b if a is None else a
+
+
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
+    """Return the shape of what two shapes, as tensors, are broadcast to.
+
+    Raises:
+        InvalidArgumentError: when they cannot be broadcast, or are not known.
+
+    >>> broadcast_dynamic_shape([2, 1], [3]).numpy().tolist()
+    [2, 3]
+    """
+    x, y = ints(shape_x, "shape_x"), ints(shape_y, "shape_y")
+    try:
+        made = np.broadcast_shapes(x, y)
+    except ValueError:
+        raise refused(f"Incompatible shapes: {list(x)} vs. {list(y)} [Op:BroadcastArgs]") from None
+    return Tensor(_convert.to_array(np.array(made, np.int32)))
+
+
+ROWS = [
+    Row(
+        "concat", "", "values, axis", _concat, op="ConcatV2", text=True,
+        doc="Join tensors along a dimension.",
+        examples=(
+            "concat([r(2, 1), r(2, 3)], 1)", "concat([i(2), [7]], axis=-1)",
+            "concat([r(0, 2), r(1, 2)], 0)",
+            "concat([r(2), i(2)], 0)", "concat([r(2, 2), r(1, 3)], 0)",
+            "concat([['a'], ['b', 'c']], 0)",
+        ),
+    ),
+    Row(
+        "stack", "values*", "values, axis=0", _stack, op="Pack", same=True, text=True,
+        doc="Join tensors along a new dimension.",
+        examples=("stack([r(2), r(2)], axis=1)", "stack([1, 2, 3])", "stack([r(2), r(3)])"),
+    ),
+    Row(
+        "parallel_stack", "values*", "values", _parallel_stack, op="ParallelConcat", same=True,
+        eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
+        doc="Join tensors along a new first dimension, inside of a `tf.function`.",
+        examples=(
+            "parallel_stack([r(2), r(2)])", "parallel_stack([i(2)])", "parallel_stack([1, 2])",
+        ),
+    ),
+    Row(
+        "unstack", "value", "value, num=None, axis=0", _unstack, op="Unpack", text=True,
+        doc="Return a list of the slices along a dimension.",
+        examples=("unstack(r(2, 3))", "unstack(i(2, 3), axis=-1)", "unstack(r(2), 2)"),
+    ),
+    Row(
+        "split", "value", "value, num_or_size_splits, axis=0, num=None", _split, op="SplitV",
+        text=True,
+        doc="Cut into a number of equal parts, or into parts of given sizes.",
+        examples=(
+            "split(r(4, 2), 2)", "split(r(2, 5), [1, -1, 2], axis=1)", "split(i(3), [3, 0], -1)",
+            "split(r(4), 3)", "split(r(4), [1, 2])",
+        ),
+    ),
+    Row(
+        "shape_n", "input*", "input, out_type='int32'", _shape_n, text=True,
+        doc="Return the shape of each tensor of a list.",
+        examples=("shape_n([r(2, 3), r(1)])", "shape_n([i(0)], tf.int64)", "shape_n([r()])"),
+    ),
+    Row(
+        "identity_n", "input*", "input", list, text=True, doc="Return the tensors of a list.",
+        examples=("identity_n([r(2), i(1)])", "identity_n([1, 2.5])", "identity_n([r(0)])"),
+    ),
+    Row(
+        "dynamic_partition", "data", "data, partitions, num_partitions", _dynamic_partition,
+        text=True,
+        doc="Cut into parts by the number of the part that each element belongs to.",
+        eager_only="the sizes of the parts depend on values",
+        examples=(
+            "dynamic_partition(r(4), [0, 1, 1, 0], 3)",
+            "dynamic_partition(r(2, 2), [[0, 1], [1, 0]], 2)",
+            "dynamic_partition(r(2), [0, 2], 2)",
+        ),
+    ),
+    Row(
+        "dynamic_stitch", "", "indices, data", _dynamic_stitch,
+        doc="Put rows at indices, the inverse of `tf.dynamic_partition`.",
+        differs="the indices must be known while a function is traced; what is overwritten has "
+        "gradient 0.",
+        examples=(
+            "dynamic_stitch([[0, 2], [1]], [r(2, 2), r(1, 2)])",
+            "dynamic_stitch([0, [3, 0]], [1, [2, 3]])",
+            "dynamic_stitch([[0, 1]], [r(3)])",
+        ),
+    ),
+]  # fmt: skip
+
+__getattr__ = operations(__name__, ROWS)

@@ -1,0 +1,156 @@
+"""Operations at the top level that order and find: `tf.sort`, `tf.argsort`, `tf.unique`, ..."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._rows import Row, operations
+from jaxvars.tf._static import is_known, known, one_axis, refused
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+
+
+class Unique(NamedTuple):
+    """What `tf.unique` returns: the values in order of their first use, and which one each is."""
+
+    y: Any
+    idx: Any
+
+
+class UniqueWithCounts(NamedTuple):
+    """What `tf.unique_with_counts` returns: as `Unique`, and how often each value is there."""
+
+    y: Any
+    idx: Any
+    count: Any
+
+
+def _is_descending(direction: Any) -> bool:
+    if direction not in ("ASCENDING", "DESCENDING"):
+        raise refused(
+            "Argument `direction` should be one of 'ASCENDING' or 'DESCENDING'. Received: "
+            f"{direction}"
+        )
+    return direction == "DESCENDING"
+
+
+def _sort(values: Value, axis: Any, direction: Any) -> Value:
+    place = one_axis(axis, values.ndim)
+    return jnp.sort(values, axis=place, descending=_is_descending(direction))
+
+
+def _argsort(values: Value, axis: Any, direction: Any, stable: Any) -> Value:
+    place, falls = one_axis(axis, values.ndim), _is_descending(direction)
+    return jnp.argsort(values, axis=place, stable=True, descending=falls).astype(np.int32)
+
+
+def _searchsorted(sorted_sequence: Value, values: Value, side: Any, out_type: Any) -> Value:
+    if side not in ("left", "right"):
+        raise refused(
+            f"Argument `side` must be either 'right' or 'left'. Received: `side` = {side}."
+        )
+    if np.prod(sorted_sequence.shape[:-1]) != np.prod(values.shape[:-1]):
+        raise refused(
+            "Leading dim_size of both tensors must match: "
+            f"{list(sorted_sequence.shape)} and {list(values.shape)}"
+        )
+    rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
+    asked = values.reshape(rows.shape[0], -1)
+    found = jax.vmap(lambda a, b: jnp.searchsorted(a, b, side=side))(rows, asked)
+    return found.reshape(values.shape).astype(as_dtype(out_type).dtype)
+
+
+def _unique(x: Value, out_idx: Any) -> Unique:
+    return Unique(*_uniques(x, out_idx)[:2])
+
+
+def _unique_with_counts(x: Value, out_idx: Any) -> UniqueWithCounts:
+    return UniqueWithCounts(*_uniques(x, out_idx))
+
+
+def _uniques(x: Value, out_idx: Any) -> tuple[Value, Value, Value]:
+    given = known(x, "x")
+    if given.ndim != 1:
+        raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")
+    found, first, which, counts = np.unique(given, True, True, True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    dtype = as_dtype(out_idx).dtype
+    indices, numbers = rank[which.reshape(-1)].astype(dtype), counts[order].astype(dtype)
+    values = found[order]
+    made = values if _convert.is_text(x) else jnp.take(x, np.sort(first), axis=0)
+    return made, jnp.asarray(indices), jnp.asarray(numbers)
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Return the value of a tensor as a NumPy array if it is known, else None.
+
+    Args:
+        tensor: a tensor or variable.
+        partial: of no effect: a value is known as a whole, or not.
+
+    >>> from jaxvars import tf
+    >>> tf.get_static_value(tf.constant([1, 2]))
+    array([1, 2], dtype=int32)
+    """
+    array = _convert.to_array(tensor)
+    return Tensor(array).numpy() if is_known(array) else None
+
+
+ROWS = [
+    Row(
+        "sort", "values", "values, axis=-1, direction='ASCENDING'", _sort, kinds="float int",
+        doc="Sort along a dimension.",
+        examples=(
+            "sort(r(5))", "sort(i(3, 2), axis=0, direction='DESCENDING')",
+            "sort([[3, 1], [2, 2]], direction='DESCENDING')",
+        ),
+    ),
+    Row(
+        "argsort", "values", "values, axis=-1, direction='ASCENDING', stable=False", _argsort,
+        kinds="float int", doc="Return the indices that sort along a dimension.",
+        differs="the sort is always stable.",
+        examples=(
+            "argsort(r(5))", "argsort([1, 3, 1, 3, 2], direction='DESCENDING', stable=True)",
+            "argsort([[2, 1], [1, 1]], axis=0)",
+        ),
+    ),
+    Row(
+        "searchsorted", "sorted_sequence values",
+        "sorted_sequence, values, side='left', out_type='int32'",
+        _searchsorted, same=True, op="LowerBound", kinds="float int",
+        doc="Return where values would have to be put into sorted sequences.",
+        examples=(
+            "searchsorted([1.0, 3.0, 5.0], r(4))",
+            "searchsorted([[1, 3], [2, 4]], [[3, 0], [2, 9]], side='right')",
+            "searchsorted([1, 2], [2], out_type=tf.int64)", "searchsorted([[1, 2]], [1])",
+        ),
+    ),
+    Row(
+        "unique", "x", "x, out_idx='int32'", _unique, text=True,
+        doc="Return the values in the order of their first use, and which of them each element is.",
+        eager_only="the number of values depends on the values",
+        examples=(
+            "unique([1, 1, 2, 4, 2, 0])", "unique(['b', 'a', 'b'], tf.int64)", "unique([[1, 2]])",
+        ),
+    ),
+    Row(
+        "unique_with_counts", "x", "x, out_idx='int32'", _unique_with_counts, text=True,
+        op="UniqueWithCounts",
+        doc="Return what `tf.unique` does, and how often each value is there.",
+        eager_only="the number of values depends on the values",
+        examples=(
+            "unique_with_counts([3, 1, 3])", "unique_with_counts(r(0))", "unique_with_counts(1)",
+        ),
+    ),
+]  # fmt: skip
+
+__getattr__ = operations(__name__, ROWS)

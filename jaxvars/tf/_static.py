@@ -1,0 +1,97 @@
+"""What must be known while a function is traced: axes, shapes, counts.
+
+Rules this file keeps:
+- XLA compiles for fixed shapes: what a shape depends on is a number in Python, or an array whose
+  value is known. If it is not, the error says so, and what to write instead;
+- an axis out of range is refused with TensorFlow's words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+
+def space_of(array: Value) -> Any:
+    """Return the module whose functions work on an array: NumPy for text, else `jax.numpy`."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def is_known(value: Any) -> bool:
+    """Tell whether the value of a tensor or number is known now."""
+    array = value._array if isinstance(value, Tensor) else value
+    if isinstance(array, list | tuple):
+        return all(map(is_known, array))
+    return not isinstance(array, jax.Array) or _trace.is_known(array)
+
+
+def known(value: Any, what: str) -> np.ndarray:
+    """Return numbers that must be known, as a NumPy array.
+
+    Args:
+        value: a number, tensor, shape or nested list of them.
+        what: what it is, for the message.
+
+    Raises:
+        InvalidArgumentError: when it depends on an argument of the function that is traced.
+    """
+    if isinstance(value, list | tuple):
+        return np.array([known(part, what) for part in value], dtype=None if value else np.int64)
+    array = value if isinstance(value, int | np.ndarray) else _convert.to_array(value)
+    if not is_known(array):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{what} must be known while the function is traced, since XLA compiles for fixed "
+            "shapes, but its value depends on an argument. Give a Python number or a shape, or "
+            "call this outside of tf.function",
+        )
+    return np.asarray(array)
+
+
+def ints(value: Any, what: str) -> tuple[int, ...]:
+    """Return a list of ints, or a single one as a list.
+
+    Raises:
+        InvalidArgumentError: when they are not known.
+    """
+    return tuple(map(int, known(value, what).reshape(-1)))
+
+
+def one_int(value: Any, what: str) -> int:
+    """Return an int.
+
+    Raises:
+        InvalidArgumentError: when it is not known, or not a single one.
+    """
+    found = value if isinstance(value, int) else known(value, what)
+    if not isinstance(found, int) and found.size != 1:
+        raise refused(f"{what} must be a scalar, but has shape {list(found.shape)}")
+    return int(found) if isinstance(found, int) else int(found.reshape(()))
+
+
+def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """Return an axis, counted from the front.
+
+    Raises:
+        InvalidArgumentError: when there is no such axis.
+    """
+    found = one_int(axis, what)
+    if not -ndim <= found < ndim:
+        raise refused(f"{what} = {found} is not in range [-{ndim}, {ndim})")
+    return found % ndim
+
+
+def refused(message: str) -> InvalidArgumentError:
+    """Return the error of an operation that cannot work with what it got."""
+    return InvalidArgumentError(None, None, message)
