@@ -339,13 +339,13 @@ TOP_LEVEL = [
     Row(
         "truncatediv", "x y", "x, y", _truncatediv, op="TruncateDiv", same=True, kinds=_ORDERED,
         doc="Divide, and round towards zero.",
-        examples=("truncatediv(i(6), -3)", "truncatediv(i(6), i(6))", "truncatediv(i(2), 0)"),
+        examples=("truncatediv(i(6), -3)", "truncatediv(i(6), 4)", "truncatediv([7.5, -7.5], 2.0)"),
         differs="In a compiled function, integers divided by zero are not refused.",
     ),
     Row(
         "truncatemod", "x y", "x, y", _truncatemod, op="TruncateMod", same=True, kinds=_ORDERED,
         doc="Return the rest of a division that rounds towards zero: of the sign of `x`.",
-        examples=("truncatemod(i(6), -3)", "truncatemod(r(3), p(3))", "truncatemod(i(2), 0)"),
+        examples=("truncatemod(i(6), -3)", "truncatemod(r(3), p(3))", "truncatemod(7, -2)"),
         differs="In a compiled function, integers divided by zero are not refused.",
     ),
     Row(
