@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxvars import _trace
 from jaxvars._checkpoint_files import PathLike, absolute, open_stored, write
 from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
+from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._store import NEWS, SHARED, Cell, exclusively, seek, stored
@@ -64,6 +65,7 @@ class Checkpoint(Module):
         CheckpointError that lists it all, and nothing is restored. Paths are those of
         attributes and keys, and an optimizer's slots are found by the names of the variables.
         A checkpoint is a folder that orbax can read, or one file if its name ends in `.npz`.
+        Where variables lie on several processes, all of them save, and the first one writes.
     """
 
     def __init__(self, root: object = None, **objects: object) -> None:
@@ -97,7 +99,7 @@ class Checkpoint(Module):
             OSError: when the disk is full, or the folder cannot be written.
         """
         number, values = self._next()
-        path = write(numbered(prefix, number), values)
+        path = _written(numbered(prefix, number), values)
         self._saved(number)
         return str(path)
 
@@ -117,7 +119,7 @@ class Checkpoint(Module):
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """
-        return str(write(path, self._snapshot()))
+        return str(_written(absolute(path), self._snapshot()))
 
     def _cells(self) -> dict[str, Cell]:
         """Return the cells of all variables, by path."""
@@ -282,6 +284,15 @@ class Status:
             return "<Status: nothing restored>"
         taken, waiting = len(self._restored.taken), len(self._restored.waiting)
         return f"<Status of {self._restored.source}: {taken} values restored, {waiting} waiting>"
+
+
+def _written(path: Path, values: dict[str, Value]) -> Path:
+    """Write values to a path, together with the other processes if some have parts in them."""
+    if not lie_apart(values):
+        return write(path, values)
+    whole = brought_together(values)
+    by_the_first(lambda: write(path, whole), f"Writing {path}")
+    return path
 
 
 def numbered(prefix: PathLike, number: int) -> Path:

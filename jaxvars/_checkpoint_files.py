@@ -109,10 +109,9 @@ def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, E
     far = [path for path, value in values.items() if processes_of(value) > 1]
     if far:
         raise CheckpointError(
-            "A checkpoint is written by one process, and these variables have parts in others:\n  "
+            "A file is written by one process, and these variables have parts in others:\n  "
             + "\n  ".join(far)
-            + '\nGather them first, in all processes: jv.place(model, {".*": jax.P()}), and place '
-            "them again as they were when it is written."
+            + "\nHave all processes call checkpoint.save(), which brings them together."
         )
     both = {path: encode(value) for path, value in values.items()}
     return {p: plain for p, (plain, _) in both.items()}, {

@@ -36,6 +36,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
+import jax
+
 from jaxvars import _checkpoint_files as files
 from jaxvars import _display
 from jaxvars._checkpoint import Checkpoint
@@ -43,6 +45,7 @@ from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_background import Job
 from jaxvars._checkpoint_directory import Directory
 from jaxvars._checkpoint_retention import Policy, Record, least_one
+from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
 from jaxvars._face import plain
 from jaxvars.errors import CheckpointError, warn_user
 
@@ -55,7 +58,9 @@ class CheckpointManager:
     """Save checkpoints in a directory, and keep those that matter.
 
     All that it writes is there whole or not at all, whenever the process is killed. Several
-    managers, also of other processes, may read and write one directory: they take turns.
+    managers, also of other processes, may read and write one directory: they take turns. Where
+    variables lie on several processes, all of them save together, and the first one writes, at
+    once, whatever `async_save` says.
 
     Args:
         checkpoint: what to save and restore.
@@ -260,8 +265,10 @@ class CheckpointManager:
             self.wait()
             count, values = self.checkpoint._next()
             number = count if asked is None else asked
+            apart = lie_apart(values)
+            values = brought_together(values) if apart else values
             save = _Save(number, number if step is None else step, numbers, values, _clock())
-            self._run(save, count)
+            (self._run_together if apart else self._run)(save, count)
             self._last_step = step
         return str(self._directory.path_of(number))
 
@@ -291,6 +298,14 @@ class CheckpointManager:
         self._job = job = Job(lambda: self._in_background(save, place), f"saving {place.name}")
         job.start()
         self.checkpoint._saved(count)
+
+    def _run_together(self, save: _Save, count: int) -> None:
+        """Save what lay on several processes: all wait for the first, which writes."""
+        place = self._directory.path_of(save.number)
+        by_the_first(lambda: self._put(save), f"Saving {place}")
+        self.checkpoint._saved(count)
+        if jax.process_index() == 0:
+            self._prune()
 
     def _in_background(self, save: _Save, place: Path) -> None:
         try:

@@ -23,9 +23,8 @@ Checkpoints are written by process 0, and read by all:
     if jv.distributed.is_chief():
         manager.save()
 
-That takes variables that each process has whole. Those that are spread over processes are gathered
-first, by all, with `jv.place(model, {".*": jax.P()})`, and spread again when all is written, after
-a `barrier`. They can be read as they are.
+That is so for variables that each process has whole. Where some are spread over processes, all of
+them call `save`: they bring the values together, and process 0 writes.
 
 On CPU, with several virtual devices in each of several processes, wait for each step, as
 `float(loss)` does: of steps that are queued without end, the collectives can take all threads of

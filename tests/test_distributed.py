@@ -279,6 +279,48 @@ def test_an_error_in_one_process_ends_all_at_once(tmp_path):
     assert "[launch]     ValueError: no such data" in done.text
 
 
+SAVING = """
+import numpy as np, jax, jaxvars as jv
+d = jv.distributed
+d.initialize()
+with jv.use_mesh({"data": -1}):
+    w = jv.Variable(np.arange(8.0, dtype="float32"), sharding=jax.P("data"), name="w")
+    b = jv.Variable(np.float32(3.0), name="b")
+checkpoint = jv.checkpoint.Checkpoint(w=w, b=b)
+path = checkpoint.save("folder/ckpt.npz")
+manager = jv.checkpoint.CheckpointManager(checkpoint, "run", max_to_keep=2, async_save=True)
+for i in range(3):
+    w.assign(w.value + 1)
+    assert manager.save() == manager.latest_checkpoint
+w.assign(w.value * 0)
+manager.restore_or_initialize()
+assert np.allclose(d.all_gather(w), np.arange(8.0) + 3), d.all_gather(w)
+try:
+    checkpoint.write("file_in_the_way/ckpt")
+except (OSError, jv.errors.CheckpointError) as error:
+    print("refused", type(error).__name__)
+print("saved", int(checkpoint.save_counter))
+"""
+
+
+def test_variables_on_several_processes_are_saved_by_all_and_restored_by_one(tmp_path):
+    (tmp_path / "saving.py").write_text(SAVING)
+    (tmp_path / "file_in_the_way").write_text("no folder")
+    done = launched(
+        tmp_path, "-n", "2", "--devices-per-process", "2", "--restarts", "0", "saving.py"
+    )
+    assert done.returncode == 0, done.text
+    assert sorted(re.findall(r"\[(\d)\] saved 4", done.text)) == ["0", "1"]
+    assert set(re.findall(r"refused (\w+)", done.text)) == {"FileExistsError", "CheckpointError"}
+    assert jv.checkpoint.load(tmp_path / "folder/ckpt-1.npz")["w"].tolist() == list(range(8))
+    with jv.use_mesh({"data": 8}):  # another mesh, in one process
+        w = jv.Variable(np.zeros(8, np.float32), sharding=jax.P("data"))
+        b = jv.Variable(np.float32(0.0))
+    jv.checkpoint.Checkpoint(w=w, b=b).restore(tmp_path / "run" / "ckpt-4").assert_consumed()
+    assert w.numpy().tolist() == [3, 4, 5, 6, 7, 8, 9, 10]
+    assert (float(b), w.sharding.spec) == (3.0, jax.P("data"))
+
+
 # A worker stops at a step, says so, and waits until it is killed.
 DYING = f"""
 import os, sys, time

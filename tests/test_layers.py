@@ -124,6 +124,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_checkpoint_directory.py",
         "_checkpoint_files.py",
         "_checkpoint_restore.py",
+        "_checkpoint_together.py",
         "_checkpoint_view.py",
         "_checkpoint_manager.py",
         "_checkpoint_retention.py",
