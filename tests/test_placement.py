@@ -164,6 +164,33 @@ def test_a_part_of_another_devices_variable_may_be_assigned():
     assert a.device == CPUS[1]
 
 
+def test_a_compiled_function_runs_in_the_scope_that_it_is_called_in():
+    double = jv.compile(lambda x: x * 2)
+    assert double(jnp.ones(2)).devices() == {CPUS[0]}
+    with jv.device("CPU:2"):
+        assert double(jnp.ones(2)).devices() == {CPUS[2]}
+    v = jv.Variable([1.0, 2.0], sharding=CPUS[3])
+    add = jv.compile(lambda x: v.assign_add(x).value)
+    for _ in range(3):
+        with jv.device("CPU:2"):
+            assert add(1.0).devices() == {CPUS[3]}
+    assert (v.device, add.trace_count) == (CPUS[3], 1)
+
+
+def test_a_scope_in_a_compiled_function_places_what_is_created():
+    made = []
+
+    @jv.compile
+    def scaled(x):
+        if not made:
+            with jv.device("CPU:3"):
+                made.append(jv.Variable(jnp.ones(3)))
+        return made[0] * x
+
+    assert scaled(2.0).devices() == {CPUS[3]}
+    assert made[0].device == CPUS[3]
+
+
 def test_text_is_on_the_host():
     with jv.device("CPU:1"):
         v = jv.Variable("text")
