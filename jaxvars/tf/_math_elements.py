@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -20,12 +21,13 @@ from jaxvars.tf.errors import NotFoundError
 Value: TypeAlias = Any
 
 
+def _flat(rounded: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """Return a function through which no gradient goes."""
+    return lambda x: lax.stop_gradient(rounded(x))
+
+
 def _round(x: Value) -> Value:
-    return x if x.dtype.kind in "iu" else jnp.round(x)
-
-
-def _sign(x: Value) -> Value:
-    return jnp.sign(x)
+    return x if x.dtype.kind in "iu" else lax.stop_gradient(jnp.round(x))
 
 
 def _reciprocal(x: Value) -> Value:
@@ -171,7 +173,9 @@ ROWS = [
     ),
     Row(
         "reciprocal", "x", "x", _reciprocal, kinds=_NUMBERS, doc="Return 1 / x.",
-        examples=("math.reciprocal(p(2, 3))", "math.reciprocal([0.0, -inf])", "math.reciprocal(i(2))"),
+        examples=(
+            "math.reciprocal(p(2, 3))", "math.reciprocal([0.0, -inf])", "math.reciprocal(i(2))",
+        ),
     ),
     Row(
         "reciprocal_no_nan", "x", "x", _reciprocal_no_nan, op="DivNoNan", kinds=_INEXACT,
@@ -183,16 +187,16 @@ ROWS = [
     ),
     # ------------------------------------------------------------ rounding
     Row(
-        "ceil", "x", "x", jnp.ceil, kinds=_FLOAT, doc="Round up.",
+        "ceil", "x", "x", _flat(jnp.ceil), kinds=_FLOAT, doc="Round up.",
         examples=("math.ceil(r(2, 3))", "math.ceil([-0.5, inf, nan])", "math.ceil(1)"),
     ),
     Row(
-        "floor", "x", "x", jnp.floor, kinds=_FLOAT, doc="Round down.",
+        "floor", "x", "x", _flat(jnp.floor), kinds=_FLOAT, doc="Round down.",
         examples=("math.floor(r(2, 3))", "math.floor([-0.5, inf, nan])", "math.floor(1)"),
         aliases=("floor",),
     ),
     Row(
-        "rint", "x", "x", jnp.rint, kinds=_FLOAT, doc="Round to the next integer, halves to even.",
+        "rint", "x", "x", _flat(jnp.rint), kinds=_FLOAT, doc="Round to the next integer, halves to even.",
         examples=("math.rint(r(2, 3))", "math.rint([0.5, 1.5, -2.5])", "math.rint(1)"),
     ),
     Row(
@@ -202,9 +206,9 @@ ROWS = [
         aliases=("round",),
     ),
     Row(
-        "sign", "x", "x", _sign, kinds=_NUMBERS,
+        "sign", "x", "x", jnp.sign, kinds=_NUMBERS,
         doc="Return -1, 0 or 1; of complex numbers, x / |x|.",
-        examples=("math.sign(r(2, 3))", "math.sign([3 + 4j, 0])", "math.sign(b(2))"),
+        examples=("math.sign(r(2, 3))", "math.sign([3 + 4j, 0j])", "math.sign(b(2))"),
         aliases=("sign",),
     ),
     # ------------------------------------------------------------ activations
@@ -216,7 +220,9 @@ ROWS = [
     Row(
         "log_sigmoid", "x", "x", _log_sigmoid, op="Softplus", kinds=_FLOAT,
         doc="Return log(sigmoid(x)).",
-        examples=("math.log_sigmoid(r(2, 3))", "math.log_sigmoid([-200.0, 200.0])", "math.log_sigmoid(1)"),
+        examples=(
+            "math.log_sigmoid(r(2, 3))", "math.log_sigmoid([-200.0, 200.0])", "math.log_sigmoid(1)",
+        ),
     ),
     Row(
         "softplus", "features", "features", jax.nn.softplus, kinds=_FLOAT,

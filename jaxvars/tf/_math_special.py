@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as sp
 import numpy as np
-from jax import lax
 
 from jaxvars.tf._rows import Row, operations
 
@@ -70,6 +69,20 @@ def _fresnel_sin(x: Value) -> Value:
     return sp.fresnel(x)[0]
 
 
+@jax.custom_jvp
+@jax.jit
+def _spence(x: Value) -> Value:
+    return sp.spence(x)
+
+
+@_spence.defjvp
+def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
+    (x,) = primals
+    near = x == 1
+    slope = jnp.where(near, -1, jnp.log(x) / (1 - jnp.where(near, 0, x)))
+    return _spence(x), tangents[0] * slope
+
+
 @jax.jit
 def _dawsn(x: Value) -> Value:
     return sp.dawsn(x)
@@ -95,17 +108,17 @@ ROWS = [
     _row("bessel_i1e", sp.i1e, "Return exp(-|x|) times the function bessel_i1."),
     _row("bessel_j0", _j0, "Return the Bessel function of the first kind, of order 0.", _HOST),
     _row("bessel_j1", _j1, "Return the Bessel function of the first kind, of order 1.", _HOST),
-    _row("bessel_k0", _k0, "Return the modified Bessel function of the second kind, of order 0.", _HOST),
+    _row("bessel_k0", _k0, "Return the modified Bessel function of the second kind, order 0.", _HOST),
     _row("bessel_k0e", _k0e, "Return exp(x) times the function bessel_k0.", _HOST),
-    _row("bessel_k1", _k1, "Return the modified Bessel function of the second kind, of order 1.", _HOST),
+    _row("bessel_k1", _k1, "Return the modified Bessel function of the second kind, order 1.", _HOST),
     _row("bessel_k1e", _k1e, "Return exp(x) times the function bessel_k1.", _HOST),
     _row("bessel_y0", _y0, "Return the Bessel function of the second kind, of order 0.", _HOST),
     _row("bessel_y1", _y1, "Return the Bessel function of the second kind, of order 1.", _HOST),
-    _row("dawsn", _dawsn, "Return the integral of Dawson: exp(-x^2) times that of exp(t^2) from 0 to x."),
+    _row("dawsn", _dawsn, "Return exp(-x^2) times the integral of exp(t^2) from 0 to x."),
     _row("expint", jax.jit(sp.expi), "Return the exponential integral Ei."),
     _row("fresnel_cos", _fresnel_cos, "Return the integral of cos(pi t^2 / 2) from 0 to x."),
     _row("fresnel_sin", _fresnel_sin, "Return the integral of sin(pi t^2 / 2) from 0 to x."),
-    _row("spence", jax.jit(sp.spence), "Return the integral of log(t) / (1 - t) from 1 to x."),
+    _row("spence", _spence, "Return the integral of log(t) / (1 - t) from 1 to x."),
 ]  # fmt: skip
 
 __getattr__ = operations(__name__, ROWS, space="math.special")

@@ -1,34 +1,37 @@
-"""`tf.math`: arithmetic, element by element and along axes."""
+"""`tf.math`: arithmetic, element by element and along axes.
+
+_math_basic      what operators are made of
+_math_elements   functions of one element        _math_pairs   functions of two
+_math_gamma      gamma, beta, zeta, erf          _math_special `tf.math.special`
+_math_reduce     sums, means, extremes           _math_scan    running sums, argmax, top_k
+_math_segments   sums of groups of rows          _math_counts  bincount, confusion_matrix
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax.numpy as jnp
-
-from jaxvars.tf import _math_basic, _math_elements, _math_gamma
+from jaxvars.tf import (
+    _math_basic,
+    _math_counts,
+    _math_elements,
+    _math_gamma,
+    _math_pairs,
+    _math_reduce,
+    _math_scan,
+    _math_segments,
+)
 from jaxvars.tf import _math_special as special
-from jaxvars.tf._rows import Row, axes, operations
-
-
-def _reduce_sum(x: Any, axis: Any, keepdims: bool) -> Any:
-    return jnp.sum(x, axis=axes(axis), keepdims=bool(keepdims), dtype=x.dtype)
-
+from jaxvars.tf._rows import operations
 
 ROWS = [
     *_math_basic.ROWS,
     *_math_elements.ROWS,
     *_math_gamma.ROWS,
-    Row(
-        "reduce_sum", "input_tensor", "input_tensor, axis=None, keepdims=False", _reduce_sum,
-        op="Sum",
-        kinds="float complex int", doc="Add up, along one axis, several, or all.",
-        examples=(
-            "math.reduce_sum(r(2, 3))", "math.reduce_sum(i(2, 3), axis=-1, keepdims=True)",
-            "math.reduce_sum(r(2, 0, 3), axis=[0, 1])",
-        ),
-        aliases=("reduce_sum",),
-    ),
-]  # fmt: skip
+    *_math_pairs.ROWS,
+    *_math_reduce.ROWS,
+    *_math_scan.ROWS,
+    *_math_segments.ROWS,
+    *_math_counts.ROWS,
+]
 
-__getattr__ = operations(__name__, ROWS)
+__getattr__ = operations(__name__, ROWS, others=("special",))
+__all__ = ["special"]

@@ -1,0 +1,222 @@
+"""The part of `tf.math` that reduces groups of rows: `segment_sum`, `unsorted_segment_sum`, ...
+
+Rules this file keeps:
+- of no rows, the sum is 0, the product 1; the extremes are 0 of sorted segments, the limits of the
+  type of unsorted ones;
+- the number of sorted segments depends on values, so that compiled functions use unsorted ones;
+- gradients are TensorFlow's: rows that share the maximum share its gradient, and a product is
+  differentiated where factors are 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxvars import _trace
+from jaxvars.tf._rows import Row
+
+Value: TypeAlias = Any
+Reduce: TypeAlias = Callable[[Value, Value, int], Value]
+
+_LIMIT_WORDS = (
+    "the number of segments depends on values, which a compiled function does not know. Use "
+    "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and its kin"
+)
+
+
+# ---------------------------------------------------------------- sums of rows
+def _sum(data: Value, ids: Value, count: int) -> Value:
+    return jax.ops.segment_sum(data, ids, count)
+
+
+def _sizes(data: Value, ids: Value, count: int) -> Value:
+    """Return the number of rows of each segment, of a shape that fits to the sums."""
+    sizes = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
+    return sizes.reshape(sizes.shape + (1,) * (data.ndim - 1))
+
+
+def _mean(data: Value, ids: Value, count: int) -> Value:
+    sizes = jnp.maximum(_sizes(data, ids, count), 1).astype(data.dtype)
+    total = _sum(data, ids, count)
+    return total / sizes if data.dtype.kind not in "iu" else lax.div(*_both(total, sizes))
+
+
+def _both(x: Value, y: Value) -> list[Value]:
+    return list(jnp.broadcast_arrays(x, y))
+
+
+def _wide_mean(data: Value, ids: Value, count: int) -> Value:
+    return _mean(data.astype(np.float64) if data.dtype.kind in "iu" else data, ids, count)
+
+
+def _sqrt_n(data: Value, ids: Value, count: int) -> Value:
+    sizes = jnp.maximum(_sizes(data, ids, count), 1)
+    return _sum(data, ids, count) / jnp.sqrt(sizes.astype(data.dtype))
+
+
+# ---------------------------------------------------------------- extremes and products
+def _with_gradient(value: Reduce, share: Reduce) -> Reduce:
+    """Return a reduction with a derivative: each row's share of it, times its change."""
+    made = jax.custom_jvp(value, nondiff_argnums=(2,))
+
+    @made.defjvp
+    def _(count: int, primals: Any, tangents: Any) -> tuple[Value, Value]:
+        data, ids = primals
+        change = _sum(share(data, ids, count) * tangents[0], ids, count)
+        return made(data, ids, count), change
+
+    return made
+
+
+def _equal_share(extreme: Reduce) -> Reduce:
+    def share(data: Value, ids: Value, count: int) -> Value:
+        chosen = (data == _of_rows(extreme(data, ids, count), ids)).astype(data.dtype)
+        return chosen / jnp.maximum(_of_rows(_sum(chosen, ids, count), ids), 1)
+
+    return share
+
+
+def _of_rows(segments: Value, ids: Value) -> Value:
+    """Return for each row the value of its segment."""
+    return segments.at[ids].get(mode="clip", wrap_negative_indices=False)
+
+
+def _product_of_others(data: Value, ids: Value, count: int) -> Value:
+    zero = data == 0
+    zeros = _of_rows(_sum(zero.astype(np.int32), ids, count), ids)
+    rest = _of_rows(_prod(jnp.where(zero, 1, data), ids, count), ids)
+    without = jnp.where(zero, rest, rest / jnp.where(zero, 1, data))
+    return jnp.where(zeros == zero, without, 0)
+
+
+def _extreme(find: Callable[..., Value], fill: float | None, sign: int) -> Reduce:
+    """Return a maximum or minimum; `fill` is that of no rows, the limit of the type if None."""
+
+    def found(data: Value, ids: Value, count: int) -> Value:
+        empty = _sizes(data, ids, count) == 0
+        nothing = _limit(data.dtype, sign) if fill is None else jnp.asarray(fill, data.dtype)
+        return jnp.where(empty, nothing, find(data, ids, count))
+
+    return _with_gradient(found, _equal_share(found))
+
+
+def _limit(dtype: Any, sign: int) -> Value:
+    limits = jnp.iinfo(dtype) if jnp.issubdtype(dtype, jnp.integer) else jnp.finfo(dtype)
+    return jnp.asarray(limits.min if sign < 0 else limits.max, dtype)
+
+
+_prod = _with_gradient(
+    lambda data, ids, count: jax.ops.segment_prod(data, ids, count), _product_of_others
+)
+
+
+# ---------------------------------------------------------------- segments, sorted and not
+def _sorted(reduce: Reduce) -> Callable[[Value, Value], Value]:
+    run = jax.jit(reduce, static_argnums=2)
+
+    def reduced(data: Value, ids: Value) -> Value:
+        _check_types(ids)
+        if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
+            raise ValueError("segment_ids should be the same size as dimension 0 of input.")
+        if _trace.is_tracer(ids):
+            raise ValueError(_LIMIT_WORDS)
+        known = np.asarray(ids)
+        if (np.diff(known) < 0).any() or (known < 0).any():
+            raise ValueError("segment ids are not increasing")
+        return run(data, ids, int(known[-1]) + 1 if known.size else 0)
+
+    return reduced
+
+
+def _unsorted(reduce: Reduce) -> Callable[[Value, Value, Any], Value]:
+    @functools.partial(jax.jit, static_argnums=2)
+    def run(data: Value, ids: Value, count: int) -> Value:
+        rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
+        return reduce(rows, ids.reshape(-1), count)
+
+    def reduced(data: Value, ids: Value, num_segments: Any) -> Value:
+        _check_types(ids)
+        if data.shape[: ids.ndim] != ids.shape:
+            raise ValueError(
+                f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
+                f"{list(ids.shape)}"
+            )
+        count = operator.index(np.asarray(num_segments)[()])
+        _check_range(ids, count)
+        return run(data, ids, count)
+
+    return reduced
+
+
+def _check_types(ids: Value) -> None:
+    if ids.dtype.kind not in "iu":
+        raise ValueError(f"Value for attr 'Tindices' of {ids.dtype} is not int32 or int64")
+
+
+def _check_range(ids: Value, count: int) -> None:
+    if count < 0:
+        raise ValueError(f"Input num_segments == {count} must not be negative.")
+    if _trace.is_tracer(ids):
+        return  # those that are out of range are dropped
+    wrong = np.argwhere(np.asarray(ids) >= count)
+    if len(wrong):
+        place = ",".join(map(str, wrong[0]))
+        number = np.asarray(ids)[tuple(wrong[0])]
+        raise ValueError(f"segment_ids[{place}] = {number} is out of range [0, {count})")
+
+
+def _sorted_row(what: str, reduce: Reduce, kinds: str, doc: str) -> Row:
+    name = f"segment_{what}"
+    return Row(
+        name, "data segment_ids", "data, segment_ids", _sorted(reduce), kinds=kinds,
+        doc=f"{doc}, of rows whose numbers increase.",
+        examples=(
+            f"math.{name}(r(4, 2), [0, 0, 1, 3])", f"math.{name}(i(3), [0, 2, 2])",
+            f"math.{name}(r(3), [0, 1, 0])",
+        ),
+        eager_only="The size of the result depends on values.",
+    )  # fmt: skip
+
+
+def _unsorted_row(what: str, reduce: Reduce, kinds: str, doc: str) -> Row:
+    name = f"unsorted_segment_{what}"
+    second = "r(2, 2)" if what == "sqrt_n" else "i(2, 2)"
+    return Row(
+        name, "data segment_ids", "data, segment_ids, num_segments", _unsorted(reduce),
+        kinds=kinds, doc=f"{doc}; negative numbers are left out.",
+        examples=(
+            f"math.{name}(r(4, 2), [2, 0, 2, -1], 4)",
+            f"math.{name}({second}, [[0, 1], [1, 0]], 3)", f"math.{name}(r(2), [0, 3], 2)",
+        ),
+        differs="In a compiled function, numbers that are too large are left out, too.",
+    )  # fmt: skip
+
+
+_NUMBERS, _ORDERED, _GROUPS = "float complex int", "float int", "for each segment"
+
+ROWS = [
+    _sorted_row("sum", _sum, _NUMBERS, f"Add up, {_GROUPS}"),
+    _sorted_row("prod", _prod, _NUMBERS, f"Multiply, {_GROUPS}"),
+    _sorted_row("mean", _mean, _NUMBERS, f"Return the mean, {_GROUPS}"),
+    _sorted_row("max", _extreme(jax.ops.segment_max, 0, -1), _ORDERED,
+                f"Return the maximum, {_GROUPS}"),
+    _sorted_row("min", _extreme(jax.ops.segment_min, 0, 1), _ORDERED,
+                f"Return the minimum, {_GROUPS}"),
+    _unsorted_row("sum", _sum, _NUMBERS, f"Add up, {_GROUPS}"),
+    _unsorted_row("prod", _prod, _NUMBERS, f"Multiply, {_GROUPS}"),
+    _unsorted_row("mean", _wide_mean, _NUMBERS, f"Return the mean, {_GROUPS}"),
+    _unsorted_row("sqrt_n", _sqrt_n, "float complex",
+                  f"Return the sum divided by the root of the size, {_GROUPS}"),
+    _unsorted_row("max", _extreme(jax.ops.segment_max, None, -1), _ORDERED,
+                  f"Return the maximum, {_GROUPS}"),
+    _unsorted_row("min", _extreme(jax.ops.segment_min, None, 1), _ORDERED,
+                  f"Return the minimum, {_GROUPS}"),
+]  # fmt: skip
