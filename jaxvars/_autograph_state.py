@@ -226,10 +226,12 @@ class Block:
             return Perhaps(self.names[i], self._line, boxed(filled), given)
         if plan.kind == _REFUSE:
             return OneBranch(self.names[i], self._line, _example(plan.form))
-        return jax.tree.map(
-            lambda x: x.variable if isinstance(x, _Held) else x,
-            boxed(value),
-            is_leaf=lambda x: isinstance(x, _Held | Alias),
+        return boxed(
+            jax.tree.map(
+                lambda x: x.variable if isinstance(x, _Held) else x,
+                value,
+                is_leaf=lambda x: isinstance(x, _Held),
+            )
         )
 
 

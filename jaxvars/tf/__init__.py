@@ -27,6 +27,7 @@ have them; set the environment variable `JAX_ENABLE_X64=0` before to leave them 
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import Any
 
@@ -50,7 +51,10 @@ from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._function import Function as Function
 from jaxvars.tf._function import function as function
 from jaxvars.tf._rows import HOMES, find
+from jaxvars.tf._scope import executing_eagerly as executing_eagerly
+from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._shapes import TensorShape as TensorShape
+from jaxvars.tf._specs import TensorSpec as TensorSpec
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor import Tensor as Tensor
@@ -59,11 +63,16 @@ from jaxvars.tf._variable import Variable as Variable
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
 
+LAZY = {"distribute", "profiler", "saved_model", "summary", "train"}
+"""Namespaces that are imported when they are first asked for."""
+
 newaxis = None
 globals().update(DTYPES)  # tf.float32, tf.bool, ...
 
 
 def __getattr__(name: str) -> Any:
+    if name in LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
     found = find(name)
     if found is not None:
         globals()[name] = found
@@ -72,5 +81,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"jaxvars.tf has no tf.{name}: TensorFlow 1 is not here. Write it with tf.function."
         )
-    hint = did_you_mean(name, [*HOMES, *globals()])
+    hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
     raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -1,40 +1,55 @@
 """`tf.function`: a Python function as one program, by TensorFlow's rules for signatures.
 
 Rules this file keeps:
-- tensors and NumPy arrays count by shape and type; Python's numbers, text and None by value;
-  variables and other objects by identity;
-- inside, arguments are Tensors; what comes out is Tensors.
+- how arguments count stands in `_arguments.py`;
+- a call whose arguments are Tensors costs little more than one of `jv.compile`;
+- a method belongs to its object: each has variables and traces of its own.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import weakref
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, NoReturn, TypeAlias, final
 
-import numpy as np
+import jax
 
-from jaxvars import autograph as _autograph
-from jaxvars._compile import Function as CoreFunction
+from jaxvars._autograph_calls import as_written, converted, function_in
+from jaxvars._autograph_calls import call as converted_call
 from jaxvars._compile import _Mode
 from jaxvars._compile import compile as _compile
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
+from jaxvars.tf import _staged as _staged
 from jaxvars.tf import nest
+from jaxvars.tf._arguments import inside, outside
+from jaxvars.tf._concrete_function import ConcreteFunction
 from jaxvars.tf._convert import to_array
-from jaxvars.tf._tensor import Tensor, wrap
-from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf._scope import inside_function
+from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
+from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
+from jaxvars.tf._variable import Variable
+from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
 Value: TypeAlias = Any
 
-
-@final
-@dataclass(frozen=True)
-class _Literal:
-    """A Python value that counts by its type and itself: 1 is not 1.0, nor True."""
-
-    kind: type
-    value: Any
+_ONLY_ONCE = (
+    "tf.function only supports singleton tf.Variables created on the first call. Make sure the "
+    "tf.Variable is only created once or created outside tf.function. "
+)
+_NO_BOOL = (
+    "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed at {line}: its value is known "
+    "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and their "
+    "kin in functions whose source it sees, unless they are decorated with do_not_convert or "
+    "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
+)
+_BAD_RESULT = (
+    "To be compatible with tf.function, Python functions must return zero or more Tensors or "
+    "ExtensionTypes or None values; in compilation of {function}, found return value of type "
+    "{kind}, which is not a Tensor or ExtensionType."
+)
 
 
 @final
@@ -45,62 +60,255 @@ class Function:
         python_function: the function as it was written.
     """
 
-    def __init__(self, python_function: Callable[..., Any], autograph: bool) -> None:
-        self.python_function = python_function
+    def __init__(
+        self, python_function: Callable[..., Any], *, autograph: bool, input_signature: Any
+    ) -> None:
         functools.update_wrapper(self, python_function)
-        body = _autograph.convert(python_function) if autograph else python_function
+        self.python_function = python_function
+        self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
+        self._autograph = autograph
+        self._signature = _signature_of(python_function)
+        self._specs = (
+            None if input_signature is None else InputSignature(input_signature, self._signature)
+        )
+        self._runs: Counter[int] = Counter()  # of the body, by the object of a method
+        self._known: list[tuple[int, ConcreteFunction]] = []
+        self._core = _compile(self._program())
 
-        def program(args: Any, kwargs: Any) -> Any:
-            result = body(*map(_inside, args), **{key: _inside(x) for key, x in kwargs.items()})
-            return nest.map_structure(_result, result)
+    def _program(self) -> Callable[..., Any]:
+        """Return what the core compiles."""
+        fn, this = self.python_function, weakref.ref(self)
+        body = functools.partial(_converted if self._autograph else _as_it_is, fn)
 
-        program.__name__ = getattr(python_function, "__name__", "function")
-        self._core: CoreFunction = _compile(program)
+        def program(*args: Any, **kwargs: Any) -> Any:
+            args = tuple(map(inside, args))
+            kwargs = {key: inside(value) for key, value in kwargs.items()}
+            _count(this(), args)
+            with inside_function():
+                try:
+                    result = body()(*args, **kwargs)
+                except jax.errors.TracerBoolConversionError as error:
+                    raise OperatorNotAllowedInGraphError(
+                        _NO_BOOL.format(line=line_of(error))
+                    ).with_traceback(error.__traceback__) from None
+                return nest.map_structure(functools.partial(_result, fn), result)
 
+        program.__name__ = self.__name__
+        if self._signature is not None:
+            setattr(program, "__signature__", with_defaults(self._signature, outside))  # noqa: B010 - pyright knows no such name
+        return program
+
+    # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; the first call of a signature traces and compiles it."""
+        """Call it; the first call of a signature traces and compiles it.
+
+        Raises:
+            TypeError: when the arguments do not fit the function, or its `input_signature`.
+            ValueError: when it creates variables on any call but its first.
+        """
+        if kwargs or self._specs is not None or _Mode.eager:
+            return self._careful_call(args, kwargs)
+        given = [x._array if type(x) is Tensor else outside(x) for x in args]
+        try:
+            result = self._core(*given)
+        except (JaxvarsError, TypeError) as error:
+            self._explain(error, args, kwargs)
+        return Tensor(result) if type(result) in ARRAYS else wrap(result)
+
+    def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _Mode.eager:
             return self.python_function(*args, **kwargs)
-        given = tuple(map(_outside, args)), {key: _outside(x) for key, x in kwargs.items()}
-        return wrap(self._core(*given))
+        new, words = (args, kwargs) if self._specs is None else self._specs.fitted(args, kwargs)
+        given = {key: outside(value) for key, value in words.items()}
+        try:
+            return wrap(self._core(*map(outside, new), **given))
+        except (JaxvarsError, TypeError) as error:
+            self._explain(error, args, kwargs)
+
+    def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
+        """Raise what TensorFlow does."""
+        if isinstance(error, CheckError):
+            raise InvalidArgumentError(None, None, str(error)) from None
+        if isinstance(error, CreationError):
+            raise CreationError(_ONLY_ONCE + str(error)).with_traceback(
+                error.__traceback__
+            ) from None
+        if not isinstance(error, JaxvarsError) and self._signature is not None:
+            try:
+                self._signature.bind(*args, **kwargs)
+            except TypeError as why:
+                raise binding_error(str(why), args, kwargs, self._signature) from None
+        raise error
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Return the method of an object."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else BoundFunction(self, instance)
+
+    # ------------------------------------------------------------ looking inside
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Return the program for one signature, traced if it has not been.
+
+        Args:
+            *args: arguments as for a call; `tf.TensorSpec` in place of tensors. None are needed
+                where there is an `input_signature`.
+            **kwargs: the same.
+
+        Raises:
+            TypeError: when the arguments do not fit the function.
+        """
+        bound = self._bound(args, kwargs)
+        made = ConcreteFunction(self._core, bound, self.__name__)
+        holder = id(args[0]) if args else 0
+        if all(str(made) != str(known) for number, known in self._known if number == holder):
+            self._known.append((holder, made))
+        return made
+
+    def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
+        if self._specs is not None:
+            args, kwargs = self._specs.completed(args, kwargs)
+        signature = self._signature or inspect.signature(lambda *args, **kwargs: None)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as why:
+            raise binding_error(str(why), args, kwargs, signature) from None
+        bound.apply_defaults()
+        return bound
 
     def experimental_get_tracing_count(self) -> int:
-        """Return how many signatures have been traced."""
-        return self._core.trace_count
+        """Return how often the body has been traced."""
+        return sum(self._runs.values())
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """Return the signatures that `get_concrete_function` was asked for, as text."""
+        return "\n\n".join(made.pretty_printed_signature(verbose) for _, made in self._known)
+
+    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
+        """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
+        made = self.get_concrete_function(*args, **kwargs)
+
+        def text(stage: str = "hlo") -> str:
+            lowered = made.core.lower()
+            return lowered.compile().as_text() if "optimized" in stage else lowered.as_text()
+
+        return text
+
+    @property
+    def input_signature(self) -> Any:
+        """The specs that it was given."""
+        return None if self._specs is None else self._specs.given
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return self.__name__
+
+    @property
+    def function_type(self) -> Any:
+        """The parameters."""
+        return self._signature
+
+    def __repr__(self) -> str:
+        return f"<tf.function {getattr(self, '__qualname__', self.python_function)}>"
 
 
-def _outside(argument: Any) -> Any:
-    """Return an argument as the core takes it."""
-    return nest.map_structure(_outside_leaf, argument)
+@final
+class BoundFunction:
+    """A compiled method of one object."""
+
+    def __init__(self, function: Function, instance: Any) -> None:
+        self._function = function
+        self.__self__ = instance
+        self.__wrapped__ = function.python_function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method."""
+        return self._function(self.__self__, *args, **kwargs)
+
+    @property
+    def python_function(self) -> Callable[..., Any]:
+        """The method as it was written."""
+        return functools.partial(self._function.python_function, self.__self__)
+
+    @property
+    def input_signature(self) -> Any:
+        """The specs that it was given."""
+        return self._function.input_signature
+
+    @property
+    def name(self) -> str:
+        """What the method is called."""
+        return self.__name__
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Return the program for one signature; see `Function.get_concrete_function`."""
+        return self._function.get_concrete_function(self.__self__, *args, **kwargs)
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how often the body has been traced for this object."""
+        return self._function._runs[id(self.__self__)]
+
+    def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
+        """Return the signatures that `get_concrete_function` was asked for, as text."""
+        known = self._function._known
+        found = [made for number, made in known if number == id(self.__self__)]
+        return "\n\n".join(made.pretty_printed_signature(verbose) for made in found)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BoundFunction)
+            and other._function is self._function
+            and other.__self__ is self.__self__
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self._function), id(self.__self__)))
+
+    def __repr__(self) -> str:
+        return f"<{self._function!r} of {type(self.__self__).__name__}>"
 
 
-def _outside_leaf(leaf: Any) -> Any:
-    if isinstance(leaf, Tensor | np.ndarray):
+def _as_it_is(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return fn
+
+
+def _converted(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with its control flow converted; as it is where that cannot be done."""
+    function, given = function_in(fn)
+    if function is None or as_written(function) is not function:
+        return lambda *args, **kwargs: converted_call(fn, args, kwargs, "")
+    new = converted(function)
+    return fn if new is None else functools.partial(new, *given)
+
+
+def _count(function: Function | None, args: tuple[Any, ...]) -> None:
+    """Count a run of the body, under the object that a method belongs to."""
+    if function is None:
+        return
+    number = id(args[0]) if args and hasattr(args[0], "__dict__") else 0
+    if number and number not in function._runs:
+        try:
+            weakref.finalize(args[0], function._runs.pop, number, None).atexit = False
+        except TypeError:
+            number = 0
+    function._runs[number] += 1
+
+
+def _signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):  # some builtins have none
+        return None
+
+
+def _result(fn: Callable[..., Any], leaf: Any) -> Any:
+    """Return a part of a result as the core takes it."""
+    is_tensor = isinstance(leaf, Tensor | Variable)
+    if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
+        return leaf  # a TensorArray, for example
+    try:
         return to_array(leaf)
-    if isinstance(leaf, Variable):
-        return leaf.aliased
-    if isinstance(leaf, bool | int | float | complex | str | bytes):
-        return _Literal(type(leaf), leaf)
-    return leaf
-
-
-def _inside(argument: Any) -> Any:
-    """Return an argument as the function is to see it."""
-    if isinstance(argument, _Literal):
-        return argument.value
-    if isinstance(argument, CoreVariable):
-        return face_of(argument)
-    if nest.is_nested(argument):
-        return nest._like(argument, [_inside(part) for part in nest._parts(argument)])
-    return wrap(argument)
-
-
-def _result(leaf: Any) -> Any:
-    return leaf if leaf is None else to_array(leaf)
+    except (TypeError, ValueError):
+        raise TypeError(_BAD_RESULT.format(function=fn, kind=type(leaf).__name__)) from None
 
 
 def function(
@@ -112,10 +320,49 @@ def function(
     experimental_implements: str | None = None,
     experimental_autograph_options: Any = None,
     experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
 ) -> Any:
-    """Compile a Python function into one program."""
+    """Compile a Python function into one program.
+
+    Python's `if`, `while`, `for` and their kin on tensors become parts of the program; whatever
+    else Python does in the body happens once for each trace.
+
+    Args:
+        func: the function; without it, a decorator is returned.
+        input_signature: a `tf.TensorSpec`, or structure of them, for each argument.
+        autograph: convert Python's control flow.
+        jit_compile: accepted, and of no effect: everything is compiled by XLA.
+        reduce_retracing: accepted, and of no effect: XLA's shapes are fixed.
+        experimental_implements: accepted, and of no effect.
+        experimental_autograph_options: accepted, and of no effect.
+        experimental_attributes: accepted, and of no effect.
+        experimental_relax_shapes: accepted, and of no effect.
+        experimental_compile: accepted, and of no effect.
+        experimental_follow_type_hints: accepted, and of no effect.
+
+    Raises:
+        TypeError: when `input_signature` is no list, or does not fit the function.
+
+    >>> from jaxvars import tf
+    >>> @tf.function
+    ... def relu(x):
+    ...     if x > 0:
+    ...         return x
+    ...     return tf.zeros_like(x)
+    >>> relu(tf.constant(-1.0))
+    <tf.Tensor: shape=(), dtype=float32, numpy=0.0>
+
+    Differs from TensorFlow: a size that is None in `input_signature` is traced for each size that
+    is met; an `if` on a tensor whose value is known while the function is traced (a constant,
+    a shape) is decided then; 1, 1.0 and True are different arguments.
+    """
 
     def decorate(func: Callable[..., Any]) -> Function:
-        return Function(func, autograph)
+        if not callable(func):
+            raise TypeError(f"tf.function takes a function, not {func!r}.")
+        func = func.python_function if isinstance(func, Function | BoundFunction) else func
+        return Function(func, autograph=autograph, input_signature=input_signature)
 
     return decorate if func is None else decorate(func)

@@ -153,3 +153,11 @@ class UnknownError(OpError):
     """Something else went wrong."""
 
     _code = UNKNOWN
+
+
+@final
+class OperatorNotAllowedInGraphError(TypeError):
+    """Python needs a value that is only known when the function runs.
+
+    Wrong: `if x > 0:` in a function with `autograph=False`. Cure: `tf.cond(x > 0, ...)`.
+    """

@@ -1,0 +1,166 @@
+"""How arguments of a `tf.function` count: what is handed to the core, and what the body sees.
+
+| an argument | counts | the core gets | the body sees |
+|---|---|---|---|
+| Tensor, NumPy array or number | by shape and type | an array | a Tensor |
+| Python int, float, complex | by value | its text | it |
+| bool, str, bytes, None, other hashables | by value | it | it |
+| Variable | itself | the variable of jaxvars | it |
+| Module, other object, function | itself | it | it |
+| list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
+
+Rules this file keeps:
+- how a class is handed on is found out once, when it is first met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf._convert import dtype_of, text_array
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._variable import Variable, face_of
+
+_MARK = "literal "
+_LITERALS: dict[str, Any] = {}
+"""Numbers by their text: JAX would trace a number, and compares text quickly."""
+
+_HOW: dict[type, Callable[[Any], Any]] = {}
+
+
+def outside(value: Any) -> Any:
+    """Return an argument as the core takes it."""
+    how = _HOW.get(type(value))
+    if how is None:
+        how = _HOW[type(value)] = _how(type(value))
+    return how(value)
+
+
+def inside(value: Any) -> Any:
+    """Return an argument as the body is to see it."""
+    if isinstance(value, str):
+        return _LITERALS.get(value, value)
+    if isinstance(value, CoreVariable):
+        return face_of(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(inside, value))
+    if isinstance(value, list | tuple):
+        return type(value)(map(inside, value))
+    if isinstance(value, dict):
+        return {key: inside(part) for key, part in value.items()}
+    return wrap(value)
+
+
+def _how(kind: type) -> Callable[[Any], Any]:
+    for base, how in _RULES:
+        if issubclass(kind, base):
+            return how
+    return _namedtuple if issubclass(kind, tuple) and hasattr(kind, "_fields") else _itself
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _literal(value: Any) -> str:
+    text = f"{_MARK}{type(value).__name__} {value!r}"
+    _LITERALS.setdefault(text, value)
+    return text
+
+
+def _text(value: str) -> str:
+    return _literal(value) if value.startswith(_MARK) else value
+
+
+def _namedtuple(value: Any) -> Any:
+    return type(value)(*map(outside, value))
+
+
+def _sequence(value: Any) -> Any:
+    if hasattr(value, "_fields"):
+        return _namedtuple(value)
+    return type(value)(map(outside, value))
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return {key: outside(part) for key, part in value.items()}
+
+
+def _numpy(value: Any) -> Any:
+    return value if value.dtype.kind not in "OSUT" else text_array(np.asarray(value))
+
+
+_RULES: list[tuple[Any, Callable[[Any], Any]]] = [
+    (Tensor, lambda value: value._array),
+    (Variable, lambda value: value.aliased),
+    (bool, _itself),
+    (np.ndarray | np.generic, _numpy),
+    (int, _literal),
+    (float, _literal),
+    (complex, _literal),
+    (str, _text),
+    ((list, tuple), _sequence),
+    (Mapping, _mapping),
+]
+
+
+# ---------------------------------------------------------------- what they are called
+@final
+class Literal:
+    """A Python value in the text of a signature."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Literal[{self.value!r}]"
+
+
+def is_spec(value: Any) -> bool:
+    """Tell whether a value is a `tf.TensorSpec`, or something of its kind."""
+    if isinstance(value, Tensor | Variable | jax.Array | np.ndarray | np.generic):
+        return False
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether an argument counts by shape and type."""
+    return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array)
+
+
+def described(value: Any) -> str:
+    """Return an argument, or result, as it stands in a signature."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return "None" if value is None else repr(Literal(value))
+    if isinstance(value, tuple | list):
+        return type(value)(map(_Text, map(described, value))).__repr__()
+    if isinstance(value, dict):
+        return repr({key: _Text(described(part)) for key, part in value.items()})
+    if isinstance(value, Variable):
+        return f"VariableSpec(shape={value.shape}, dtype={value.dtype!r})"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return spec_text(value)
+    return f"<{type(value).__name__} object>"
+
+
+@final
+class _Text:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def spec_text(value: Any) -> str:
+    """Return the spec of something with a shape and dtype, as text."""
+    dtype = dtype_of(value) if isinstance(value, np.ndarray | jax.Array) else value.dtype
+    name = getattr(value, "name", None) if is_spec(value) else None
+    shape = getattr(value, "shape", None)
+    shown = tuple(shape) if isinstance(shape, tuple) else shape
+    return f"TensorSpec(shape={shown}, dtype={dtype!r}, name={name!r})"

@@ -1,0 +1,102 @@
+"""Where code runs: eagerly, or while a `tf.function` is traced; and `tf.init_scope`.
+
+Rules this file keeps:
+- inside of a function the core's converted code hands out Tensors (`_boxing.py`);
+- what runs in `init_scope`, or is called back by a program, runs eagerly, whoever called.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, final
+
+import jax
+
+from jaxvars import _trace
+from jaxvars._boxing import Manners, boxing
+from jaxvars._frames import LOCAL, entered
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tensor import wrap
+
+
+def _box(value: Any) -> Any:
+    """Return a structure with Tensors; JAX's weak types become those of TensorFlow's numbers."""
+    return wrap(jax.tree.map(_settled, value, is_leaf=lambda x: not _is_container(x)))
+
+
+def _is_container(x: Any) -> bool:
+    return isinstance(x, list | tuple | dict)
+
+
+def _settled(leaf: Any) -> Any:
+    if isinstance(leaf, jax.Array) and getattr(leaf, "weak_type", False):
+        kind = {"i": "int32", "f": "float32"}.get(leaf.dtype.kind)
+        return jax.lax.convert_element_type(leaf, kind or leaf.dtype)
+    return leaf
+
+
+MANNERS = Manners(_box, to_array)
+
+
+@final
+class _Place(threading.local):
+    """How many functions are being traced in this thread, since the last `init_scope`."""
+
+    depth = 0
+
+
+_PLACE = _Place()
+
+
+@contextmanager
+def inside_function() -> Generator[None]:
+    """Say that a `tf.function` is being traced."""
+    _PLACE.depth += 1
+    try:
+        with boxing(MANNERS):
+            yield
+    finally:
+        _PLACE.depth -= 1
+
+
+@contextmanager
+def outside_functions() -> Generator[None]:
+    """Say that code runs eagerly."""
+    depth, _PLACE.depth = _PLACE.depth, 0
+    try:
+        with boxing(None):
+            yield
+    finally:
+        _PLACE.depth = depth
+
+
+def executing_eagerly() -> bool:
+    """Tell whether operations run at once: not in a `tf.function`.
+
+    >>> executing_eagerly()
+    True
+    """
+    return not _PLACE.depth
+
+
+def inside(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function as the body of a `tf.function`."""
+    with inside_function():
+        return fn(*args, **kwargs)
+
+
+@contextmanager
+def init_scope() -> Generator[None]:
+    """Lift what runs inside out of the functions that are being traced: it runs now, eagerly.
+
+    Values that are only known when the function runs cannot be used in it. Variables that are
+    made in it are made as outside.
+
+    >>> with init_scope():
+    ...     executing_eagerly()
+    True
+    """
+    with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+        yield

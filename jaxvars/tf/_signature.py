@@ -1,0 +1,150 @@
+"""`input_signature`, and the errors of arguments that do not fit a `tf.function`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, final
+
+from jaxvars.tf import nest
+from jaxvars.tf._arguments import is_spec, spec_text
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@final
+class _Default:
+    """A default value in the text of a signature."""
+
+    def __repr__(self) -> str:
+        return "<captured_default_value>"
+
+
+def with_defaults(signature: inspect.Signature, change: Callable[[Any], Any]) -> inspect.Signature:
+    """Return a signature with other defaults, and without annotations."""
+    parameters = [
+        p.replace(
+            default=p.default if p.default is p.empty else change(p.default), annotation=p.empty
+        )
+        for p in signature.parameters.values()
+    ]
+    return inspect.Signature(parameters)
+
+
+def binding_error(why: str, args: Any, kwargs: Any, signature: inspect.Signature) -> TypeError:
+    """Return the error for arguments that do not fit."""
+    shown = with_defaults(signature, lambda _: _Default())
+    return TypeError(
+        f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and kwargs: "
+        f"{kwargs} for signature: {shown}."
+    )
+
+
+@final
+class InputSignature:
+    """The specs of a function's arguments.
+
+    Raises:
+        TypeError: when they are in no list, or more or fewer than the arguments.
+    """
+
+    def __init__(self, given: Any, signature: inspect.Signature | None) -> None:
+        if not isinstance(given, tuple | list):
+            raise TypeError(f"input_signature must be either a tuple or a list, got {type(given)}.")
+        self.given = tuple(given)
+        self._signature = signature or inspect.signature(lambda *args: None)
+        self._own, self._names = self._parameters()
+
+    def _parameters(self) -> tuple[list[str], list[str]]:
+        """Return the names of arguments before those that have specs, and of these."""
+        parameters = list(self._signature.parameters.values())
+        own = [p.name for p in parameters[:1] if p.name == "self"]
+        rest = [p for p in parameters[len(own) :] if p.kind in _POSITIONAL]
+        many = next((p for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        names = [p.name for p in rest]
+        for parameter in rest[len(self.given) :]:
+            if parameter.default is parameter.empty:
+                raise TypeError(f"input_signature missing type constraint for {parameter.name}")
+        extra = len(self.given) - len(names)
+        if extra > 0 and many is None:
+            raise TypeError(f"input_signature contains {extra} extra type constraints.")
+        return own, names
+
+    def completed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the arguments to trace for: the specs where none are given."""
+        if len(args) <= len(self._own) and not kwargs:
+            return (*args, *self.given), {}
+        return args, kwargs
+
+    def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return arguments as tensors of the types that the specs say.
+
+        Raises:
+            TypeError: when they do not fit.
+        """
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as why:
+            raise self._error(str(why), args, kwargs) from None
+        positional = list(bound.args)
+        start = len(self._own)
+        try:
+            for i, spec in enumerate(self.given[: len(positional) - start]):
+                positional[start + i] = _fit(positional[start + i], spec)
+        except (TypeError, ValueError) as why:
+            raise self._error(str(why), args, kwargs) from None
+        return tuple(positional), bound.kwargs
+
+    def _error(self, why: str, args: Any, kwargs: Any) -> TypeError:
+        names = [*self._names, *(f"arg{i}" for i in range(len(self._names), len(self.given)))]
+        shown = [f"{n}: {_shown(spec)}" for n, spec in zip(names, self.given, strict=False)]
+        return TypeError(
+            f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and "
+            f"kwargs: {kwargs} for signature: ({', '.join([*self._own, *shown])})."
+        )
+
+
+def _shown(spec: Any) -> str:
+    return spec_text(spec) if is_spec(spec) else str(nest.map_structure(_Shown, spec))
+
+
+@final
+class _Shown:
+    def __init__(self, spec: Any) -> None:
+        self.spec = spec
+
+    def __repr__(self) -> str:
+        return spec_text(self.spec) if is_spec(self.spec) else repr(self.spec)
+
+
+def _fit(value: Any, spec: Any) -> Any:
+    if nest.is_nested(spec):
+        nest.assert_same_structure(spec, value, check_types=False)
+        return nest.map_structure(_fit_leaf, spec, value, check_types=False)
+    return _fit_leaf(spec, value)
+
+
+def _fit_leaf(spec: Any, value: Any) -> Any:
+    if not is_spec(spec):
+        return value
+    return fit_tensor(value, spec)
+
+
+def fit_tensor(value: Any, spec: Any) -> Tensor:
+    """Return a value as a tensor of a spec's type.
+
+    Raises:
+        TypeError: when it does not fit.
+    """
+    wanted = as_dtype(spec.dtype)
+    tensor = value if isinstance(value, Tensor) else None
+    if tensor is None:
+        has_type = hasattr(value, "dtype")
+        tensor = Tensor(to_array(value) if has_type else to_array(value, wanted))
+    if tensor.dtype != wanted or not TensorShape(spec.shape).is_compatible_with(tensor.shape):
+        raise TypeError(f"Can not cast {spec_text(tensor)} to {spec_text(spec)}")
+    return tensor

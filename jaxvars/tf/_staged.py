@@ -1,0 +1,43 @@
+"""What converted code calls in place of operations whose results would have no fixed shape.
+
+`tf.range(n)`, where n is only known when the function runs, is no tensor here: XLA's shapes are
+fixed. A `for` can go through it all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxvars._autograph_calls import overload
+from jaxvars._autograph_sequences import Sequential
+from jaxvars.tf import _creation
+from jaxvars.tf._convert import alike
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._static import is_known
+
+_RANGE = _creation.__getattr__("range")
+
+
+def _range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = None
+) -> Any:
+    ends = (start, limit, delta)
+    if all(x is None or is_known(x) for x in ends):
+        return _RANGE(start, limit, delta, dtype, name)
+    bounds = (0, start, delta) if limit is None else ends
+    first, end, step = alike(bounds, "Range")
+    if dtype is not None:
+        kind = as_dtype(dtype).dtype
+        first, end, step = (x.astype(kind) for x in (first, end, step))
+    distance = end - first
+    if jnp.issubdtype(first.dtype, jnp.floating):
+        length = jnp.ceil(distance / step).astype(jnp.int32)
+    else:
+        length = -((-distance) // step)
+    length = jnp.maximum(length, 0)
+    return Sequential(length, lambda i: first + jnp.asarray(i, first.dtype) * step, None)
+
+
+overload(_RANGE, _range)
