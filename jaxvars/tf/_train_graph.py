@@ -1,0 +1,206 @@
+"""The graph of objects in a checkpoint: who is called what in whom, by TensorFlow's rules.
+
+Rules this file keeps:
+- a value is named after the shortest way to its variable, first come first served; "/" and "." in
+  a part of it are escaped;
+- two graphs are matched from their roots by the names of the edges: so an object is found under
+  any of its names, and a part of a model under those of the whole;
+- what leads to no variable is not written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+from jaxvars._compile import BoundFunction
+from jaxvars._compile import Function as CoreFunction
+from jaxvars._concrete import ConcreteFunction
+from jaxvars._variable import Variable
+from jaxvars._walk import _CLOSED as CLOSED
+from jaxvars._walk import Alias
+from jaxvars._walk import _attributes as attributes
+from jaxvars.tf._function import Function
+
+Edges: TypeAlias = dict[str, int]
+
+GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+ROOT = "."
+"""The name of a variable that is the root itself."""
+
+_FUNCTIONS = (Function, CoreFunction, BoundFunction, ConcreteFunction)
+
+
+class Node:
+    """An object that says what its children are; others have their attributes."""
+
+    __slots__ = ()
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the children with their names."""
+        raise NotImplementedError
+
+
+@final
+@dataclass(frozen=True)
+class Graph:
+    """Objects, as numbers; the root is 0.
+
+    Attributes:
+        edges: the children of each, by name.
+        names: of the values, by object.
+        objects: the objects themselves; none in a graph that was read.
+    """
+
+    edges: list[Edges]
+    names: dict[int, str]
+    objects: list[object]
+
+    def to_text(self) -> str:
+        """Return what is written: the objects that lead to variables."""
+        kept = sorted({0, *self._leading()})
+        new = {old: i for i, old in enumerate(kept)}
+        edges = [{n: new[c] for n, c in self.edges[old].items() if c in new} for old in kept]
+        names = {str(new[old]): name for old, name in self.names.items()}
+        return json.dumps({"children": edges, "values": names})
+
+    def _leading(self) -> set[int]:
+        """Return the objects from which a variable can be reached."""
+        parents: dict[int, set[int]] = {}
+        for parent, edges in enumerate(self.edges):
+            for child in edges.values():
+                parents.setdefault(child, set()).add(parent)
+        found, waiting = set(self.names), list(self.names)
+        while waiting:
+            more = parents.get(waiting.pop(), set()) - found
+            found |= more
+            waiting += more
+        return found
+
+
+def graph_of(root: object) -> Graph:
+    """Return the graph of all that can be reached from an object."""
+    root = seen_through(root)
+    numbers, paths = {id(root): 0}, [""]
+    graph = Graph([], {}, [root])
+    for i, one in enumerate(graph.objects):  # grows meanwhile: breadth first
+        graph.edges.append({})
+        if isinstance(one, Variable):
+            graph.names[i] = paths[i]
+            continue
+        for name, child in children_of(one):
+            number = numbers.setdefault(id(child), len(graph.objects))
+            graph.edges[i][name] = number
+            if number == len(graph.objects):
+                graph.objects.append(child)
+                paths.append(f"{paths[i]}/{escaped(name)}" if paths[i] else escaped(name) or ROOT)
+    return graph
+
+
+def children_of(value: object) -> Iterator[tuple[str, object]]:
+    """Yield the children of an object that may hold variables, or be some."""
+    for name, child in _parts(value):
+        child = seen_through(child)
+        if not isinstance(child, (*CLOSED, *_FUNCTIONS)):
+            yield name, child
+
+
+def seen_through(value: object) -> object:
+    """Return what an object stands for."""
+    return value.aliased if isinstance(value, Alias) else value
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Node):
+        yield from value.children()
+    elif isinstance(value, Mapping):
+        yield from ((str(key), child) for key, child in value.items())
+    elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        yield from ((str(i), child) for i, child in enumerate(value))
+    elif isinstance(value, tuple):
+        yield from zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
+    elif not isinstance(value, Variable):
+        yield from attributes(value).items()
+
+
+def escaped(name: str) -> str:
+    """Return a part of a name as TensorFlow writes it.
+
+    >>> escaped("a/b.c")
+    'a.Sb..c'
+    """
+    return name.replace(".", "..").replace("/", ".S")
+
+
+def from_text(text: str) -> Graph:
+    """Return the graph that was written.
+
+    Raises:
+        ValueError: when it is none.
+    """
+    words: Any = json.loads(text)
+    names = {int(number): str(name) for number, name in words["values"].items()}
+    return Graph([dict(edges) for edges in words["children"]], names, [])
+
+
+def from_names(names: Any) -> Graph:
+    """Return the graph of a checkpoint that has none: a tree, from the paths of its values."""
+    graph = Graph([{}], {}, [])
+    for name in names:
+        number = 0
+        for part in name.split("/"):
+            number = graph.edges[number].setdefault(part, len(graph.edges))
+            if number == len(graph.edges):
+                graph.edges.append({})
+        graph.names[number] = name
+    return graph
+
+
+def matched(graph: Graph, saved: Graph) -> dict[int, int]:
+    """Return which object of a graph is which of one that was saved."""
+    found, taken = {0: 0}, {0}
+    waiting = deque([(0, 0)])
+    while waiting:
+        mine, other = waiting.popleft()
+        for name, child in graph.edges[mine].items():
+            its = saved.edges[other].get(name)
+            if its is not None and child not in found and its not in taken:
+                found[child] = its
+                taken.add(its)
+                waiting.append((child, its))
+    return found
+
+
+def by_saved_name(graph: Graph, saved: Graph) -> dict[str, Variable]:
+    """Return the variables of a graph by the names of their values; others by a name of theirs."""
+    pairs = matched(graph, saved)
+    found: dict[str, Variable] = {}
+    for number, own in graph.names.items():
+        variable: Any = graph.objects[number]
+        name = saved.names.get(pairs.get(number, -1))
+        found[f"{own}/-" if name is None else name] = variable  # no value has such a name
+    return found
+
+
+def by_name(graph: Graph) -> dict[str, Variable]:
+    """Return the variables of a graph by their names."""
+    objects: Any = graph.objects
+    return {name: objects[number] for number, name in graph.names.items()}
+
+
+def key_of(name: str) -> str:
+    """Return TensorFlow's key of a value."""
+    return name if name == GRAPH else f"{'' if name == ROOT else name}{SUFFIX}"
+
+
+def name_of(key: str) -> str:
+    """Return the name of a value of which TensorFlow's key is given.
+
+    >>> name_of(key_of("net/kernel"))
+    'net/kernel'
+    """
+    return key.removesuffix(SUFFIX) or ROOT

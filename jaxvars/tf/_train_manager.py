@@ -1,0 +1,165 @@
+"""`tf.train.CheckpointManager`, over that of jaxvars.
+
+Rules this file keeps:
+- a path is as the directory was given: `./run` gives `./run/ckpt-1`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, final
+
+from jaxvars._checkpoint_manager import CheckpointManager as CoreManager
+from jaxvars.errors import CheckpointError
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._train_checkpoint import SUFFIX, Checkpoint
+from jaxvars.tf._train_options import CheckpointOptions
+from jaxvars.tf._variable import Variable
+from jaxvars.tf.errors import InvalidArgumentError
+
+
+@final
+class CheckpointManager:
+    """Save checkpoints in a directory, and delete old ones.
+
+    Args:
+        checkpoint: the `tf.train.Checkpoint` to save and restore.
+        directory: where.
+        max_to_keep: how many are kept; all when None.
+        keep_checkpoint_every_n_hours: also keep, for ever, one after each so many hours.
+        checkpoint_name: what the names begin with.
+        step_counter: a variable that says which step it is.
+        checkpoint_interval: `save` does nothing before so many steps after the last save.
+        init_fn: called by `restore_or_initialize` when there is no checkpoint.
+        last_checkpoint_step: at which step the last one was saved; not known when None.
+
+    Raises:
+        ValueError: when `max_to_keep` is not positive, or the interval lacks a counter.
+
+    Example:
+        >>> import tempfile
+        >>> from jaxvars import tf
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> v = tf.Variable(1.0)
+        >>> manager = CheckpointManager(tf.train.Checkpoint(v=v), folder.name, max_to_keep=2)
+        >>> paths = [manager.save() for _ in range(3)]
+        >>> manager.checkpoints == paths[1:]
+        True
+        >>> folder.cleanup()
+
+    Differs from TensorFlow: what is in the directory is told by the checkpoints in it, not by a
+    file named `checkpoint`: those of other managers and processes are among them.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: Any,
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Callable[[], object] | None = None,
+        last_checkpoint_step: int | None = None,
+    ) -> None:
+        if max_to_keep is not None and max_to_keep <= 0:
+            raise ValueError(
+                f"Expected a positive integer or `None` for `max_to_keep`, got {max_to_keep}."
+            )
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError(
+                "`step_counter` should be passed if `checkpoint_interval` is not None."
+            )
+        self._checkpoint = checkpoint
+        self._given = os.fspath(directory)
+        self._max_to_keep = max_to_keep
+        self._init_fn = init_fn
+        self._core = CoreManager(
+            checkpoint.core,
+            directory,
+            max_to_keep,
+            keep_checkpoint_every_n_hours=keep_checkpoint_every_n_hours,
+            checkpoint_name=checkpoint_name,
+            step_counter=None if step_counter is None else lambda: int(step_counter),
+            checkpoint_interval=checkpoint_interval,
+            format="npz",
+        )
+        self._core._last_step = last_checkpoint_step
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What is saved and restored."""
+        return self._checkpoint
+
+    @property
+    def directory(self) -> str:
+        """Where the checkpoints are, as it was given."""
+        return self._given
+
+    @property
+    def checkpoint_interval(self) -> int | None:
+        """How many steps there are between two saves, at least."""
+        return self._core.checkpoint_interval
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths of the newest checkpoints, the oldest first; not those kept for ever."""
+        paths = self._core.checkpoints
+        kept = paths if self._max_to_keep is None else paths[-self._max_to_keep :]
+        return list(map(self._shown, kept))
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The path of the checkpoint that was saved last, or None."""
+        latest = self._core.latest_checkpoint
+        return None if latest is None else self._shown(latest)
+
+    def _shown(self, path: str) -> str:
+        return os.path.join(self._given, Path(path).name.removesuffix(SUFFIX))  # noqa: PTH118 - as given: "./x" stays
+
+    def save(
+        self,
+        checkpoint_number: Any = None,
+        check_interval: bool = True,
+        options: CheckpointOptions | None = None,
+    ) -> str | None:
+        """Save a checkpoint, and delete those that are not to be kept any more.
+
+        Args:
+            checkpoint_number: the number in its name; the `save_counter` when None.
+            check_interval: False saves within the `checkpoint_interval`, too.
+            options: as for `Checkpoint.save`.
+
+        Returns:
+            Its path; None if nothing is saved because of the interval.
+
+        Raises:
+            tf.errors.InvalidArgumentError: when a value cannot be written.
+        """
+        if isinstance(checkpoint_number, Variable | Tensor):
+            checkpoint_number = int(checkpoint_number)
+        try:
+            path = self._core.save(checkpoint_number, check_interval)
+        except CheckpointError as error:
+            raise InvalidArgumentError(None, None, str(error)) from error
+        return None if path is None else self._shown(path)
+
+    def restore_or_initialize(self) -> str | None:
+        """Restore the checkpoint that was saved last, or call `init_fn` if there is none.
+
+        Returns:
+            The path of what was restored, or None.
+        """
+        path = self.latest_checkpoint
+        if path is not None:
+            self._checkpoint.restore(path)
+            self._core._last_step = self._core._step()
+        elif self._init_fn is not None:
+            self._init_fn()
+        return path
+
+    def sync(self) -> None:
+        """Do nothing: `save` returns when all is written."""
