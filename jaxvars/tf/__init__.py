@@ -45,20 +45,28 @@ from jaxvars.tf import nn as nn
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor
+from jaxvars.tf._devices import DeviceSpec as DeviceSpec
+from jaxvars.tf._devices import device as device
 from jaxvars.tf._dtypes import DTYPES
 from jaxvars.tf._dtypes import DType as DType
 from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._function import Function as Function
 from jaxvars.tf._function import function as function
+from jaxvars.tf._module import Module as Module
+from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._rows import HOMES, find
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._shapes import TensorShape as TensorShape
+from jaxvars.tf._slices import IndexedSlices as IndexedSlices
 from jaxvars.tf._specs import TensorSpec as TensorSpec
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor import Tensor as Tensor
 from jaxvars.tf._variable import Variable as Variable
+from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
+from jaxvars.tf._variable_options import VariableSynchronization as VariableSynchronization
+from jaxvars.tf._variable_options import variable_creator_scope as variable_creator_scope
 
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)

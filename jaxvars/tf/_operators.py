@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf import _products, math
 from jaxvars.tf._convert import pair
-from jaxvars.tf._indexing import getitem
+from jaxvars.tf._indexing import getitem, index_of
 from jaxvars.tf._math_basic import TOP_LEVEL, equal, not_equal
 from jaxvars.tf._rows import Row, function_of, operations
 from jaxvars.tf._tensor import OPERATIONS, Tensor
@@ -86,6 +86,7 @@ OPERATIONS.update(
         "xor": _either("Xor", math.logical_xor, jnp.bitwise_xor),
         "invert": _inverted,
         "getitem": getitem,
+        "index_of": index_of,
     }
 )
 

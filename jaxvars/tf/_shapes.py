@@ -36,7 +36,8 @@ class TensorShape:
     __slots__ = ("_sizes",)
 
     def __init__(self, dims: Any) -> None:
-        self._sizes: tuple[int | None, ...] | None = None if dims is None else _sizes(dims)
+        is_open = dims is None or (isinstance(dims, TensorShape) and not dims)
+        self._sizes: tuple[int | None, ...] | None = None if is_open else _sizes(dims)
 
     @property
     def rank(self) -> int | None:
@@ -208,7 +209,7 @@ def as_shape(shape: Any) -> TensorShape:
 
 def _sizes(dims: Any) -> tuple[int | None, ...]:
     if isinstance(dims, TensorShape):
-        return dims._known() if dims else ()
+        return dims._known()
     if isinstance(dims, str):
         raise TypeError(
             f"Failed to convert '{dims!r}' to a shape: '{dims!r}'could not be converted to a "

@@ -8,8 +8,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias, final
 
 import jax
@@ -23,10 +25,16 @@ from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
-from jaxvars.tf._convert import to_array
+from jaxvars.tf._convert import is_tensor_like, to_array
 from jaxvars.tf._dtypes import DType, as_dtype, string
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import OPERATIONS, Reference, Tensor, TensorLike, described_value
+from jaxvars.tf._variable_options import (
+    CREATORS,
+    VariableAggregation,
+    VariableSynchronization,
+)
+from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
 
 Value: TypeAlias = Any
 
@@ -64,7 +72,10 @@ class Variable(TensorLike, Alias):
     Differs from TensorFlow: a `shape` with open sizes does not let the variable change its shape.
     """
 
-    __slots__ = ("__weakref__", "_constraint", "_static_shape", "_variable")
+    __slots__ = (
+        "__weakref__", "_aggregation", "_constraint", "_is_unread", "_static_shape",
+        "_synchronization", "_variable",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -82,23 +93,41 @@ class Variable(TensorLike, Alias):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
+        if CREATORS.open:
+            given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+            self._become(_created(given))
+            return
         if initial_value is None:
             raise ValueError(
-                "Argument `initial_value` must not be None: tf.Variable([1.0, 2.0]), or a function "
-                "that returns a value."
+                "The `initial_value` arg to `tf.Variable` must be specified: tf.Variable([1.0, "
+                "2.0]), or a function that returns a value."
             )
         wanted = None if dtype is None else as_dtype(dtype)
         first = _first_value(initial_value, wanted)
-        self._variable = CoreVariable(first, trainable=trainable is not False, name=name)
+        if trainable is None:
+            trainable = synchronization is not VariableSynchronization.ON_READ
+        self._variable = CoreVariable(first, trainable=trainable, name=name)
+        self._is_unread = False
         self._constraint = constraint
+        self._synchronization = synchronization or VariableSynchronization.AUTO
+        self._aggregation = aggregation or VariableAggregation.NONE
         self._static_shape = None if shape is None else TensorShape(shape)
         if self._static_shape is not None and not self._static_shape.is_compatible_with(
             self._variable.shape
         ):
             raise ValueError(
-                f"The initial value's shape ({TensorShape(self._variable.shape)}) is not "
-                f"compatible with the explicitly supplied `shape` argument ({self._static_shape})."
+                "In this `tf.Variable` creation, the initial value's shape "
+                f"({TensorShape(self._variable.shape)}) is not compatible with the explicitly "
+                f"supplied `shape` argument ({shape})."
             )
+        _FACES[self._variable.cell.key] = self
+
+    def _become(self, other: Any) -> None:
+        """Stand for what another variable stands for."""
+        if not isinstance(other, Variable):
+            raise TypeError(f"A variable creator returned {other!r}, which is no tf.Variable.")
+        for name in Variable.__slots__[1:]:
+            setattr(self, name, getattr(other, name))
         _FACES[self._variable.cell.key] = self
 
     @property
@@ -120,7 +149,8 @@ class Variable(TensorLike, Alias):
     @property
     def shape(self) -> TensorShape:
         """The sizes of the dimensions, as they were stated."""
-        return self._static_shape or TensorShape(self._variable.cell.aval.shape)
+        stated = self._static_shape
+        return TensorShape(self._variable.cell.aval.shape) if stated is None else stated
 
     def get_shape(self) -> TensorShape:
         """Return the sizes of the dimensions."""
@@ -144,13 +174,37 @@ class Variable(TensorLike, Alias):
         return self._constraint
 
     @property
+    def synchronization(self) -> VariableSynchronization:
+        """What was asked for when it was made."""
+        return self._synchronization
+
+    @property
+    def aggregation(self) -> VariableAggregation:
+        """What was asked for when it was made."""
+        return self._aggregation
+
+    @property
+    def initializer(self) -> None:
+        """None: it has its value."""
+        return None
+
+    @property
+    def initial_value(self) -> Any:
+        """Raise RuntimeError: the first value is not kept."""
+        raise RuntimeError("This property is not supported when eager execution is enabled.")
+
+    @property
     def handle(self) -> Variable:
         """The variable itself: there are no resources."""
         return self
 
-    def is_initialized(self, name: str | None = None) -> bool:
+    def is_initialized(self, name: str | None = None) -> Tensor:
         """Tell whether it has a value: True."""
-        return True
+        return Tensor(to_array(True))
+
+    def set_shape(self, shape: Any) -> None:
+        """State the shape; raise ValueError when it is another one."""
+        self._static_shape = self.shape.merge_with(shape)
 
     # ------------------------------------------------------------ reading
     def value(self) -> Tensor:
@@ -168,6 +222,8 @@ class Variable(TensorLike, Alias):
     def ref(self) -> Reference:
         """Return what can be hashed in its place: a key of a dict or element of a set."""
         return Reference(self)
+
+    experimental_ref = ref
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Return rows by index."""
@@ -200,7 +256,7 @@ class Variable(TensorLike, Alias):
                 f"{TensorShape(array.shape)} are incompatible."
             )
         self._variable.assign(_text_or(array))
-        return self if read_value else None
+        return self._unread() if read_value else None
 
     def assign_add(
         self,
@@ -210,8 +266,8 @@ class Variable(TensorLike, Alias):
         read_value: bool = True,
     ) -> Any:
         """Add `delta` to the value."""
-        self._variable.assign_add(to_array(delta, self.dtype))
-        return self if read_value else None
+        self._variable.assign_add(self._delta(delta, "AssignAddVariableOp"))
+        return self._unread() if read_value else None
 
     def assign_sub(
         self,
@@ -221,8 +277,45 @@ class Variable(TensorLike, Alias):
         read_value: bool = True,
     ) -> Any:
         """Subtract `delta` from the value."""
-        self._variable.assign_sub(to_array(delta, self.dtype))
-        return self if read_value else None
+        self._variable.assign_sub(self._delta(delta, "AssignSubVariableOp"))
+        return self._unread() if read_value else None
+
+    def load(self, value: Any, session: Any = None) -> None:
+        """Make `value` the value."""
+        self.assign(value)
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Add 1, and return the value before.
+
+        Raises:
+            OutOfRangeError: when it has reached `limit`.
+        """
+        before = self.value()
+        if int(before) >= limit:
+            raise OutOfRangeError(None, None, f"Reached limit of {limit} [Op:ResourceCountUpTo]")
+        self.assign_add(1)
+        return before
+
+    def _delta(self, delta: Any, op: str) -> Value:
+        """Return what is added, of the variable's shape."""
+        array = to_array(delta, self.dtype)
+        shape = self._variable.cell.aval.shape
+        if array.shape != shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"Cannot update variable with shape {list(shape)} using a Tensor with shape "
+                f"{list(array.shape)}, shapes must be equal. [Op:{op}] name: ",
+            )
+        return array
+
+    def _unread(self) -> Variable:
+        """Return what assigning gives: the variable, under TensorFlow's name for that."""
+        made = object.__new__(Variable)
+        made._variable, made._static_shape = self._variable, self._static_shape
+        made._constraint, made._synchronization = self._constraint, self._synchronization
+        made._aggregation, made._is_unread = self._aggregation, True
+        return made
 
     def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
         """Replace rows by those of `tf.IndexedSlices`."""
@@ -257,8 +350,9 @@ class Variable(TensorLike, Alias):
     ) -> Any:
         """Replace rows batch by batch by those of `tf.IndexedSlices`."""
         indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        self._variable.batch_scatter_update(indices, values)
-        return self
+        with _scattering("batch_scatter_update"):
+            self._variable.batch_scatter_update(indices, values)
+        return self._unread()
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Replace parts by index."""
@@ -282,15 +376,20 @@ class Variable(TensorLike, Alias):
 
     def _scatter(self, how: str, sparse_delta: Any) -> Variable:
         if not hasattr(sparse_delta, "indices"):
-            raise TypeError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
+            raise TypeError(
+                "Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: "
+                f"{sparse_delta}"
+            )
         indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        getattr(self._variable, f"scatter_{how}")(indices, values)
-        return self
+        with _scattering(f"ResourceScatter{how.title()}"):
+            getattr(self._variable, f"scatter_{how}")(indices, values)
+        return self._unread()
 
     def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
         new = to_array(updates, self.dtype)
-        getattr(self._variable, f"scatter_nd_{how}")(to_array(indices), new)
-        return self
+        with _scattering(f"ResourceScatterNd{how.title()}"):
+            getattr(self._variable, f"scatter_nd_{how}")(to_array(indices), new)
+        return self._unread()
 
     def __getitem__(self, key: Any) -> Any:
         return OPERATIONS["getitem"](self, key)
@@ -298,8 +397,11 @@ class Variable(TensorLike, Alias):
     def _assign_part(self, key: Any, value: Any, name: str | None = None) -> Variable:
         """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
         array = to_array(value, self.dtype)
-        self._variable[key].assign(array)
-        return self
+        shape = self._variable.cell.aval.shape
+        index = OPERATIONS["index_of"](key, shape)
+        with _scattering("ResourceStridedSliceAssign"):
+            self._variable[index].assign(array)
+        return self._unread()
 
     # ------------------------------------------------------------ conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -348,7 +450,8 @@ class Variable(TensorLike, Alias):
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:
-        words = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
+        name = "UnreadVariable" if self._is_unread else self.name
+        words = f"tf.Variable {name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
             value = self.value()
         except JaxvarsError:
@@ -366,8 +469,31 @@ def face_of(variable: CoreVariable) -> Variable:
     if made is None:
         made = object.__new__(Variable)
         made._variable, made._constraint, made._static_shape = variable, None, None
+        made._synchronization = VariableSynchronization.AUTO
+        made._aggregation, made._is_unread = VariableAggregation.NONE, False
         _FACES[variable.cell.key] = made
     return made
+
+
+def _created(given: dict[str, Any]) -> Any:
+    """Return what the creators of the open scopes make of the arguments of `tf.Variable`."""
+    creators, CREATORS.open = CREATORS.open, ()
+    make: Callable[..., Any] = Variable
+    for creator in creators:
+        make = functools.partial(creator, make)
+    try:
+        return make(**given)
+    finally:
+        CREATORS.open = creators
+
+
+@contextmanager
+def _scattering(op: str) -> Generator[None]:
+    """Raise what TensorFlow raises where jaxvars refuses."""
+    try:
+        yield
+    except (JaxvarsError, IndexError) as error:
+        raise InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ") from error
 
 
 def _read(variable: Variable) -> Value:
@@ -378,7 +504,12 @@ def _read(variable: Variable) -> Value:
 def _first_value(initial_value: Any, dtype: DType | None) -> Any:
     """Return what the variable of jaxvars is made from."""
     if not callable(initial_value):
-        return _text_or(to_array(initial_value, dtype))
+        try:
+            return _text_or(to_array(initial_value, dtype))
+        except ValueError as error:
+            if is_tensor_like(initial_value):
+                raise ValueError(f"initial_value: {error}") from None
+            raise
 
     def made() -> Any:
         return _text_or(to_array(initial_value(), dtype))

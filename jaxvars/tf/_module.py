@@ -1,0 +1,155 @@
+"""`tf.Module`: an object with variables and other modules.
+
+Rules this file keeps:
+- it is a `jaxvars.Module`; what it lists is listed by TensorFlow's rules: attributes by name,
+  lists and dicts within them, a module's own variables before those of its submodules. Other
+  objects are not entered;
+- a variable of jaxvars is shown as the `tf.Variable` that stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from jaxvars._module import Module as CoreModule
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf._names import name_scope, whole_scope
+from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.nest import is_nested
+
+Path = tuple[Any, ...]
+
+
+class Module(CoreModule):
+    """The base of objects with variables.
+
+    Args:
+        name: what it is called; the class name in snake case when None.
+
+    Raises:
+        ValueError: when the name is no Python identifier.
+
+    >>> from jaxvars import tf
+    >>> class Scale(tf.Module):
+    ...     def __init__(self, name=None):
+    ...         super().__init__(name=name)
+    ...         with self.name_scope:
+    ...             self.factor = tf.Variable(2.0, name="factor")
+    >>> scale = Scale()
+    >>> scale.name, scale.variables
+    ('scale', (<tf.Variable 'scale/factor:0' shape=() dtype=float32, numpy=2.0>,))
+
+    Differs from TensorFlow: its name and scope are there without `super().__init__()`, too.
+    """
+
+    _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset()
+    _scope_name: str | None = None
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None and not name.isidentifier():
+            raise ValueError(
+                f"{name!r} is not a valid module name. Module names must be valid Python "
+                "identifiers (e.g. a valid class name)."
+            )
+        super().__init__(name)
+        self._scope_name = f"{whole_scope()}{self.name}/"
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield from (part for part in super().__rich_repr__() if part[0] != "_scope_name")
+
+    @property
+    def name_scope(self) -> name_scope:
+        """A context in which new variables' names begin with the module's, wherever it is used."""
+        return name_scope(self._scope_name or f"{self.name}/")
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
+        """All variables, each once, in a fixed order."""
+        return tuple(map(_face, self._flatten(predicate=_is_variable)))
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
+        """The variables that a GradientTape watches by itself."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
+        """The other variables."""
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self) -> tuple[CoreModule, ...]:
+        """All modules inside, each once, without this one."""
+        return tuple(self._flatten(predicate=_is_module))
+
+    def _flatten(
+        self,
+        recursive: bool = True,
+        predicate: Callable[[Any], bool] | None = None,
+        attribute_traversal_key: Callable[[str], Any] | None = None,
+        with_path: bool = False,
+        expand_composites: bool = False,
+    ) -> Iterator[Any]:
+        """Yield what is in the attributes, and in those of the modules among them.
+
+        Args:
+            recursive: enter the modules that are found.
+            predicate: what to yield; everything when None.
+            attribute_traversal_key: what attributes' names are sorted by.
+            with_path: yield pairs of a path and the object.
+            expand_composites: of no effect.
+        """
+        found = _flat(self, (), recursive, attribute_traversal_key, {id(self)})
+        for path, leaf in found:
+            if predicate is None or predicate(leaf):
+                yield (path, leaf) if with_path else leaf
+
+
+def _flat(
+    module: CoreModule,
+    path: Path,
+    recursive: bool,
+    key: Callable[[str], Any] | None,
+    seen: set[int],
+) -> Iterator[tuple[Path, Any]]:
+    inner: list[tuple[Path, CoreModule]] = []
+    ignored = getattr(module, "_TF_MODULE_IGNORED_PROPERTIES", frozenset[str]())
+    for name in sorted(vars(module), key=key):
+        if name in ignored:
+            continue
+        for leaf_path, leaf in _leaves(vars(module)[name], (*path, name)):
+            if id(leaf) in seen:
+                continue
+            seen.add(id(leaf))
+            yield leaf_path, leaf
+            if recursive and isinstance(leaf, CoreModule):
+                inner.append((leaf_path, leaf))
+    for below, submodule in inner:
+        yield from _flat(submodule, below, recursive, key, seen)
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if not is_nested(value):
+        yield path, value
+        return
+    if isinstance(value, Mapping):
+        parts: Any = [(name, value[name]) for name in sorted(value)]
+    elif hasattr(value, "_fields"):
+        parts = zip(value._fields, value, strict=True)
+    else:
+        parts = enumerate(value)
+    for name, part in parts:
+        yield from _leaves(part, (*path, name))
+
+
+def _is_variable(leaf: object) -> bool:
+    return isinstance(leaf, Variable | CoreVariable)
+
+
+def _is_module(leaf: object) -> bool:
+    return isinstance(leaf, CoreModule)
+
+
+def _face(leaf: Any) -> Variable:
+    return leaf if isinstance(leaf, Variable) else face_of(leaf)

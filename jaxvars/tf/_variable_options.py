@@ -1,0 +1,70 @@
+"""`tf.VariableSynchronization`, `tf.VariableAggregation` and `tf.variable_creator_scope`.
+
+Rules this file keeps:
+- on one process they are of no effect but for what can be read back, and that a variable which
+  replicas keep for themselves, `ON_READ`, is not trainable unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, final
+
+
+class VariableSynchronization(Enum):
+    """When the copies of a variable on several replicas are made equal."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
+
+
+class VariableAggregation(Enum):
+    """What becomes of several replicas' updates of one variable."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+Creator = Callable[..., Any]
+
+
+@final
+class _Creators(threading.local):
+    """The creators of the scopes that are open, of each thread."""
+
+    def __init__(self) -> None:
+        self.open: tuple[Creator, ...] = ()
+
+
+CREATORS = _Creators()
+
+
+@contextmanager
+def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
+    """Call a function in place of `tf.Variable`.
+
+    Args:
+        variable_creator: called as `variable_creator(next_creator, **kwargs)`; it returns what
+            `next_creator(**kwargs)` does, or another variable.
+
+    >>> from jaxvars import tf
+    >>> def creator(next_creator, **kwargs):
+    ...     kwargs["name"] = "v"
+    ...     return next_creator(**kwargs)
+    >>> with tf.variable_creator_scope(creator):
+    ...     tf.Variable(1.0).name
+    'v:0'
+    """
+    outer = CREATORS.open
+    CREATORS.open = (*outer, variable_creator)
+    try:
+        yield
+    finally:
+        CREATORS.open = outer
