@@ -42,9 +42,18 @@ from jaxvars.tf import errors as errors
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
+from jaxvars.tf import random as random
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor
+from jaxvars.tf._control_flow import Assert as Assert
+from jaxvars.tf._control_flow import case as case
+from jaxvars.tf._control_flow import cond as cond
+from jaxvars.tf._control_flow import control_dependencies as control_dependencies
+from jaxvars.tf._control_flow import group as group
+from jaxvars.tf._control_flow import no_op as no_op
+from jaxvars.tf._control_flow import switch_case as switch_case
+from jaxvars.tf._control_flow import while_loop as while_loop
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
 from jaxvars.tf._dtypes import DTYPES
@@ -52,6 +61,11 @@ from jaxvars.tf._dtypes import DType as DType
 from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._function import Function as Function
 from jaxvars.tf._function import function as function
+from jaxvars.tf._functional import foldl as foldl
+from jaxvars.tf._functional import foldr as foldr
+from jaxvars.tf._functional import map_fn as map_fn
+from jaxvars.tf._functional import scan as scan
+from jaxvars.tf._functional import vectorized_map as vectorized_map
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._rows import HOMES, find
@@ -63,6 +77,7 @@ from jaxvars.tf._specs import TensorSpec as TensorSpec
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor import Tensor as Tensor
+from jaxvars.tf._tensor_array import TensorArray as TensorArray
 from jaxvars.tf._variable import Variable as Variable
 from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
 from jaxvars.tf._variable_options import VariableSynchronization as VariableSynchronization
@@ -71,16 +86,37 @@ from jaxvars.tf._variable_options import variable_creator_scope as variable_crea
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
 
-LAZY = {"distribute", "profiler", "saved_model", "summary", "train"}
+LAZY = {
+    "config",
+    "debugging",
+    "distribute",
+    "dtypes",
+    "profiler",
+    "saved_model",
+    "summary",
+    "train",
+    "version",
+}
 """Namespaces that are imported when they are first asked for."""
 
+ELSEWHERE = {
+    **dict.fromkeys(
+        ["Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"
+    ),
+    "__version__": "version:VERSION",
+}
+"""Names at the top level that are in a namespace, too."""
+
 newaxis = None
-globals().update(DTYPES)  # tf.float32, tf.bool, ...
+globals().update(DTYPES, half=DTYPES["float16"], double=DTYPES["float64"])  # tf.float32, ...
 
 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in ELSEWHERE:
+        module, _, other = ELSEWHERE[name].partition(":")
+        return getattr(importlib.import_module(f"{__name__}.{module}"), other or name)
     found = find(name)
     if found is not None:
         globals()[name] = found

@@ -1,0 +1,464 @@
+"""`tf.debugging`: checks of values, shapes and types; over `jaxvars.debugging`.
+
+Rules this file keeps:
+- values are checked when they are there: in a compiled function, when it runs;
+- what is wrong with a value is an InvalidArgumentError in TensorFlow's words; shapes and types
+  are known at once: ValueError and TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars import debugging as _debugging
+from jaxvars._checks import require
+from jaxvars._numerics import disable_check_numerics as disable_check_numerics
+from jaxvars._numerics import enable_check_numerics as _enable_check_numerics
+from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
+from jaxvars._placement_log import set_log_device_placement as set_log_device_placement
+from jaxvars.errors import ShapeError
+from jaxvars.tf._convert import dtype_of, is_text, pair, to_array
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._variable import Variable
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- comparisons
+def assert_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x == y, element by element.
+
+    Args:
+        x: a tensor, or what becomes one.
+        y: the same, of a shape that broadcasts with it.
+        message: what to say first if it does not hold.
+        summarize: how many elements to show; 3 when None.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when it does not hold; from a compiled function, when it is run.
+
+    >>> assert_equal([1, 2], [1, 2])
+    """
+    _compare(x, y, "==", jnp.equal, message, summarize)
+
+
+def assert_none_equal(
+    x: Any, y: Any, summarize: int | None = None, message: str | None = None, name: Any = None
+) -> None:
+    """Check that x != y for each pair of elements; see `assert_equal`."""
+    _compare(x, y, "!=", jnp.not_equal, message, summarize)
+
+
+def assert_less(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x < y, element by element; see `assert_equal`."""
+    _compare(x, y, "<", jnp.less, message, summarize)
+
+
+def assert_less_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x <= y, element by element; see `assert_equal`."""
+    _compare(x, y, "<=", jnp.less_equal, message, summarize)
+
+
+def assert_greater(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x > y, element by element; see `assert_equal`."""
+    _compare(x, y, ">", jnp.greater, message, summarize)
+
+
+def assert_greater_equal(
+    x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x >= y, element by element; see `assert_equal`."""
+    _compare(x, y, ">=", jnp.greater_equal, message, summarize)
+
+
+def assert_near(
+    x: Any,
+    y: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    message: str | None = None,
+    summarize: int | None = None,
+    name: Any = None,
+) -> None:
+    """Check that |x - y| <= atol + rtol |y|, element by element; see `assert_equal`.
+
+    Args:
+        x: a tensor.
+        y: a tensor.
+        rtol: ten times the precision of the type when None.
+        atol: the same.
+        message: what to say first if it does not hold.
+        summarize: how many elements to show.
+        name: of no effect.
+    """
+    a, b = pair(x, y, "Sub")
+    slack = 10 * float(jnp.finfo(a.dtype).eps) if jnp.issubdtype(a.dtype, jnp.inexact) else 0.0
+    r, t = slack if rtol is None else rtol, slack if atol is None else atol
+    good = jnp.abs(a - b) <= t + r * jnp.abs(b)
+    said = f"x and y not equal to tolerance rtol = {r}, atol = {t}"
+    _require(good, _said(message, said), {"x": a, "y": b}, summarize)
+
+
+def assert_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x > 0, element by element; see `assert_equal`."""
+    _sign(x, "> 0", jnp.greater, message, summarize)
+
+
+def assert_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x < 0, element by element; see `assert_equal`."""
+    _sign(x, "< 0", jnp.less, message, summarize)
+
+
+def assert_non_negative(
+    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x >= 0, element by element; see `assert_equal`."""
+    _sign(x, ">= 0", jnp.greater_equal, message, summarize)
+
+
+def assert_non_positive(
+    x: Any, message: str | None = None, summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that x <= 0, element by element; see `assert_equal`."""
+    _sign(x, "<= 0", jnp.less_equal, message, summarize)
+
+
+def Assert(  # noqa: N802 - TensorFlow's name
+    condition: Any, data: Sequence[Any], summarize: int | None = None, name: Any = None
+) -> None:
+    """Check that a condition holds.
+
+    Args:
+        condition: a bool; of several, all must be true.
+        data: what to show if it does not hold.
+        summarize: how many elements of each to show; 3 when None.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when it does not hold; from a compiled function, when it is run.
+
+    >>> Assert(True, ["never shown"])
+
+    Differs from TensorFlow: a condition of several bools must hold everywhere.
+    """
+    good = to_array(condition)
+    if _trace.is_tracer(good):
+        require(good, "Expected the condition to be true", {})
+    elif not np.all(good):
+        shown = "\n".join(_summary(to_array(part), summarize) for part in data)
+        raise InvalidArgumentError(
+            None, None, f"Expected '{condition!s}' to be true. Summarized data: {shown}"
+        )
+
+
+def _compare(
+    x: Any,
+    y: Any,
+    sign: str,
+    holds: Callable[[Value, Value], Value],
+    message: str | None,
+    summarize: int | None,
+) -> None:
+    a, b = pair(x, y, "Equal")
+    try:
+        good = _held(a, b, sign, holds)
+    except (TypeError, ValueError) as error:
+        sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
+        words = f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}"
+        raise InvalidArgumentError(None, None, words) from error
+    if _trace.is_tracer(good):
+        require(good, _said(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
+    elif not np.all(good):
+        raise InvalidArgumentError(
+            None, None, _difference(np.asarray(good), (a, b), sign, message, summarize)
+        )
+
+
+def _held(x: Value, y: Value, sign: str, holds: Callable[[Value, Value], Value]) -> Value:
+    if is_text(x):
+        return np.asarray(x == y if sign == "==" else x != y)
+    return holds(*jax.lax.stop_gradient((x, y)))
+
+
+def _difference(
+    good: np.ndarray,
+    values: tuple[Value, Value],
+    sign: str,
+    message: str | None,
+    summarize: int | None,
+) -> str:
+    """Return what TensorFlow says of two tensors that are not as they should be."""
+    count = 3 if summarize is None else summarize
+    x, y = (np.asarray(part) for part in values)
+    lines = [message] if message else []
+    lines.append(f"Condition x {sign} y did not hold.")
+    if x.shape == y.shape and x.ndim:
+        wrong = np.argwhere(~good)[:count]
+        lines += [f"Indices of first {len(wrong)} different values:", str(wrong)]
+        lines += ["Corresponding x values:", str(x[tuple(wrong.T)])]
+        lines += ["Corresponding y values:", str(y[tuple(wrong.T)])]
+    for name, part in (("x", x), ("y", y)):
+        first = part.reshape(-1)[:count]
+        lines += [f"First {len(first)} elements of {name}:", str(first)]
+    return "\n".join(lines)
+
+
+def _sign(
+    x: Any,
+    sign: str,
+    holds: Callable[[Value, Value], Value],
+    message: str | None,
+    summarize: int | None,
+) -> None:
+    array = to_array(x)
+    good = holds(jax.lax.stop_gradient(array), jnp.zeros((), array.dtype))
+    said = f"{message or ''}\nCondition x {sign} did not hold element-wise:"
+    _require(good, said, {"x": array}, summarize)
+
+
+def _require(good: Value, said: str, values: dict[str, Value], summarize: int | None) -> None:
+    if _trace.is_tracer(good):
+        require(good, said, values)
+    elif not np.all(good):
+        parts = [
+            f"{name} (shape={tuple(x.shape)} dtype={dtype_of(x).name}) = \n{_summary(x, summarize)}"
+            for name, x in values.items()
+        ]
+        raise InvalidArgumentError(None, None, "\n".join([said, *parts]))
+
+
+def _summary(array: Value, summarize: int | None) -> str:
+    count = 3 if summarize is None else summarize
+    flat = np.asarray(array).reshape(-1)
+    more = ", ..." if flat.size > count >= 0 else ""
+    return ", ".join(map(str, flat[: count if count >= 0 else None])) + more
+
+
+def _said(message: str | None, what: str) -> str:
+    return f"{message}\n{what}" if message else what
+
+
+# ---------------------------------------------------------------- NaN and infinities
+def check_numerics(tensor: Any, message: str, name: Any = None) -> Tensor:
+    """Check that no element is NaN or infinite, and return the tensor.
+
+    Args:
+        tensor: floats.
+        message: what to say first if one is.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when one is; from a compiled function, when it is run.
+    """
+    array = to_array(tensor)
+    if not dtype_of(array).is_floating:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"Value for attr 'T' of {dtype_of(array).name} is not in the list of allowed values: "
+            "bfloat16, half, float, double [Op:CheckNumerics] name: ",
+        )
+    good = jnp.isfinite(jax.lax.stop_gradient(array))
+    if _trace.is_tracer(good):
+        require(good, f"{message} : Tensor had NaN or Inf values", {"x": array})
+    elif not np.all(good):
+        what = [w for w, has in (("Inf", jnp.isinf), ("NaN", jnp.isnan)) if has(array).any()]
+        words = f"{message} : Tensor had {' and '.join(what)} values [Op:CheckNumerics]"
+        raise InvalidArgumentError(None, None, words)
+    return tensor if isinstance(tensor, Tensor) else Tensor(array)
+
+
+def assert_all_finite(x: Any, message: str, name: Any = None) -> Tensor:
+    """Check that no element is NaN or infinite, and return the tensor; see `check_numerics`."""
+    return check_numerics(x, message)
+
+
+def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
+    """Check the results of all operations of this thread for NaN and infinities.
+
+    Args:
+        stack_height_limit: of no effect.
+        path_length_limit: of no effect.
+
+    Raises:
+        RuntimeError: inside a tape, a compiled function or a transform.
+
+    Differs from TensorFlow: an operation that gives one raises `jaxvars.errors.CheckError`.
+    """
+    _enable_check_numerics()
+
+
+# ---------------------------------------------------------------- shapes and types
+def assert_rank(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
+    """Check the number of dimensions; raise ValueError when it is another one."""
+    _ranked(x, [int(to_array(rank))], f"must have rank {int(to_array(rank))}", message)
+
+
+def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
+    """Check the number of dimensions; raise ValueError when it is less."""
+    least, shape = int(to_array(rank)), to_array(x).shape
+    allowed = range(least, max(len(shape), least) + 1)
+    _ranked(x, allowed, f"must have rank at least {least}", message)
+
+
+def assert_rank_in(
+    x: Any, ranks: Iterable[Any], message: str | None = None, name: Any = None
+) -> None:
+    """Check the number of dimensions; raise ValueError when it is none of some."""
+    allowed = tuple(int(to_array(rank)) for rank in ranks)
+    _ranked(x, allowed, f"must have rank in {allowed}", message)
+
+
+def _ranked(x: Any, allowed: Sequence[int], words: str, message: str | None) -> None:
+    shape = to_array(x).shape
+    if len(shape) not in allowed:
+        first = f"{message}.  " if message else ""
+        named = x.name if isinstance(x, Variable) else ""
+        raise ValueError(
+            f"{first}Tensor {named} {words}.  Received rank {len(shape)}, shape {tuple(shape)}"
+        )
+
+
+def assert_scalar(tensor: Any, message: str | None = None, name: Any = None) -> Tensor:
+    """Check that a tensor has no dimensions, and return it; raise ValueError if it has some."""
+    array = to_array(tensor)
+    if array.ndim:
+        first = f"{message}. " if message else ""
+        raise ValueError(f"{first}Expected scalar shape, saw shape: {TensorShape(array.shape)}.")
+    return tensor if isinstance(tensor, Tensor) else Tensor(array)
+
+
+def assert_shapes(
+    shapes: Any,
+    data: Any = None,
+    summarize: Any = None,
+    message: str | None = None,
+    name: Any = None,
+) -> None:
+    """Check shapes, and that sizes of one name are equal.
+
+    Args:
+        shapes: pairs of a tensor and its shape: numbers, names, None or "." for any size, "*" or
+            `...` at an end for any number of sizes; or text, one letter for each size.
+        data: of no effect.
+        summarize: of no effect.
+        message: what to say first.
+        name: of no effect.
+
+    Raises:
+        ValueError: when a shape is another one, or a name has two sizes.
+
+    >>> assert_shapes([([[1, 2]], ("n", "k")), ([0, 0], ("k",))])
+    """
+    pairs = shapes.items() if hasattr(shapes, "items") else shapes
+    given = [(to_array(x), _pattern(sizes)) for x, sizes in pairs]
+    try:
+        _debugging.assert_shapes(given, message)
+    except ShapeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _pattern(sizes: Any) -> Any:
+    if isinstance(sizes, int):
+        return (sizes,)
+    if isinstance(sizes, TensorShape):
+        return tuple(sizes)
+    return tuple(None if size == "." else size for size in sizes)
+
+
+def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: Any = None) -> None:
+    """Check the type of the elements; raise TypeError when it is another one."""
+    have, want = dtype_of(to_array(tensor)), as_dtype(tf_type)
+    if have != want:
+        first = f"{message}  " if message else ""
+        raise TypeError(f"{first}tensor must be of type {want!r}; got {have!r}")
+
+
+def assert_integer(x: Any, message: str | None = None, name: Any = None) -> None:
+    """Check that a tensor has integers; raise TypeError if it has not."""
+    have = dtype_of(to_array(x))
+    if not have.is_integer:
+        first = f"{message}. " if message else ""
+        raise TypeError(f'{first}Expected "x" to be integer type.  Found: tensor of dtype {have!s}')
+
+
+def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = None) -> DType:
+    """Check that tensors have one float type, and return it.
+
+    Args:
+        tensors: some tensors.
+        dtype: the type; that of the first tensor when None, and float32 if there is none.
+
+    Raises:
+        ValueError: when they are of different types, or no floats.
+    """
+    found = None if dtype is None else as_dtype(dtype)
+    for tensor in tensors or ():
+        have = dtype_of(to_array(tensor))
+        found = found or have
+        if have != found:
+            raise ValueError(f"{tensor}, type={have!s}, must be of the same type ({found!s}).")
+    made = found or as_dtype("float32")
+    if not made.is_floating:
+        raise ValueError(f"Expected floating point type, got {made!s}.")
+    return made
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """Check that something is an iterable, and no tensor or text; raise TypeError if not."""
+    improper = isinstance(values, Tensor | Variable | np.ndarray | bytes | str)
+    if improper or not hasattr(values, "__iter__"):
+        words = 'to be a "proper" iterable' if improper else "to be iterable"
+        raise TypeError(f'Expected argument "values" {words}.  Found: {type(values)}')
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Tell whether something is a tensor of numbers.
+
+    >>> is_numeric_tensor(1.0)
+    False
+    """
+    return isinstance(tensor, Tensor | Variable) and tensor.dtype.is_numeric
+
+
+# ---------------------------------------------------------------- tracebacks
+def enable_traceback_filtering() -> None:
+    """Leave JAX's frames out of tracebacks."""
+    jax.config.update("jax_traceback_filtering", "auto")
+
+
+def disable_traceback_filtering() -> None:
+    """Keep JAX's frames in tracebacks."""
+    jax.config.update("jax_traceback_filtering", "off")
+
+
+def is_traceback_filtering_enabled() -> bool:
+    """Return whether JAX's frames are left out of tracebacks.
+
+    >>> is_traceback_filtering_enabled()
+    True
+    """
+    value: Any = jax.config.values["jax_traceback_filtering"]
+    return value != "off"

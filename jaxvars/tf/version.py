@@ -1,0 +1,7 @@
+"""`tf.version`: the version of TensorFlow whose names and manners these are."""
+
+from __future__ import annotations
+
+VERSION = "2.21.0"
+GIT_VERSION = "jaxvars"
+COMPILER_VERSION = "XLA"
