@@ -38,6 +38,7 @@ from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import _creation as _creation
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
+from jaxvars.tf import data as data
 from jaxvars.tf import errors as errors
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest

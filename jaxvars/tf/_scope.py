@@ -45,15 +45,23 @@ class _Place(threading.local):
     """How many functions are being traced in this thread, since the last `init_scope`."""
 
     depth = 0
+    notes: dict[str, Any] | None = None
 
 
 _PLACE = _Place()
+
+
+def notes_of_trace() -> dict[str, Any]:
+    """Return what has been noted for the function that is being traced, to be added to."""
+    return {} if _PLACE.notes is None else _PLACE.notes
 
 
 @contextmanager
 def inside_function() -> Generator[None]:
     """Say that a `tf.function` is being traced."""
     _PLACE.depth += 1
+    if _PLACE.depth == 1:
+        _PLACE.notes = {}
     try:
         with boxing(MANNERS):
             yield

@@ -1,0 +1,155 @@
+"""What random numbers `tf.random` draws, by TensorFlow's rules for shapes, types and errors.
+
+Each function takes `source`: a key of `jax.random`, or a function that returns one, which is asked
+for it once, when everything else has been found to be right.
+
+Rules this file keeps:
+- the shape is that of the noise; the parameters of normal numbers broadcast with it, and the axes
+  of the parameters of counts come after it;
+- derivatives go to the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _stateless as core
+from jaxvars import _trace
+from jaxvars._seeds import as_shape
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+Source: TypeAlias = Any
+
+PLAIN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
+WIDE = (*PLAIN, "uint32", "uint64")
+
+
+def refused(words: str, op: str) -> InvalidArgumentError:
+    """Return the error for an argument that an operation does not take."""
+    return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
+
+
+def sizes(shape: Any) -> tuple[int, ...]:
+    """Return a shape, which may be a tensor, as integers."""
+    if isinstance(shape, TensorShape):
+        return tuple(shape)
+    if isinstance(shape, list | tuple):
+        return tuple(int(size) for size in shape)
+    return as_shape(to_array(shape))
+
+
+def _broadcast(noise: Value, parameters: Sequence[Value], op: str) -> None:
+    for other in parameters:
+        try:
+            np.broadcast_shapes(noise.shape, other.shape)
+        except ValueError:
+            words = f"Incompatible shapes: {list(noise.shape)} vs. {list(other.shape)}"
+            raise refused(words, op) from None
+
+
+# ---------------------------------------------------------------- numbers
+def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+    """Draw normally distributed numbers."""
+    return _scaled(core.stateless_normal, source, shape, mean, stddev, dtype)
+
+
+def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+    """Draw normally distributed numbers within two deviations of the mean."""
+    return _scaled(core.stateless_truncated_normal, source, shape, mean, stddev, dtype)
+
+
+def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
+    kind = as_dtype(dtype)
+    middle, spread = to_array(mean, kind), to_array(stddev, kind)
+    size = sizes(shape)
+    _broadcast(jnp.empty(size), (middle, spread), "AddV2")
+    noise = draw(size, source, dtype=kind.dtype)
+    if type(mean) is float and type(stddev) is float and (mean, stddev) == (0.0, 1.0):
+        return Tensor(noise)
+    return Tensor(noise * spread + middle)
+
+
+def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
+    """Draw uniformly distributed numbers; all that an integer type has if there are no bounds."""
+    size = sizes(shape)
+    if not dtype.is_integer:
+        low = to_array(0 if minval is None else minval, dtype)
+        high = to_array(1 if maxval is None else maxval, dtype)
+        _broadcast(jnp.empty(size), (low, high), "AddV2")
+        noise = core.stateless_uniform(size, source, dtype=dtype.dtype)
+        return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
+    if minval is None:
+        return Tensor(core.stateless_uniform_full_int(size, source, dtype.dtype))
+    low, high = to_array(minval, dtype), to_array(maxval, dtype)
+    _check_range(low, high)
+    return Tensor(core.stateless_randint(size, source, low, high, dtype.dtype))
+
+
+def _between(noise: Value, low: Value, high: Value) -> Value:
+    found = noise * (high - low) + low
+    return jnp.where(found < high, found, low)  # it may have been rounded up
+
+
+def _check_range(low: Value, high: Value) -> None:
+    if _trace.is_tracer(low) or _trace.is_tracer(high):
+        return
+    if np.any(np.asarray(low) >= np.asarray(high)):
+        raise refused(f"Need minval < maxval, got {low} >= {high}", "RandomUniformInt")
+
+
+# ---------------------------------------------------------------- counts
+def poisson(source: Source, size: tuple[int, ...], lam: Value, dtype: Any) -> Tensor:
+    """Draw Poisson distributed counts, of a whole shape."""
+    check_end(size, lam.shape, "RandomPoissonV2")
+    return Tensor(core.stateless_poisson(size, source, lam, as_dtype(dtype).dtype))
+
+
+def gamma(source: Source, size: tuple[int, ...], alpha: Value, beta: Value, kind: DType) -> Tensor:
+    """Draw gamma distributed numbers, of a whole shape."""
+    check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
+    noise = core.stateless_gamma(size, source, alpha, 1.0, kind.dtype)
+    least = jnp.asarray(np.finfo(np.float32).tiny if kind.size < 8 else 1e-300, kind.dtype)
+    return Tensor(jnp.maximum(noise / beta, least.astype(noise.dtype)))
+
+
+def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) -> Tensor:
+    """Draw how many of some trials succeed."""
+    size = sizes(shape)
+    number, p = to_array(counts), to_array(probs)
+    check_end(size, np.broadcast_shapes(number.shape, p.shape), "StatelessRandomBinomial")
+    found = core.stateless_binomial(size, source, number, p, "float32")
+    return Tensor(found.astype(as_dtype(dtype).dtype))
+
+
+def check_end(size: tuple[int, ...], parameters: tuple[int, ...], op: str) -> None:
+    """Raise InvalidArgumentError unless a shape ends with that of the parameters."""
+    if parameters and size[-len(parameters) :] != parameters:
+        raise refused("Shape passed in must end with broadcasted shape.", op)
+
+
+# ---------------------------------------------------------------- choices
+def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Tensor:
+    """Draw classes for each row of logits."""
+    rows = to_array(logits)
+    if rows.ndim != 2:
+        raise refused(f"logits should be a matrix, got shape {list(rows.shape)}", "Multinomial")
+    kind = as_dtype("int64" if dtype is None else dtype)
+    return Tensor(core.stateless_categorical(rows, int(num_samples), source, kind.dtype))
+
+
+def shuffle(source: Source, value: Any) -> Tensor:
+    """Return the slices of a tensor along the first axis, in random order."""
+    array = to_array(value)
+    if array.ndim == 0 or math.prod(array.shape) == 0:
+        return Tensor(array)
+    return Tensor(core.stateless_shuffle(array, source))

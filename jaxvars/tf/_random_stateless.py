@@ -1,0 +1,175 @@
+"""`tf.random.stateless_*`: the same numbers for the same seed, always.
+
+Rules this file keeps:
+- a seed is two integers; as 32-bit and as 64-bit numbers they are the same seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._seeds import IMPL, unseen
+from jaxvars.tf import _random_draws as draws
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+
+
+def key_of(seed: Any) -> Value:
+    """Return the key of `jax.random` that a seed stands for.
+
+    Raises:
+        InvalidArgumentError: when the seed is not two numbers.
+    """
+    numbers = to_array(seed)
+    if numbers.shape != (2,):
+        raise draws.refused(
+            f"seed must have shape [2], not {list(numbers.shape)}", "StatelessRandomGetKeyCounter"
+        )
+    return unseen(lambda: jax.random.wrap_key_data(_words(numbers), impl=IMPL))
+
+
+@jax.jit
+def _words(numbers: Value) -> Value:
+    low = numbers.astype(jnp.uint32)
+    if numbers.dtype.itemsize < 8:
+        return low
+    signed = low.astype(jnp.int32).astype(numbers.dtype)
+    high = ((numbers - signed) >> 32).astype(jnp.uint32)  # 0 for what 32 bits hold
+    return low ^ (high[::-1] * np.uint32(0x9E3779B9))
+
+
+def stateless_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Draw normally distributed numbers of a seed.
+
+    >>> bool((stateless_normal([2], [1, 2]) == stateless_normal([2], [1, 2])).numpy().all())
+    True
+    """
+    return draws.normal(key_of(seed), shape, mean, stddev, dtype)
+
+
+def stateless_truncated_normal(
+    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Draw normally distributed numbers of a seed, within two deviations of the mean."""
+    return draws.truncated_normal(key_of(seed), shape, mean, stddev, dtype)
+
+
+def stateless_uniform(
+    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
+    name: str | None = None, alg: Any = "auto_select",
+) -> Tensor:  # fmt: skip
+    """Draw uniformly distributed numbers of a seed; all integers if both bounds are None.
+
+    Raises:
+        ValueError: for a type that is not there, or integers with one bound.
+    """
+    kind = as_dtype(dtype)
+    check_type(kind, draws.WIDE)
+    check_bounds("For integer `dtype` argument", kind, minval, maxval)
+    return draws.uniform(key_of(seed), shape, minval, maxval, kind)
+
+
+def check_type(kind: Any, known: tuple[str, ...]) -> None:
+    """Raise ValueError for a type that an operation does not draw."""
+    if kind.name not in known:
+        names = ", ".join(f"tf.{name}" for name in known)
+        raise ValueError(
+            f"Argument `dtype` got invalid value {kind}. Accepted dtypes are ({names})."
+        )
+
+
+def check_bounds(words: str, kind: Any, minval: Any, maxval: Any) -> None:
+    """Raise ValueError for integers with one bound."""
+    if kind.is_integer and (minval is None) != (maxval is None):
+        raise ValueError(
+            f"{words} {kind}, argument `minval` and `maxval` must be both None or not None. Got "
+            f"`minval`={minval} and `maxval`={maxval}."
+        )
+
+
+def stateless_binomial(
+    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = "int32",
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw how many of `counts` trials succeed, of a seed."""
+    return draws.binomial(key_of(seed), shape, counts, probs, output_dtype)
+
+
+def stateless_poisson(
+    shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None
+) -> Tensor:
+    """Draw Poisson distributed counts of a seed; the shape ends with that of `lam`."""
+    return draws.poisson(key_of(seed), draws.sizes(shape), to_array(lam), dtype)
+
+
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = "float32",
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw gamma distributed numbers of a seed; the shape ends with that of the parameters."""
+    kind = as_dtype(dtype)
+    scale = to_array(1.0 if beta is None else beta, kind)
+    return draws.gamma(key_of(seed), draws.sizes(shape), to_array(alpha, kind), scale, kind)
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
+    """Draw classes for each row of logits, of a seed."""
+    return draws.categorical(key_of(seed), logits, num_samples, dtype)
+
+
+def stateless_parameterized_truncated_normal(
+    shape: Any, seed: Any, means: Any = 0.0, stddevs: Any = 1.0, minvals: Any = -2.0,
+    maxvals: Any = 2.0, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw normally distributed numbers between bounds, of a seed."""
+    mean, deviation = to_array(means), to_array(stddevs)
+    low, high = to_array(minvals, hint=None), to_array(maxvals)
+    size, key = draws.sizes(shape), key_of(seed)
+    ends = (low - mean) / deviation, (high - mean) / deviation
+    noise = jax.random.truncated_normal(key, *ends, size, mean.dtype)
+    return Tensor(mean + deviation * noise)
+
+
+def stateless_shuffle(
+    value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None
+) -> Tensor:
+    """Return the slices of a tensor along the first axis in random order, of a seed."""
+    return draws.shuffle(key_of(seed), value)
+
+
+def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
+    """Make seeds of a seed: as many rows of two numbers.
+
+    >>> split([1, 2], 3).shape
+    TensorShape([3, 2])
+    """
+    dtype = to_array(seed).dtype
+    return Tensor(jax.random.bits(key_of(seed), (int(num), 2), _bits(dtype)).astype(dtype))
+
+
+def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
+    """Make a seed of a seed and a number, like that of a step.
+
+    >>> fold_in([1, 2], 3).shape
+    TensorShape([2])
+    """
+    number = to_array(data)
+    first = jax.random.bits(key_of(seed), (), _bits(number.dtype)).astype(number.dtype)
+    return Tensor(jnp.stack([first, number]))
+
+
+def _bits(dtype: Any) -> Any:
+    return jnp.uint64 if dtype.itemsize == 8 else jnp.uint32

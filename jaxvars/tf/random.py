@@ -1,0 +1,147 @@
+"""`tf.random`: random numbers, with a global seed, of a seed, and of generators.
+
+Differs from TensorFlow: the numbers are those of `jax.random`, not TensorFlow's. What programs can
+rely on holds: the same seeds give the same numbers, and compiled functions draw anew each time.
+
+>>> set_seed(7)
+>>> normal([2, 3]).shape
+TensorShape([2, 3])
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from jaxvars.tf import _random_draws as _draws
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._random_generator import Algorithm as Algorithm
+from jaxvars.tf._random_generator import Generator as Generator
+from jaxvars.tf._random_generator import create_rng_state as create_rng_state
+from jaxvars.tf._random_generator import get_global_generator as get_global_generator
+from jaxvars.tf._random_generator import set_global_generator as set_global_generator
+from jaxvars.tf._random_stateless import check_type as _check_type
+from jaxvars.tf._random_stateless import fold_in as fold_in
+from jaxvars.tf._random_stateless import split as split
+from jaxvars.tf._random_stateless import stateless_binomial as stateless_binomial
+from jaxvars.tf._random_stateless import stateless_categorical as stateless_categorical
+from jaxvars.tf._random_stateless import stateless_gamma as stateless_gamma
+from jaxvars.tf._random_stateless import stateless_normal as stateless_normal
+from jaxvars.tf._random_stateless import (
+    stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
+)
+from jaxvars.tf._random_stateless import stateless_poisson as stateless_poisson
+from jaxvars.tf._random_stateless import stateless_shuffle as _stateless_shuffle
+from jaxvars.tf._random_stateless import stateless_truncated_normal as stateless_truncated_normal
+from jaxvars.tf._random_stateless import stateless_uniform as stateless_uniform
+from jaxvars.tf._random_streams import set_seed as set_seed
+from jaxvars.tf._random_streams import source as _source
+from jaxvars.tf._tensor import Tensor
+
+experimental = types.SimpleNamespace(
+    Algorithm=Algorithm,
+    Generator=Generator,
+    create_rng_state=create_rng_state,
+    get_global_generator=get_global_generator,
+    set_global_generator=set_global_generator,
+    stateless_fold_in=fold_in,
+    stateless_shuffle=_stateless_shuffle,
+    stateless_split=split,
+)
+
+
+def normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw normally distributed numbers.
+
+    Args:
+        shape: of the noise.
+        mean: broadcasts with it.
+        stddev: the standard deviation; broadcasts with it.
+        dtype: floating.
+        seed: of this operation.
+        name: of no effect.
+    """
+    key = _source(f"normal {as_dtype(dtype).name}", seed)
+    return _draws.normal(key, shape, mean, stddev, dtype)
+
+
+def truncated_normal(
+    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw normally distributed numbers within two deviations of the mean."""
+    key = _source(f"truncated_normal {as_dtype(dtype).name}", seed)
+    return _draws.truncated_normal(key, shape, mean, stddev, dtype)
+
+
+def uniform(
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw uniformly distributed numbers: `minval <= x < maxval`.
+
+    Raises:
+        ValueError: for integers without `maxval`, or a type that is not there.
+        InvalidArgumentError: when there is no integer between the bounds.
+
+    >>> int(uniform([], 3, 4, dtype="int32"))
+    3
+    """
+    kind = as_dtype(dtype)
+    _check_type(kind, _draws.PLAIN)
+    if kind.is_integer and maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
+    key = _source(f"uniform {kind.name}", seed)
+    return _draws.uniform(key, shape, 0 if minval is None else minval, maxval, kind)
+
+
+def poisson(
+    shape: Any, lam: Any, dtype: Any = "float32", seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Draw Poisson distributed counts: a shape of them for each element of `lam`.
+
+    >>> poisson([3], [1.0, 2.0]).shape
+    TensorShape([3, 2])
+    """
+    mean = to_array(lam)
+    size = (*_draws.sizes(shape), *mean.shape)
+    return _draws.poisson(_source(f"poisson {as_dtype(dtype).name}", seed), size, mean, dtype)
+
+
+def gamma(
+    shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: Any = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Draw gamma distributed numbers: a shape of them for each of the parameters.
+
+    >>> gamma([3], [1.0, 2.0], beta=[[1.0], [2.0]]).shape
+    TensorShape([3, 2, 2])
+    """
+    kind = as_dtype(dtype)
+    first, second = to_array(alpha, kind), to_array(1.0 if beta is None else beta, kind)
+    size = (*_draws.sizes(shape), *(first + second).shape)
+    return _draws.gamma(_source(f"gamma {kind.name}", seed), size, first, second, kind)
+
+
+def categorical(
+    logits: Any, num_samples: Any, dtype: Any = None, seed: Any = None, name: str | None = None
+) -> Tensor:
+    """Draw classes for each row of logits.
+
+    >>> categorical([[0.0, -100.0]], 3)
+    <tf.Tensor: shape=(1, 3), dtype=int64, numpy=array([[0, 0, 0]])>
+    """
+    return _draws.categorical(_source("categorical", seed), logits, num_samples, dtype)
+
+
+def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
+    """Return the slices of a tensor along the first axis in random order.
+
+    >>> sorted(shuffle([1, 2, 3]).numpy().tolist())
+    [1, 2, 3]
+    """
+    return _draws.shuffle(_source("shuffle", seed), value)
