@@ -90,8 +90,8 @@ def device(name: str | Device | None) -> Generator[Device | None]:
     Variables that live elsewhere are read as copies on this device.
 
     A compiled function is one program on one set of devices: it runs where its variables and the
-    arguments that somebody has placed are, else in the scope that it is called in. A scope inside of
-    it places the variables that it creates, and no operations.
+    arguments that somebody has placed are, else in the scope that it is called in. A scope inside
+    of it places the variables that it creates, and no operations.
 
     Args:
         name: "CPU:0", "/GPU:1", TensorFlow's full form, a `jax.Device`, or None for JAX's
