@@ -35,11 +35,14 @@ import jax
 
 from jaxvars._display import did_you_mean
 from jaxvars.tf import _arrays as _arrays
+from jaxvars.tf import _clip as _clip
 from jaxvars.tf import _creation as _creation
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
 from jaxvars.tf import data as data
+from jaxvars.tf import bitwise as bitwise
 from jaxvars.tf import errors as errors
+from jaxvars.tf import linalg as linalg
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
@@ -101,9 +104,7 @@ LAZY = {
 """Namespaces that are imported when they are first asked for."""
 
 ELSEWHERE = {
-    **dict.fromkeys(
-        ["Assert", "assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"
-    ),
+    **dict.fromkeys(["assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"),
     "__version__": "version:VERSION",
 }
 """Names at the top level that are in a namespace, too."""

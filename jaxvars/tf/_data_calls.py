@@ -1,0 +1,128 @@
+"""Calls of the functions that are given to a dataset.
+
+Rules this file keeps:
+- a function is called for each element, with Tensors on the CPU: Python's `if` and `print` and what
+  has no fixed shape work. One that is a `tf.function` is compiled;
+- what it returns is kept as it is until it is batched or asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._data_elements import (
+    Element,
+    leaves,
+    mapped,
+    packed,
+    spec_of,
+    tensors,
+    widened,
+)
+from jaxvars.tf._dtypes import bool_
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._tensor import Tensor
+
+
+def called(func: Callable[..., Any], *elements: Element) -> Element:
+    """Return what a function makes of an element; a tuple gives several arguments."""
+    with _on_the_cpu():
+        return _result(func(*_arguments(elements)))
+
+
+def truth(predicate: Callable[..., Any], element: Element) -> bool:
+    """Return what a condition says of an element.
+
+    Raises:
+        ValueError: when it returns something else than a bool.
+    """
+    found = called(predicate, element)
+    if not isinstance(found, Tensor) or found.dtype != bool_ or found.shape.rank:
+        raise ValueError(
+            "Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its "
+            f"return type is {mapped(spec_of, found)}."
+        )
+    return bool(np.asarray(found._array))
+
+
+def checked(func: Any) -> Any:
+    """Return a function.
+
+    Raises:
+        ValueError: when it is none.
+    """
+    if not callable(func):
+        raise ValueError(
+            f"Argument `func` must be a callable. Received func={func} (of type {type(func)})"
+        )
+    return func
+
+
+def _arguments(elements: tuple[Element, ...]) -> Any:
+    given = [tensors(element) for element in elements]
+    return given[0] if len(given) == 1 and type(given[0]) is tuple else given
+
+
+def _result(result: Any) -> Element:
+    if isinstance(result, list):
+        result = tuple(result)
+    return _leaf(result) if not isinstance(result, tuple | dict) else mapped(_leaf, result)
+
+
+def _leaf(value: Any) -> Any:
+    if isinstance(value, Tensor) or hasattr(value, "element_spec"):
+        return value
+    if value is None:
+        raise TypeError("The function of a dataset returned None: let it return tensors.")
+    return Tensor(_convert.to_array(value))
+
+
+def _on_the_cpu() -> AbstractContextManager[Any]:
+    if jax.default_backend() == "cpu":
+        return nullcontext()
+    return jax.default_device(jax.local_devices(backend="cpu")[0])
+
+
+# ---------------------------------------------------------------- specs without values
+def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
+    """Return the spec of what a function makes of elements of some specs; None if it needs values.
+
+    It is traced twice if there are open sizes, with different ones: sizes of the result that differ
+    are open, too.
+    """
+    flat = [spec for each in specs for spec in leaves(each)]
+    usable = [isinstance(s, TensorSpec) and s.shape.rank is not None for s in flat]
+    if not all(usable) or any(spec.dtype.is_string for spec in flat):
+        return None
+    try:
+        first = _traced(func, specs, 5)
+        is_open = any(None in spec.shape.as_list() for spec in flat)
+        return mapped(widened, first, _traced(func, specs, 7)) if is_open else first
+    except Exception:  # noqa: BLE001 - whatever the function needs: then an element is asked
+        return None
+
+
+def _traced(func: Callable[..., Any], specs: tuple[Any, ...], size: int) -> Any:
+    found: list[Any] = []
+
+    def run(arrays: Any) -> Any:
+        given = iter(arrays)
+        elements = [mapped(lambda _: Tensor(next(given)), spec) for spec in specs]
+        result = _result(func(*_arguments(tuple(elements))))
+        found.append(result)
+        return [leaf._array for leaf in leaves(result)]
+
+    flat = [spec for each in specs for spec in leaves(each)]
+    shapes = [[size if n is None else n for n in spec.shape.as_list()] for spec in flat]
+    structs = [
+        jax.ShapeDtypeStruct(shape, spec.dtype.dtype)
+        for shape, spec in zip(shapes, flat, strict=True)
+    ]
+    made = jax.eval_shape(run, structs)
+    return packed(found[0], [TensorSpec(x.shape, x.dtype) for x in made])

@@ -1,0 +1,239 @@
+"""Elements of datasets: structures of tensors, on the host until they are asked for.
+
+Rules this file keeps:
+- tuples and dicts are structures; a list is a tensor, as everywhere in `tf.data`;
+- a leaf is a NumPy array (text: of bytes), a Tensor that a function returned, or a Dataset;
+- arrays that were put into a dataset are never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert, nest
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._static import known, refused
+from jaxvars.tf._tensor import Tensor
+
+Element: TypeAlias = Any
+Leaf: TypeAlias = Any
+
+
+def is_structure(value: Any) -> bool:
+    """Tell whether a value is a structure, not a tensor."""
+    return isinstance(value, tuple | Mapping)
+
+
+def leaves(structure: Any) -> list[Any]:
+    """Return the leaves of a structure."""
+    if not is_structure(structure):
+        return [structure]
+    return [leaf for part in nest._parts(structure) for leaf in leaves(part)]
+
+
+def mapped(func: Callable[..., Any], *structures: Any) -> Any:
+    """Return a structure of what a function makes of the leaves of others of its form.
+
+    Raises:
+        ValueError: when their forms differ.
+    """
+    first = structures[0]
+    if not is_structure(first):
+        return func(*structures)
+    parts = [nest._parts(x) if is_structure(x) else [] for x in structures]
+    if any(len(each) != len(parts[0]) for each in parts):
+        raise ValueError(f"The two structures don't have the same nested structure: {structures}.")
+    return nest._like(first, [mapped(func, *each) for each in zip(*parts, strict=True)])
+
+
+def packed(structure: Any, values: Sequence[Any]) -> Any:
+    """Return a structure with other leaves."""
+    given = iter(values)
+    return mapped(lambda _: next(given), structure)
+
+
+# ---------------------------------------------------------------- leaves
+def stored(value: Any) -> np.ndarray:
+    """Return what was given to a dataset as an array that nobody else writes to."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return value.copy()
+    return known(_convert.to_array(value), "What a dataset is made of")
+
+
+def host(leaf: Leaf) -> np.ndarray:
+    """Return a leaf as a NumPy array."""
+    return np.asarray(leaf._array) if isinstance(leaf, Tensor) else leaf
+
+
+def tensor(leaf: Leaf) -> Any:
+    """Return a leaf as what a program sees."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    if _convert.is_text(leaf):
+        return Tensor(leaf)
+    with _trace.at(_trace.EVAL):
+        return Tensor(jnp.asarray(leaf))
+
+
+def tensors(element: Element) -> Element:
+    """Return an element as what a program sees."""
+    return tensor(element) if not is_structure(element) else mapped(tensor, element)
+
+
+def numpy(element: Element) -> Element:
+    """Return an element as NumPy arrays and scalars; text as bytes."""
+    return mapped(lambda leaf: host(leaf)[()], element)
+
+
+# ---------------------------------------------------------------- several at once
+def sliced(structure: Any) -> tuple[int, Callable[[int], Element]]:
+    """Return the number of slices along the first dimension, and what takes one.
+
+    Raises:
+        ValueError: when there is none, or the sizes differ.
+    """
+    flat = [host(leaf) for leaf in leaves(structure)]
+    if not flat:
+        raise ValueError("There must be at least one tensor to slice.")
+    if any(not leaf.ndim for leaf in flat):
+        raise ValueError("Unbatching a tensor is only supported for rank >= 1")
+    size = flat[0].shape[0]
+    for leaf in flat:
+        if leaf.shape[0] != size:
+            raise ValueError(f"Dimensions {size} and {leaf.shape[0]} are not compatible")
+    if not is_structure(structure):
+        return size, lambda i: flat[0][i, ...]
+    return size, lambda i: packed(structure, [leaf[i, ...] for leaf in flat])
+
+
+def batched(elements: Sequence[Element]) -> Element:
+    """Return some elements as one, with a new first dimension.
+
+    Raises:
+        InvalidArgumentError: when their shapes differ.
+    """
+    columns = [[host(leaf) for leaf in leaves(element)] for element in elements]
+    stacks = [_stacked(i, column) for i, column in enumerate(zip(*columns, strict=True))]
+    return packed(elements[0], stacks)
+
+
+def _stacked(component: int, column: Sequence[np.ndarray]) -> np.ndarray:
+    first = column[0].shape
+    for i, leaf in enumerate(column):
+        if leaf.shape != first:
+            raise refused(
+                f"Cannot batch tensors with different shapes in component {component}. First "
+                f"element had shape {list(first)} and element {i} had shape {list(leaf.shape)}. "
+                "[Op:IteratorGetNext] name: "
+            )
+    return np.stack(column)
+
+
+def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
+    """Return some elements as one, each padded to the size of the largest.
+
+    Args:
+        elements: the elements.
+        shapes: to pad to, in the structure of an element or None; None or -1 in one means the
+            largest size.
+        values: to pad with, in that structure, one for all, or None for zeros and empty text.
+
+    Raises:
+        InvalidArgumentError: when a tensor is larger than its shape.
+    """
+    columns = zip(*([host(x) for x in leaves(element)] for element in elements), strict=True)
+    count = len(leaves(elements[0]))
+    wanted = [None] * count if shapes is None else _shapes(elements[0], shapes)
+    fillers = leaves(values) if is_structure(values) else [values] * count
+    made = [_padded(*each) for each in zip(columns, wanted, fillers, strict=True)]
+    return packed(elements[0], made)
+
+
+def _shapes(element: Element, shapes: Any) -> list[Any]:
+    """Return the shapes to pad to, one for each leaf: a shape may be a tuple itself."""
+    if not is_structure(element):
+        return [shapes]
+    if isinstance(element, Mapping):
+        pairs = [(element[key], shapes[key]) for key in sorted(element)]
+    else:
+        pairs = list(zip(element, shapes, strict=True))
+    return [found for part, shape in pairs for found in _shapes(part, shape)]
+
+
+def _padded(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndarray:
+    largest = np.max([leaf.shape for leaf in column], axis=0).astype(int).tolist()
+    given = largest if shape is None else [-1 if n is None else int(n) for n in shape]
+    sizes = [most if n == -1 else n for n, most in zip(given, largest, strict=True)]
+    if any(most > size for size, most in zip(sizes, largest, strict=True)):
+        raise refused(
+            "Attempted to pad to a smaller size than the input element: "
+            f"{largest} to {sizes} [Op:IteratorGetNext] name: "
+        )
+    dtype = column[0].dtype
+    empty = b"" if _convert.is_text(column[0]) else 0
+    filler = empty if value is None else known(value, "padding_values")[()]
+    made = np.full((len(column), *sizes), filler, dtype)
+    for i, leaf in enumerate(column):
+        made[(i, *map(slice, leaf.shape))] = leaf
+    return made
+
+
+# ---------------------------------------------------------------- specs
+def spec_of(leaf: Leaf) -> Any:
+    """Return the spec of a leaf."""
+    if hasattr(leaf, "element_spec"):
+        return DatasetSpec(leaf.element_spec)
+    array = host(leaf)
+    return TensorSpec(array.shape, _convert.dtype_of(array))
+
+
+def grown(spec: Any, size: int | None) -> Any:
+    """Return the spec of tensors with one more dimension in front."""
+    if spec.shape.rank is None:
+        return spec
+    return TensorSpec([size, *spec.shape.as_list()], spec.dtype)
+
+
+def shrunk(spec: Any) -> Any:
+    """Return the spec of tensors without their first dimension."""
+    return TensorSpec(spec.shape.as_list()[1:], spec.dtype) if spec.shape.rank else spec
+
+
+def widened(spec: Any, other: Any) -> Any:
+    """Return the spec of what is one or the other: sizes that differ are open."""
+    if not isinstance(spec, TensorSpec) or spec == other:
+        return spec
+    shape = spec.shape.most_specific_compatible_shape(other.shape)
+    return TensorSpec(shape, spec.dtype)
+
+
+def typed(value: Any, dtype: Any) -> Leaf:
+    """Return a value as a leaf of a type."""
+    return np.asarray(_convert.to_array(value, as_dtype(dtype)))
+
+
+class DatasetSpec:
+    """The spec of a dataset that is an element of another one.
+
+    Args:
+        element_spec: of its elements.
+        dataset_shape: of no effect.
+    """
+
+    def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
+        self.element_spec = element_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DatasetSpec) and other.element_spec == self.element_spec
+
+    def __hash__(self) -> int:
+        return hash(str(self.element_spec))
+
+    def __repr__(self) -> str:
+        return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"

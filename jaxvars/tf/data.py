@@ -1,0 +1,47 @@
+"""`tf.data`: datasets, in the form that training loops use.
+
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(1000).batch(32)
+    for images, labels in dataset:
+        step(images, labels)
+
+Rules this file keeps:
+- elements are made in Python, on the host, one when it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxvars._display import did_you_mean
+from jaxvars.tf import _data_experimental as experimental
+from jaxvars.tf._data_dataset import Dataset as Dataset
+from jaxvars.tf._data_dataset import DatasetIterator as Iterator
+from jaxvars.tf._data_dataset import Options as Options
+from jaxvars.tf._data_dataset import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf._data_elements import DatasetSpec as DatasetSpec
+from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
+
+AUTOTUNE = -1
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "UNKNOWN_CARDINALITY",
+    "Dataset",
+    "DatasetSpec",
+    "Iterator",
+    "Options",
+    "TextLineDataset",
+    "experimental",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in {"TFRecordDataset", "FixedLengthRecordDataset"}:
+        raise AttributeError(
+            f"jaxvars.tf has no tf.data.{name}: read the records with a Python package, and give "
+            "them to tf.data.Dataset.from_generator."
+        )
+    hint = did_you_mean(name, __all__)
+    raise AttributeError(f"tf.data has no attribute {name!r}.{' ' + hint if hint else ''}")
