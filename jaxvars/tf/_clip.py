@@ -109,6 +109,18 @@ def _as_number(value: Any) -> int | float:
     return int(number) if np.isfinite(number) else number
 
 
+LINALG = [
+    Row(
+        "global_norm", "", "t_list", _global_norm, op="L2Loss",
+        doc="Return the Euclidean norm of all tensors of a list; None is left out.",
+        examples=(
+            "linalg.global_norm([r(2), None, r(2, 3)])", "linalg.global_norm([None])",
+            "linalg.global_norm(r(2))",
+        ),
+    ),
+]  # fmt: skip
+"""Rows of `tf.linalg`."""
+
 ROWS = [
     Row(
         "clip_by_value", "t clip_value_min clip_value_max", "t, clip_value_min, clip_value_max",
@@ -128,21 +140,12 @@ ROWS = [
         ),
     ),
     Row(
-        "global_norm", "", "t_list", _global_norm, op="L2Loss",
-        doc="Return the Euclidean norm of all tensors of a list; None is left out.",
-        examples=(
-            "linalg.global_norm([r(2), None, r(2, 3)])", "linalg.global_norm([None])",
-            "linalg.global_norm(r(2))",
-        ),
-        aliases=("linalg.global_norm",),
-    ),
-    Row(
         "clip_by_global_norm", "", "t_list, clip_norm, use_norm=None", _clip_by_global_norm,
         op="Mul",
         doc="Scale a list of tensors down to a common norm, if it is greater; return both.",
         examples=(
             "clip_by_global_norm([r(2), None, r(2, 3)], 1.0)",
-            "clip_by_global_norm([r(2)], 5.0, use_norm=10.0)",
+            "clip_by_global_norm([r(2)], 5.0, use_norm=tf.constant(10.0))",
             "clip_by_global_norm([[inf], [1.0]], 1.0)", "clip_by_global_norm(r(2), 1.0)",
         ),
     ),

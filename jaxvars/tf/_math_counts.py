@@ -20,6 +20,7 @@ from jaxvars import _trace
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.errors import InvalidArgumentError
 
 Value: TypeAlias = Any
 
@@ -126,8 +127,6 @@ def _bins_of(values: Value, limits: Value, nbins: Any, dtype: Any) -> Value:
     count = _number(nbins)
     if count is None or count <= 0:
         raise ValueError(f"nbins should be a positive number, but got '{nbins}'")
-    if not _trace.is_tracer(limits) and not np.asarray(limits[0] < limits[1]):
-        raise ValueError("value_range should satisfy value_range[0] < value_range[1]")
     return _numbered(values, limits, count).astype(as_dtype(dtype).dtype)
 
 
@@ -138,6 +137,9 @@ def _numbered(values: Value, limits: Value, count: int) -> Value:
 
 
 def _histogram(values: Value, limits: Value, nbins: Any, dtype: Any) -> Value:
+    if not _trace.is_tracer(limits) and not np.diff(np.asarray(limits))[0] > 0:
+        words = "value_range should satisfy value_range[0] < value_range[1]"
+        raise Refused(InvalidArgumentError(None, None, words))
     places = _bins_of(values, limits, nbins, "int32").reshape(-1)
     empty = jnp.zeros(_number(nbins) or 0, as_dtype(dtype).dtype)
     return empty.at[places].add(jnp.ones((), empty.dtype))

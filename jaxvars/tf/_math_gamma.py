@@ -99,7 +99,8 @@ ROWS = [
         "betainc", "a b x", "a, b, x", _betainc, same=True, kinds=_FLOAT,
         doc="Return the regularized incomplete beta function.",
         examples=(
-            "math.betainc(2.0, [0.5, 3.0], p(2) * 0.4)", "math.betainc([1.0, 2.0], 2.0, [0.0, 2.0])",
+            "math.betainc(2.0, [0.5, 3.0], p(2) * 0.4)",
+            "math.betainc([1.0, 2.0], 2.0, [0.0, 2.0])",
             "math.betainc(1, 1, 1)",
         ),
     ),

@@ -64,6 +64,17 @@ def _squared_difference(x: Value, y: Value) -> Value:
     return difference * jnp.conj(difference)
 
 
+@jax.custom_jvp
+def _nextafter(x1: Value, x2: Value) -> Value:
+    return jnp.nextafter(x1, x2)
+
+
+@_nextafter.defjvp
+def _(primals: tuple[Value, Value], tangents: tuple[Value, Value]) -> tuple[Value, Value]:
+    made = _nextafter(*primals)
+    return made, jnp.broadcast_to(tangents[0], made.shape) + 0 * tangents[1]
+
+
 @jax.jit
 def _polyval(coeffs: list[Value], x: Value) -> Value:
     total = jnp.zeros_like(x)
@@ -73,6 +84,8 @@ def _polyval(coeffs: list[Value], x: Value) -> Value:
 
 
 def _polynomial(coeffs: list[Value], x: Value) -> Value:
+    if not coeffs:
+        return jnp.zeros(x.shape, x.dtype)
     return _polyval([jnp.asarray(c, x.dtype) for c in coeffs], x)
 
 
@@ -164,7 +177,7 @@ ROWS = [
         ),
     ),
     Row(
-        "nextafter", "x1 x2", "x1, x2", jnp.nextafter, op="NextAfter", same=True, kinds="float",
+        "nextafter", "x1 x2", "x1, x2", _nextafter, op="NextAfter", same=True, kinds="float",
         doc="Return the next number from `x1` in the direction of `x2`.",
         examples=(
             "math.nextafter(r(2, 3), r(3))", "math.nextafter([0.0, 1.0, inf], [1.0, 1.0, 0.0])",
@@ -186,6 +199,5 @@ TOP_LEVEL = [
         "complex", "real imag", "real, imag", _complex, op="Complex",
         doc="Make complex numbers of their parts.",
         examples=("complex(r(2, 3), r(3))", "complex(1.0, [2.0, -0.5])", "complex(i(2), i(2))"),
-        aliases=("dtypes.complex",),
     ),
 ]  # fmt: skip

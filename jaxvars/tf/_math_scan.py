@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Row
+from jaxvars.tf._rows import Row, function_of
 
 Value: TypeAlias = Any
 
@@ -217,7 +217,8 @@ ROWS = [
         "in_top_k", "targets predictions", "targets, predictions, k", _in_top_k, op="InTopKV2",
         kinds="int", doc="Tell which targets are among the classes of the k largest predictions.",
         examples=(
-            "math.in_top_k([0, 1, 2], r(3, 3), 2)", "math.in_top_k([1, 5], [[0.5, 0.5], [0.0, 1.0]], 1)",
+            "math.in_top_k([0, 1, 2], r(3, 3), 2)",
+            "math.in_top_k([1, 5], [[0.5, 0.5], [0.0, 1.0]], 1)",
             "math.in_top_k([0, 0], [[1.0, nan], [inf, 0.0]], 2)", "math.in_top_k([0], r(2, 2), 1)",
         ),
         aliases=("nn.in_top_k",),
@@ -226,16 +227,23 @@ ROWS = [
         "approx_max_k", "operand", _APPROX, _approx(lax.approx_max_k), op="ApproxTopK",
         kinds="float", doc="Return elements that are among the largest, and where they were.",
         examples=(
-            "math.approx_max_k(r(2, 3), 2)", "math.approx_max_k(r(4), 1)", "math.approx_max_k(i(4), 2)",
+            "math.approx_max_k(r(2, 3), 2)", "math.approx_max_k(r(4), 1)",
+            "math.approx_max_k(i(4), 2)",
         ),
         aliases=("nn.approx_max_k",),
     ),
-    Row(
-        "approx_min_k", "operand", _APPROX, _approx(lax.approx_min_k), op="ApproxTopK",
-        kinds="float", doc="Return elements that are among the smallest, and where they were.",
-        examples=(
-            "math.approx_min_k(r(2, 3), 2)", "math.approx_min_k(r(4), 1)", "math.approx_min_k(i(4), 2)",
-        ),
-        aliases=("nn.approx_min_k",),
-    ),
 ]  # fmt: skip
+
+# No row of the table: TensorFlow has it for other processors only, there is nothing to compare to.
+approx_min_k = function_of(
+    Row(
+        "approx_min_k",
+        "operand",
+        _APPROX,
+        _approx(lax.approx_min_k),
+        op="ApproxTopK",
+        kinds="float",
+        doc="Return elements that are among the smallest, and where they were.",
+    ),
+    "jaxvars.tf.math",
+)

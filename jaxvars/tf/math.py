@@ -18,9 +18,12 @@ from jaxvars.tf import (
     _math_reduce,
     _math_scan,
     _math_segments,
+    _math_special,
 )
-from jaxvars.tf import _math_special as special
+from jaxvars.tf._math_scan import approx_min_k as approx_min_k
 from jaxvars.tf._rows import operations
+
+special = _math_special
 
 ROWS = [
     *_math_basic.ROWS,
@@ -33,5 +36,4 @@ ROWS = [
     *_math_counts.ROWS,
 ]
 
-__getattr__ = operations(__name__, ROWS, others=("special",))
-__all__ = ["special"]
+__getattr__ = operations(__name__, ROWS, others=("approx_min_k", "special"))

@@ -1,0 +1,279 @@
+"""The part of `tf.linalg` about the places in matrices: diagonals, bands, transposes.
+
+Rules this file keeps:
+- matrices are the last two axes; the others are a batch;
+- a band is its diagonals from the highest down, in rows that are as long as the longest one, and
+  `align` says at which end the short ones stand.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.errors import FailedPreconditionError
+
+Value: TypeAlias = Any
+
+
+class _Band(NamedTuple):
+    """Where the elements of a band are: in the matrix and among its diagonals."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    diagonals: np.ndarray
+    positions: np.ndarray
+    count: int
+    length: int
+
+
+@functools.lru_cache(256)
+def _band(rows: int, columns: int, low: int, high: int, align: str) -> _Band:
+    if low > high:
+        raise ValueError(
+            f"lower_diag_index must not be larger than upper_diag_index: {low}, {high}"
+        )
+    if any(k and not -rows < k < columns for k in (low, high)):
+        raise ValueError(f"diag_index is out of bound: {low}, {high} of {rows} by {columns}")
+    length = min(rows + min(high, 0), columns - max(low, 0))
+    upper_left, lower_left = _alignment(align)
+    parts: list[np.ndarray] = []
+    for number, k in enumerate(range(high, low - 1, -1)):
+        own = min(rows + min(k, 0), columns - max(k, 0))
+        is_left = (k >= 0 and upper_left) or (k <= 0 and lower_left)
+        i = np.arange(own)
+        start = 0 if is_left else length - own
+        parts.append(np.stack([i - min(k, 0), i + max(k, 0), np.full(own, number), start + i]))
+    return _Band(*np.concatenate(parts, axis=1), high - low + 1, length)
+
+
+def _alignment(align: str) -> tuple[bool, bool]:
+    """Return whether diagonals above and below the main one stand at the left."""
+    names = {"RIGHT": False, "LEFT": True}
+    upper, _, lower = str(align).partition("_")
+    if upper not in names or lower not in names:
+        raise ValueError(
+            f"Value for attr 'align' of {align!r} is not in the list of allowed values"
+        )
+    return names[upper], names[lower]
+
+
+def _limits(k: Any) -> tuple[int, int]:
+    numbers = [int(x) for x in np.asarray(k).reshape(-1)]
+    if len(numbers) not in (1, 2):
+        raise ValueError(f"diag_index must be one number or two, not {k}")
+    return numbers[0], numbers[-1]
+
+
+def diag_part(x: Value, k: Any = 0, padding: Any = 0, align: str = "RIGHT_LEFT") -> Value:
+    """Return diagonals of matrices."""
+    low, high = _limits(k)
+    _check_matrix(x)
+    band = _band(*x.shape[-2:], low, high, align)
+    made = jnp.full((*x.shape[:-2], band.count, band.length), padding, x.dtype)
+    made = made.at[..., band.diagonals, band.positions].set(x[..., band.rows, band.columns])
+    return made[..., 0, :] if low == high else made
+
+
+def _diag(diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding: Any, align: str) -> Value:
+    if not diagonal.ndim:
+        raise ValueError("diagonal must be at least 1-dim, received shape: []")
+    low, high = _limits(k)
+    packed = diagonal[..., None, :] if low == high else diagonal
+    if packed.ndim < 2 or packed.shape[-2] != high - low + 1:
+        raise ValueError("The number of diagonals provided in the input does not match the band")
+    sizes = _sizes(packed.shape[-1], low, high, int(num_rows), int(num_cols))
+    band = _band(*sizes, low, high, align)
+    made = jnp.full((*packed.shape[:-2], *sizes), padding, diagonal.dtype)
+    return made.at[..., band.rows, band.columns].set(packed[..., band.diagonals, band.positions])
+
+
+def _sizes(length: int, low: int, high: int, rows: int, columns: int) -> tuple[int, int]:
+    """Return the size of a matrix for diagonals of a length; -1 stands for what fits."""
+    least = length - min(high, 0), length + max(low, 0)
+    if 0 <= rows < least[0] or 0 <= columns < least[1]:
+        raise ValueError("The number of rows or columns is too small.")
+    if rows < 0 and columns < 0:
+        return max(least), max(least)
+    made = rows if rows >= 0 else least[0], columns if columns >= 0 else least[1]
+    if made[0] != least[0] and made[1] != least[1]:
+        raise ValueError(
+            "The number of rows or columns is not consistent with the specified d_lower, d_upper, "
+            "and diagonal."
+        )
+    return made
+
+
+def _set_diag(x: Value, diagonal: Value, k: Any, align: str) -> Value:
+    _check_matrix(x)
+    low, high = _limits(k)
+    band = _band(*x.shape[-2:], low, high, align)
+    packed = diagonal[..., None, :] if low == high else diagonal
+    if packed.shape != (*x.shape[:-2], band.count, band.length):
+        raise ValueError(
+            "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
+            "doesn't have the right number or length of diagonals."
+        )
+    part = packed[..., band.diagonals, band.positions]
+    return x.at[..., band.rows, band.columns].set(part)
+
+
+def _check_matrix(x: Value) -> None:
+    if x.ndim < 2:
+        raise ValueError(f"input must be at least 2-dim, received shape: {list(x.shape)}")
+
+
+# ---------------------------------------------------------------- the rest
+def _band_part(x: Value, num_lower: Any, num_upper: Any) -> Value:
+    _check_matrix(x)
+    rows, columns = x.shape[-2:]
+    low, high = (operator.index(np.asarray(n)[()]) for n in (num_lower, num_upper))
+    if low > rows or high > columns:
+        raise ValueError(
+            f"num_lower must be negative or less or equal to number of rows ({rows}) got: {low}"
+        )
+    offset = np.arange(columns) - np.arange(rows)[:, None]
+    inside = (offset >= -low if low >= 0 else True) & (offset <= high if high >= 0 else True)
+    return jnp.where(inside, x, jnp.zeros((), x.dtype))
+
+
+def _tensor_diag(diagonal: Value) -> Value:
+    if not diagonal.ndim:
+        raise ValueError("Input must be at least rank 1, got 0")
+    return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
+
+
+def _tensor_diag_part(x: Value) -> Value:
+    half, odd = divmod(x.ndim, 2)
+    if odd or not half or x.shape[:half] != x.shape[half:]:
+        raise ValueError(f"Invalid shape {list(x.shape)}: its two halves do not match.")
+    size = math.prod(x.shape[:half])
+    return jnp.diagonal(x.reshape(size, size)).reshape(x.shape[:half])
+
+
+def _trace(x: Value) -> Value:
+    _check_matrix(x)
+    return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
+
+
+def _matrix_transpose(a: Value, conjugate: bool) -> Value:
+    if a.ndim < 2:
+        raise Refused(
+            ValueError(
+                f"Argument `a` should be a (batch) matrix with rank >= 2, not of shape {a.shape}"
+            )
+        )
+    turned = jnp.swapaxes(a, -1, -2)
+    return jnp.conj(turned) if conjugate else turned
+
+
+def adjoint(matrix: Value) -> Value:
+    """Return the conjugate of the transpose."""
+    return _matrix_transpose(matrix, matrix.dtype.kind == "c")
+
+
+@jax.jit
+def _crossed(a: Value, b: Value) -> Value:
+    x, y, z = (a[..., i] for i in range(3))
+    u, v, w = (b[..., i] for i in range(3))
+    return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
+
+
+def _cross(a: Value, b: Value) -> Value:
+    if a.shape != b.shape or not a.ndim:
+        raise ValueError(f"Both inputs must be of same shape: {a.shape} vs. {b.shape}")
+    if a.shape[-1] != 3:
+        words = "Cross-products are only defined for 3-element vectors."
+        raise Refused(FailedPreconditionError(None, None, words))
+    return _crossed(a, b)
+
+
+ROWS = [
+    Row(
+        "diag", "diagonal",
+        "diagonal, k=0, num_rows=-1, num_cols=-1, padding_value=0, align='RIGHT_LEFT'", _diag,
+        op="MatrixDiagV3", doc="Make matrices of their diagonals.",
+        examples=(
+            "linalg.diag(r(2, 3))", "linalg.diag([1, 2], k=1)",
+            "linalg.diag([[1, 2, 3], [4, 5, 0]], k=(-1, 0), align='LEFT_RIGHT', padding_value=9)",
+            "linalg.diag(r(2), num_rows=3, num_cols=2)", "linalg.diag([1, 2], num_rows=1)",
+            "linalg.diag(1)",
+        ),
+    ),
+    Row(
+        "diag_part", "input", "input, k=0, padding_value=0, align='RIGHT_LEFT'", diag_part,
+        op="MatrixDiagPartV3", doc="Return diagonals of matrices.",
+        examples=(
+            "linalg.diag_part(r(2, 2, 3))", "linalg.diag_part(r(2, 3), k=(-1, 1))",
+            "linalg.diag_part(i(3, 3), k=(0, 2), align='LEFT_LEFT', padding_value=-1)",
+            "linalg.diag_part(r(2, 3), k=5)", "linalg.diag_part([1])",
+        ),
+    ),
+    Row(
+        "set_diag", "input diagonal", "input, diagonal, k=0, align='RIGHT_LEFT'", _set_diag,
+        op="MatrixSetDiagV3", same=True, doc="Replace diagonals of matrices.",
+        examples=(
+            "linalg.set_diag(r(2, 2, 3), r(2, 2))", "linalg.set_diag(i(2, 3), [7, 8, 9])",
+            "linalg.set_diag(i(2, 3), [[8, 9], [7, 0]], k=(0, 1))",
+        ),
+    ),
+    Row(
+        "band_part", "input", "input, num_lower, num_upper", _band_part, op="MatrixBandPart",
+        doc="Replace what is outside of a band by zeros; -1 stands for all diagonals.",
+        examples=(
+            "linalg.band_part(r(3, 3), 1, 0)", "linalg.band_part(i(2, 2, 3), -1, 0)",
+            "linalg.band_part(r(1, 3), 5, 0)",
+        ),
+    ),
+    Row(
+        "tensor_diag", "diagonal", "diagonal", _tensor_diag, op="Diag",
+        doc="Make a tensor of twice the rank, with these elements where both halves agree.",
+        examples=(
+            "linalg.tensor_diag(r(3))", "linalg.tensor_diag(i(2, 2))", "linalg.tensor_diag(1.0)",
+        ),
+    ),
+    Row(
+        "tensor_diag_part", "input", "input", _tensor_diag_part, op="DiagPart",
+        doc="Return the elements where both halves of the indices agree.",
+        examples=(
+            "linalg.tensor_diag_part(r(3, 3))", "linalg.tensor_diag_part(i(2, 2, 2, 2))",
+            "linalg.tensor_diag_part(r(2, 3))",
+        ),
+    ),
+    Row(
+        "trace", "x", "x", _trace, op="MatrixDiagPartV3", kinds="float complex int",
+        doc="Return the sum of the main diagonal.",
+        examples=("linalg.trace(r(2, 3, 3))", "linalg.trace(i(2, 3))", "linalg.trace([1])"),
+    ),
+    Row(
+        "matrix_transpose", "a", "a, conjugate=False", _matrix_transpose, op="Transpose",
+        doc="Exchange rows and columns.",
+        examples=(
+            "linalg.matrix_transpose(r(2, 2, 3))",
+            "linalg.matrix_transpose(z(1, 2), conjugate=True)",
+            "linalg.matrix_transpose([1])",
+        ),
+    ),
+    Row(
+        "adjoint", "matrix", "matrix", adjoint, op="Transpose",
+        doc="Exchange rows and columns, and conjugate.",
+        examples=(
+            "linalg.adjoint(r(2, 3))", "linalg.adjoint(z(2, 1, 2))", "linalg.adjoint(i(2, 1))",
+        ),
+    ),
+    Row(
+        "cross", "a b", "a, b", _cross, same=True, kinds="float int",
+        doc="Return the cross products of vectors of three numbers.",
+        examples=(
+            "linalg.cross(r(2, 3), r(2, 3))", "linalg.cross(i(3), i(3))",
+            "linalg.cross(r(2), r(2))",
+        ),
+    ),
+]  # fmt: skip

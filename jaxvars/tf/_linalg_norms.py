@@ -1,0 +1,218 @@
+"""The part of `tf.linalg` about norms and products: `norm`, `tensordot`, `matvec`, `einsum`."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf._convert import alike
+from jaxvars.tf._rows import Refused, Row, shape_text
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+_VECTOR, _MATRIX = ("euclidean", 1, 2, np.inf), ("euclidean", "fro", 1, 2, np.inf)
+
+
+def norm(x: Value, order: Any, axis: Any, keepdims: Any) -> Value:
+    """Return the norm of vectors or matrices."""
+    places = _places(axis)
+    if isinstance(places, tuple):
+        _check_order(order, order in _MATRIX, "matrix", list(_MATRIX))
+        return _of_matrices(x, order, places, bool(keepdims))
+    is_power = isinstance(order, numbers.Real) and order > 0
+    _check_order(order, order in _VECTOR or is_power, "vector", None)
+    return _of_vectors(x, order, places, bool(keepdims))
+
+
+def _places(axis: Any) -> int | tuple[int, int] | None:
+    if axis is None:
+        return None
+    if not isinstance(axis, list | tuple | np.ndarray):
+        return int(axis)
+    found = tuple(int(x) for x in axis)
+    if len(found) != 2 or found[0] == found[1]:
+        raise Refused(
+            ValueError("'axis' must be None, an integer, or a tuple of 2 unique integers")
+        )
+    return found[0], found[1]
+
+
+def _check_order(order: Any, is_known: bool, kind: str, known: Any) -> None:
+    if not is_known:
+        among = f" in {known}" if known else ""
+        raise Refused(ValueError(f"'ord' must be a supported {kind} norm{among}, got {order}"))
+
+
+def _of_matrices(x: Value, order: Any, axes: tuple[int, int], keepdims: bool) -> Value:
+    rows, columns = (_positive(x, axis) for axis in axes)
+    if order in ("euclidean", "fro"):
+        return _root(x, (rows, columns), keepdims)
+    if order == 2:
+        moved = jnp.moveaxis(x, (rows, columns), (-2, -1))
+        made = jnp.max(jnp.linalg.svd(moved, compute_uv=False), -1).astype(x.dtype)
+        return jnp.expand_dims(made, tuple(sorted((rows, columns)))) if keepdims else made
+    first, second = (rows, columns) if order == 1 else (columns, rows)
+    made = jnp.max(jnp.sum(jnp.abs(x), first, keepdims=True), second, keepdims=True)
+    return made if keepdims else jnp.squeeze(made, (rows, columns))
+
+
+def _positive(x: Value, axis: int) -> int:
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(
+            f"Invalid reduction dimension ({axis} for input with {x.ndim} dimension(s)"
+        )
+    return axis % x.ndim
+
+
+def _of_vectors(x: Value, order: Any, axis: int | None, keepdims: bool) -> Value:
+    if order in ("euclidean", 2):
+        return _root(x, axis, keepdims)
+    size = jnp.abs(x)
+    if order == np.inf:
+        return jnp.max(size, axis, keepdims=keepdims)
+    if order == 1:
+        return jnp.sum(size, axis, keepdims=keepdims)
+    return jnp.power(jnp.sum(jnp.power(size, order), axis, keepdims=keepdims), 1.0 / order)
+
+
+def _root(x: Value, axis: Any, keepdims: bool) -> Value:
+    return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
+
+
+def _normalize(x: Value, order: Any, axis: Any) -> tuple[Value, Value]:
+    found = norm(x, order, axis, True).astype(x.dtype)
+    return x / found, found
+
+
+# ---------------------------------------------------------------- products
+def _tensordot(a: Value, b: Value, axes: Any) -> Value:
+    first, second = _contracted(a, axes)
+    sizes = [a.shape[i] for i in first], [b.shape[i] for i in second]
+    if sizes[0] != sizes[1]:
+        raise ValueError(f"Matrix size-incompatible: In[0]: {sizes[0]}, In[1]: {sizes[1]}")
+    return jnp.tensordot(a, b, (first, second), preferred_element_type=a.dtype)
+
+
+def _contracted(a: Value, axes: Any) -> tuple[list[int], list[int]]:
+    given = np.asarray(axes) if not isinstance(axes, list | tuple) else axes
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        count = int(given)
+        if count > a.ndim or count < 0:
+            raise Refused(
+                ValueError(f"`axes` must not be larger than the number of dimensions of tensor {a}")
+            )
+        return list(range(a.ndim - count, a.ndim)), list(range(count))
+    if len(given) != 2:
+        raise Refused(ValueError("`axes` must be an integer or have length 2."))
+    parts = [[int(x) for x in np.asarray(part).reshape(-1)] for part in given]
+    if len(parts[0]) != len(parts[1]):
+        raise Refused(ValueError(f"Different number of contraction axes `a` and `b`, {given}."))
+    return parts[0], parts[1]
+
+
+def _matvec(
+    a: Value, b: Value, transpose_a: bool, adjoint_a: bool, a_is_sparse: bool, b_is_sparse: bool
+) -> Value:
+    if a.ndim < 2 or b.ndim < 1:
+        raise ValueError("a must be a matrix, or a stack of them, and b a vector")
+    if transpose_a or adjoint_a:
+        a = jnp.swapaxes(jnp.conj(a) if adjoint_a else a, -1, -2)
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(
+            f"Matrix size-incompatible: In[0]: {shape_text(a)}, In[1]: {shape_text(b[..., None])}"
+        )
+    return jnp.matmul(a, b[..., None])[..., 0]
+
+
+def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
+    """Multiply and add up as Einstein's notation says.
+
+    Args:
+        equation: like "ij,jk->ik", or "...i,i->..." for any axes before the last one.
+        *inputs: the tensors, of one type.
+        **kwargs: `optimize` says how the order is found: "greedy" (the default), "optimal" or
+            "auto"; `name` is of no effect.
+
+    Raises:
+        ValueError: when the equation is wrong.
+        InvalidArgumentError: when sizes do not fit.
+
+    >>> einsum("ij,j->i", [[1.0, 2.0]], [3.0, 4.0])
+    <tf.Tensor: shape=(1,), dtype=float32, numpy=array([11.], dtype=float32)>
+    """
+    arrays = alike(inputs, "Einsum")
+    optimize = kwargs.pop("optimize", "greedy")
+    kwargs.pop("name", None)
+    if kwargs:
+        raise TypeError(f"Invalid keyword arguments for `einsum`: {', '.join(sorted(kwargs))}")
+    _check_equation(equation, arrays)
+    try:
+        made = jnp.einsum(equation, *arrays, optimize="auto" if optimize is True else optimize)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(None, None, f"{error} [Op:Einsum] name: ") from error
+    return Tensor(made.astype(arrays[0].dtype))
+
+
+def _check_equation(equation: str, arrays: Sequence[Value]) -> None:
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(
+            f"Got {len(arrays)} inputs for equation {equation!r}, expecting {len(terms)}"
+        )
+    unknown = sorted(set(right) - set(left) - set(".")) if arrow else []
+    if unknown:
+        raise ValueError(
+            f"Output subscripts contain the label {unknown[0]} not present in the input subscripts."
+        )
+
+
+_INEXACT = "float complex"
+
+ROWS = [
+    Row(
+        "norm", "tensor", "tensor, ord='euclidean', axis=None, keepdims=None", norm, op="Sqrt",
+        kinds=_INEXACT, aliases=("norm",), doc="Return the norm of vectors, or of matrices.",
+        examples=(
+            "norm(r(2, 3), axis=1)", "norm(r(2, 3), ord=1, axis=[0, 1])",
+            "norm(r(2, 3, 2), 2, axis=(0, 2), keepdims=True)",
+            "norm([[3.0, -4.0]], np.inf, (-2, -1))",
+            "norm(r(2, 3), 3, axis=-1)", "norm(z(3))", "norm(r(2), 'fro')", "norm(i(2))",
+            "norm(r(2, 3), 3, [0, 1])", "norm(r(2, 3), 'fro', [0, 1])", "norm(r(3), np.inf)",
+        ),
+    ),
+    Row(
+        "normalize", "tensor", "tensor, ord='euclidean', axis=None", _normalize, op="RealDiv",
+        kinds=_INEXACT, doc="Divide by a norm; return it, too.",
+        examples=(
+            "linalg.normalize(r(2, 3), axis=1)", "linalg.normalize(r(3), ord=1)",
+            "linalg.normalize([0.0, 0.0])",
+        ),
+    ),
+    Row(
+        "tensordot", "a b", "a, b, axes", _tensordot, op="MatMul", same=True,
+        kinds="float complex int", aliases=("tensordot",),
+        doc="Multiply and add up over axes of both tensors.",
+        examples=(
+            "tensordot(r(2, 3), r(3, 2), 1)", "tensordot(r(2, 3), r(3, 2), [[0, 1], [1, 0]])",
+            "tensordot(i(2), i(3), 0)", "tensordot(r(2), r(3), 1)", "tensordot(r(2), r(2), 2)",
+            "tensordot(r(2, 2), r(2, 2), [0, 1])",
+        ),
+    ),
+    Row(
+        "matvec", "a b",
+        "a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False",
+        _matvec, op="MatMul", same=True, kinds="float complex int",
+        doc="Multiply matrices by vectors.",
+        examples=(
+            "linalg.matvec(r(2, 3), r(3))", "linalg.matvec(z(2, 3), z(2), adjoint_a=True)",
+            "linalg.matvec(r(2, 3), r(2))", "linalg.matvec(r(2, 2, 3), r(2, 3))",
+        ),
+    ),
+]  # fmt: skip

@@ -1,0 +1,24 @@
+"""`tf.linalg`: matrices.
+
+_linalg_diagonals   diagonals, bands, transposes
+_linalg_solve       inverses, equations, determinants, factors, least squares
+_linalg_spectral    QR, singular values, eigenvalues, functions of matrices
+_linalg_norms       norms, products
+"""
+
+from __future__ import annotations
+
+from jaxvars.tf import _clip, _linalg_diagonals, _linalg_norms, _linalg_solve, _linalg_spectral
+from jaxvars.tf._linalg_norms import einsum as einsum
+from jaxvars.tf._rows import HOMES, operations
+
+ROWS = [
+    *_linalg_diagonals.ROWS,
+    *_linalg_solve.ROWS,
+    *_linalg_spectral.ROWS,
+    *_linalg_norms.ROWS,
+    *_clip.LINALG,
+]
+
+__getattr__ = operations(__name__, ROWS, others=("einsum",))
+HOMES["einsum"] = HOMES["linalg.einsum"] = f"{__name__}:einsum"
