@@ -214,8 +214,7 @@ def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
         sign = "<= limit when delta > 0" if step > 0 else ">= limit when delta < 0"
         raise ValueError(f"Requires start {sign}: {first}/{last}")
     if step.dtype.kind in "iu":
-        first, last, step = int(first), int(last), int(step)
-        return -((first - last) // step)
+        return -((int(first) - int(last)) // int(step))
     return math.ceil(abs((float(last) - float(first)) / float(step)))
 
 

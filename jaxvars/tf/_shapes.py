@@ -229,6 +229,8 @@ def _size(part: Any) -> int | None:
     try:
         size = operator.index(part)
     except TypeError:
+        if _is_symbol(part):  # an open size, while a function is traced to be saved
+            return None
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, got value "
             f"'{part!r}' with type '{type(part)!r}'"
@@ -236,3 +238,9 @@ def _size(part: Any) -> int | None:
     if size < 0:
         raise ValueError(f"Dimension {size} must be >= 0")
     return size
+
+
+def _is_symbol(part: Any) -> bool:
+    from jax import export
+
+    return export.is_symbolic_dim(part)

@@ -288,7 +288,7 @@ class Tensor(TensorLike):
                 "'Tensor' object has no attribute 'assign': it does not change. A tf.Variable "
                 "does, and so does a part of one: v[0].assign(value)."
             ) from None
-        return functools.partial(variable._assign_part, key)
+        return functools.partial(variable.assign_part, key)
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:

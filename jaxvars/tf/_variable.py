@@ -394,7 +394,7 @@ class Variable(TensorLike, Alias):
     def __getitem__(self, key: Any) -> Any:
         return OPERATIONS["getitem"](self, key)
 
-    def _assign_part(self, key: Any, value: Any, name: str | None = None) -> Variable:
+    def assign_part(self, key: Any, value: Any, name: str | None = None) -> Variable:
         """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
         array = to_array(value, self.dtype)
         shape = self._variable.cell.aval.shape

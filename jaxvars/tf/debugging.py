@@ -23,6 +23,7 @@ from jaxvars._numerics import enable_check_numerics as _enable_check_numerics
 from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
 from jaxvars._placement_log import set_log_device_placement as set_log_device_placement
 from jaxvars.errors import ShapeError
+from jaxvars.tf._control_flow import Assert as Assert
 from jaxvars.tf._convert import dtype_of, is_text, pair, to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._shapes import TensorShape
@@ -143,34 +144,6 @@ def assert_non_positive(
 ) -> None:
     """Check that x <= 0, element by element; see `assert_equal`."""
     _sign(x, "<= 0", jnp.less_equal, message, summarize)
-
-
-def Assert(  # noqa: N802 - TensorFlow's name
-    condition: Any, data: Sequence[Any], summarize: int | None = None, name: Any = None
-) -> None:
-    """Check that a condition holds.
-
-    Args:
-        condition: a bool; of several, all must be true.
-        data: what to show if it does not hold.
-        summarize: how many elements of each to show; 3 when None.
-        name: of no effect.
-
-    Raises:
-        InvalidArgumentError: when it does not hold; from a compiled function, when it is run.
-
-    >>> Assert(True, ["never shown"])
-
-    Differs from TensorFlow: a condition of several bools must hold everywhere.
-    """
-    good = to_array(condition)
-    if _trace.is_tracer(good):
-        require(good, "Expected the condition to be true", {})
-    elif not np.all(good):
-        shown = "\n".join(_summary(to_array(part), summarize) for part in data)
-        raise InvalidArgumentError(
-            None, None, f"Expected '{condition!s}' to be true. Summarized data: {shown}"
-        )
 
 
 def _compare(
