@@ -27,7 +27,7 @@ class ExponentialMovingAverage(Holder):
     >>> average.apply([v])
     >>> _ = v.assign(2.0)
     >>> average.apply([v])
-    >>> average.average(v).numpy()
+    >>> print(average.average(v).numpy())
     1.1
     """
 

@@ -41,8 +41,8 @@ class Node:
     __slots__ = ()
 
     def children(self) -> Iterator[tuple[str, object]]:
-        """Yield the children with their names."""
-        raise NotImplementedError
+        """Yield the children with their names: none."""
+        yield from ()
 
 
 @final
