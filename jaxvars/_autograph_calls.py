@@ -47,7 +47,16 @@ _LOCK = threading.RLock()
 _LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
 _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CALLERS = frozenset(
-    {"jax", "jaxvars._control", "jaxvars._loops", "jaxvars._maps", "functools", "_functools"}
+    {
+        "jax",
+        "jaxvars._control",
+        "jaxvars._loops",
+        "jaxvars._maps",
+        "jaxvars.tf._control_flow",
+        "jaxvars.tf._functional",
+        "functools",
+        "_functools",
+    }
 )
 _BY_ID = {id(f): ours for f, ours in OVERLOADS.items()}
 

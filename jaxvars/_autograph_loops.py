@@ -5,7 +5,8 @@ Rules this file keeps:
   which it cannot, the rest is one operation;
 - a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
   number of iterations makes a while;
-- a loop's test runs once for each time that Python would run it, for its effects.
+- a loop's test runs once for each time that Python would run it, for its effects;
+- where users see boxes (`_boxing.py`), a loop over one is staged though its values are known.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import Any, TypeAlias
 
 import jax
 
+from jaxvars import _trace
 from jaxvars._autograph_branches import Get, Run, Set, decide, extend_all, is_traced, stage_if
 from jaxvars._autograph_lists import Appended, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
 from jaxvars._boxing import boxed, is_box
+from jaxvars._face import plain
 from jaxvars._loops import named_scan, named_while
+from jaxvars.errors import ControlFlowError
 
 Value: TypeAlias = Any
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`
@@ -33,12 +37,39 @@ def while_stmt(
     test: Run, body: Run, get_state: Get, set_state: Set, names: Sequence[str], **options: Any
 ) -> None:
     """Run `body` as long as `test` holds; from where that is traced, as one operation."""
-    while not (is_traced(truth := decide(condition := test())) or is_box(condition)):
+    condition = test()
+    while not (is_traced(truth := decide(condition)) or is_box(condition)):
         if not truth:
             return
         body()
+        condition = test()
     block = Block(names, get_state, set_state, lenient=True)
-    _stage_while(block, truth, functools.wraps(test)(lambda _: test()), lambda _: body(), options)
+    step = functools.wraps(test)(lambda _: test())
+    if is_traced(truth):
+        _stage_while(block, truth, step, lambda _: body(), options)
+    else:  # it could be run by Python: do so if it cannot be staged
+        _either(lambda: _stage_while(block, truth, step, lambda _: body(), options),
+                lambda: _python_while(truth, test, body))  # fmt: skip
+
+
+def _either(stage: Run, run: Run) -> None:
+    """Stage a loop whose values are known; have Python run it where shapes or types change."""
+    try:
+        stage()
+    except ControlFlowError:
+        run()
+
+
+def _known_rows(iterated: Any) -> list[Any]:
+    """Return the rows of a box whose value is known, as boxes whose values are known."""
+    with _trace.at(_trace.EVAL):
+        return boxed(list(plain(iterated)))
+
+
+def _python_while(truth: Any, test: Run, body: Run) -> None:
+    while truth:
+        body()
+        truth = decide(test())
 
 
 def _stage_while(
@@ -106,6 +137,12 @@ def for_stmt(
     items = sequential(iterated)
     if items is None:
         _python_for(iterated, extra_test, body, state, options)
+    elif is_box(iterated) and _trace.is_known(plain(iterated)):
+        rows = functools.partial(_known_rows, iterated)
+        _either(
+            lambda: _stage_for(items, extra_test, body, state, options),
+            lambda: _python_for(rows(), extra_test, body, state, options),
+        )
     else:
         _stage_for(items, extra_test, body, state, options)
 

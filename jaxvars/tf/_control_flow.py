@@ -1,0 +1,352 @@
+"""`tf.cond`, `tf.case`, `tf.switch_case`, `tf.while_loop`, `tf.Assert` and what orders operations.
+
+Rules this file keeps:
+- what Python can decide, Python decides: run eagerly a function is just called;
+- in a function that is traced, a condition that is not known makes an operation of the program,
+  by `jaxvars._control` and `jaxvars._loops`; the user's functions see Tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _control, _loops, _trace
+from jaxvars._checks import require
+from jaxvars.tf import nest
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._scope import executing_eagerly
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._variable import Variable
+from jaxvars.tf.errors import InvalidArgumentError
+
+_NO_CASE = "Input error: None of conditions evaluated as True:"
+
+
+def arrays_of(structure: Any) -> Any:
+    """Return a structure with an array for each tensor or number; None and others as they are."""
+    return nest.map_structure(_array_of, structure)
+
+
+def _array_of(leaf: Any) -> Any:
+    is_tensor = isinstance(leaf, Tensor | Variable)
+    is_other = leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf]))
+    return leaf if is_other else to_array(leaf)
+
+
+def _check_callable(fn: Any, what: str) -> None:
+    if not callable(fn):
+        raise TypeError(f"{what} must be callable.")
+
+
+def is_staged() -> bool:
+    """Tell whether operations are being traced into a program."""
+    return _loops._is_staged()
+
+
+# ---------------------------------------------------------------- branches
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+) -> Any:
+    """Return what one of two functions returns.
+
+    Args:
+        pred: a scalar.
+        true_fn: what is called if it holds.
+        false_fn: what is called otherwise; returns the same structure, shapes and types.
+        name: of no effect.
+
+    Raises:
+        TypeError: when a function is missing; or, in a compiled function, when the results differ.
+
+    >>> from jaxvars import tf
+    >>> tf.cond(tf.constant(2) > 1, lambda: tf.constant("yes"), lambda: tf.constant("no"))
+    <tf.Tensor: shape=(), dtype=string, numpy=b'yes'>
+
+    Differs from TensorFlow: in a compiled function both results must have the same shape.
+    """
+    if true_fn is None or false_fn is None:
+        missing = "true_fn" if true_fn is None else "false_fn"
+        raise TypeError(f"cond(): '{missing}' argument required")
+    truth = _truth(pred)
+    if not _trace.is_tracer(truth):
+        return true_fn() if truth else false_fn()
+    return wrap(_control.cond(truth, _of_arrays(true_fn), _of_arrays(false_fn)))
+
+
+def _truth(pred: Any) -> Any:
+    """Return a condition as a bool, or a traced one.
+
+    Raises:
+        ValueError: when it is no scalar.
+    """
+    array = to_array(pred)
+    if array.size != 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. Use "
+            "tf.reduce_any(x) or tf.reduce_all(x)"
+        )
+    array = array.reshape(())
+    return array.astype(bool) if _trace.is_tracer(array) else bool(array)
+
+
+def _of_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for the core, which takes and returns arrays."""
+    return lambda *args: arrays_of(fn(*map(wrap, args)))
+
+
+def case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
+    name: str = "case",
+) -> Any:
+    """Return what the function of the first condition that holds returns.
+
+    Args:
+        pred_fn_pairs: pairs of a condition and a function.
+        default: what is called if none holds.
+        exclusive: accepted; the first condition that holds counts.
+        strict: accepted, and of no effect.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when none holds and there is no default.
+        TypeError: when something is no pair of a condition and a function.
+    """
+    pairs = _pairs(pred_fn_pairs, "pred_fn_pairs")
+    truths = [_truth(pred) for pred, _ in pairs]
+    if default is None:
+        _some(truths)
+        (*pairs, (_, default)) = pairs
+    return _first(list(zip(truths, (fn for _, fn in pairs), strict=False)), default)
+
+
+def _some(truths: Sequence[Any]) -> None:
+    """Raise InvalidArgumentError, now or when the program runs, unless a condition holds."""
+    if any(_trace.is_tracer(truth) for truth in truths):
+        require(jnp.any(jnp.stack([jnp.asarray(t) for t in truths])), _NO_CASE)
+    elif not any(truths):
+        raise InvalidArgumentError(None, None, _NO_CASE)
+
+
+def _first(pairs: list[Any], default: Callable[[], Any]) -> Any:
+    if not pairs:
+        return default()
+    (truth, fn), rest = pairs[0], pairs[1:]
+    return cond(truth, fn, lambda: _first(rest, default))
+
+
+def _pairs(given: Any, what: str) -> list[tuple[Any, Callable[[], Any]]]:
+    pairs = list(given.items()) if isinstance(given, dict) else list(given)
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"Each entry in '{what}' must be a 2-tuple. Received {pair}.")
+        if not callable(pair[1]):
+            raise TypeError(f"Each entry in '{what}' must have a callable. Received {pair[1]}.")
+    if not pairs:
+        raise ValueError(f"Must provide at least one item in '{what}'")
+    return pairs
+
+
+def switch_case(
+    branch_index: Any,
+    branch_fns: Any,
+    default: Callable[[], Any] | None = None,
+    name: str = "switch_case",
+) -> Any:
+    """Return what the function of an index returns.
+
+    Args:
+        branch_index: an integer scalar.
+        branch_fns: functions, or pairs of an index and a function, or a dict of these.
+        default: what is called for other indices; the last function if it is None.
+        name: of no effect.
+
+    Raises:
+        TypeError: when the index is no integer, or something is no function.
+        ValueError: when there is no function, or an index is missing.
+    """
+    branches = _branches(branch_fns)
+    count = len(branches)
+    branches = [*branches, default or branches[-1]]
+    index = to_array(branch_index)
+    if not jnp.issubdtype(index.dtype, jnp.integer):
+        raise TypeError(f"'branch_index' must be an integer Tensor, got {index.dtype}")
+    if not _trace.is_tracer(index):
+        return branches[int(index) if 0 <= int(index) < count else count]()
+    inside = (index >= 0) & (index < count)
+    which = jnp.where(inside, index, count)
+    return wrap(_control.switch(which, [_of_arrays(branch) for branch in branches]))
+
+
+def _branches(given: Any) -> list[Callable[[], Any]]:
+    if not isinstance(given, dict) and given and all(map(callable, given)):
+        return list(given)
+    pairs = sorted(_pairs(given, "branch_fns"), key=lambda pair: pair[0])
+    found = [index for index, _ in pairs]
+    if found != list(range(len(pairs))):
+        raise ValueError(
+            f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found "
+            f"{{{','.join(map(str, found))}}}"
+        )
+    return [fn for _, fn in pairs]
+
+
+# ---------------------------------------------------------------- loops
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Call `body` again and again as long as `cond` holds.
+
+    Args:
+        cond: takes the loop's variables, returns a scalar.
+        body: takes them, returns the next ones.
+        loop_vars: a list or tuple of tensors, or structures of them.
+        shape_invariants: accepted; in a compiled function shapes cannot change.
+        parallel_iterations: accepted, and of no effect.
+        back_prop: False stops gradients.
+        swap_memory: accepted, and of no effect.
+        maximum_iterations: stop after so many in any case. In a compiled function a loop with this
+            bound, and only such a one, has gradients; if it is a number it then takes the time of
+            that many iterations.
+        name: of no effect.
+
+    Returns:
+        The last values, in the structure of `loop_vars`.
+
+    Raises:
+        TypeError: when `cond` or `body` is no function.
+        ValueError: when there are no variables, or the structure, a type or a shape changes.
+
+    >>> from jaxvars import tf
+    >>> i, total = tf.while_loop(lambda i, t: i < 5, lambda i, t: (i + 1, t + i), (0, 0))
+    >>> int(total)
+    10
+    """
+    _check_callable(cond, "'cond'")
+    _check_callable(body, "'body'")
+    if not isinstance(loop_vars, list | tuple) or not loop_vars:
+        raise ValueError("'loop_vars' must be provided.")
+    start = arrays_of(loop_vars)
+    loop = _staged_loop if is_staged() else _python_loop
+    result = loop(cond, body, start, maximum_iterations)
+    return wrap(result if back_prop else jax.lax.stop_gradient(result))
+
+
+def _next(body: Callable[..., Any], state: Any) -> Any:
+    """Return what an iteration makes of the variables, in their structure."""
+    new = body(*map(wrap, state))
+    if len(state) == 1 and not (isinstance(new, list | tuple) and len(new) == 1):
+        new = [new]
+    if not isinstance(new, list | tuple):
+        raise TypeError(f"The body returned {new!r} for {len(state)} loop variables.")
+    nest.assert_same_structure(list(state), list(new))
+    made = arrays_of(list(new))
+    return made if type(state) is list else nest._like(state, made)
+
+
+def _python_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
+    count, most = 0, None if most is None else int(most)
+    while (most is None or count < most) and _truth(cond(*map(wrap, state))):
+        state = _next(body, state)
+        count += 1
+    return state
+
+
+def _staged_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
+    limit = None if most is None else to_array(most)
+    if limit is None or not _trace.is_tracer(limit):
+        return _loops.while_loop(
+            lambda state: _truth(cond(*map(wrap, state))),
+            lambda state: _next(body, state),
+            state,
+            max_iterations=None if limit is None else int(limit),
+        )
+
+    def goes(pair: Any) -> Any:
+        return jnp.logical_and(pair[0] < limit, _truth(cond(*map(wrap, pair[1]))))
+
+    def step(pair: Any) -> Any:
+        return pair[0] + 1, _next(body, pair[1])
+
+    return _loops.while_loop(goes, step, (jnp.zeros((), limit.dtype), state))[1]
+
+
+# ---------------------------------------------------------------- order
+def Assert(  # noqa: N802 - TensorFlow's name
+    condition: Any, data: Any, summarize: int | None = None, name: str | None = None
+) -> None:
+    """Raise InvalidArgumentError, now or when the program runs, unless a condition holds.
+
+    Args:
+        condition: bools.
+        data: what the message shows, a list.
+        summarize: how many elements of each to show; 3 when None.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when it does not hold.
+    """
+    truth = to_array(condition)
+    shown = _summary(data, 3 if summarize is None else summarize)
+    if _trace.is_tracer(truth):
+        require(truth, f"assertion failed: [{shown}]")
+    elif not np.all(np.asarray(truth)):
+        raise InvalidArgumentError(
+            None, None, f"Expected '{condition}' to be true. Summarized data: {shown}"
+        )
+
+
+def _summary(data: Any, most: int) -> str:
+    lines: list[str] = []
+    for part in data:
+        array = to_array(part)
+        if _trace.is_tracer(array):
+            lines.append(str(Tensor(array)))
+            continue
+        flat = np.asarray(array).reshape(-1)
+        few = flat if most < 0 else flat[:most]
+        lines.append(", ".join([*map(str, few), *(["..."] if len(few) < len(flat) else [])]))
+    return "\n".join(lines)
+
+
+def group(*inputs: Any, **kwargs: Any) -> None:
+    """Do nothing: operations run in the order in which they stand.
+
+    Raises:
+        ValueError: for other names than `name`.
+    """
+    kwargs.pop("name", None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {list(kwargs)}")
+
+
+def no_op(name: str | None = None) -> None:
+    """Do nothing."""
+
+
+@contextmanager
+def control_dependencies(control_inputs: Any) -> Generator[None]:
+    """Do nothing: operations run in the order in which they stand; functions are called first."""
+    for given in control_inputs or ():
+        if callable(given) and executing_eagerly():
+            given()
+    yield

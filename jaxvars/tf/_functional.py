@@ -1,0 +1,246 @@
+"""`tf.map_fn`, `tf.vectorized_map`, `tf.scan`, `tf.foldl`, `tf.foldr`: functions over rows.
+
+Rules this file keeps:
+- they are `jaxvars`'s loops: Python's own eagerly, one operation in a compiled function;
+- the user's functions see Tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _loops, _maps
+from jaxvars.tf import nest
+from jaxvars.tf._arguments import is_spec
+from jaxvars.tf._control_flow import arrays_of
+from jaxvars.tf._convert import dtype_of, to_array
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+
+Value: TypeAlias = Any
+
+
+def _rows(elems: Any) -> tuple[Any, int]:
+    """Return what is looped over, as arrays, and how many rows there are.
+
+    Raises:
+        ValueError: when there is nothing, or a scalar, or sizes differ.
+    """
+    arrays = nest.map_structure(to_array, elems)
+    flat = nest.flatten(arrays)
+    if not flat:
+        raise ValueError(
+            "elems must be a Tensor or (possibly nested) sequence of Tensors. Got "
+            f"{elems}, which does not contain any Tensors."
+        )
+    if any(not x.shape for x in flat):
+        raise ValueError("Elements in elems must be 1+ dimensional Tensors, not scalars")
+    sizes = [x.shape[0] for x in flat]
+    for size in sizes:
+        if size != sizes[0]:
+            raise ValueError(f"Dimensions {sizes[0]} and {size} are not compatible")
+    return arrays, sizes[0]
+
+
+def map_fn(
+    fn: Callable[[Any], Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Any:
+    """Call a function with each row, and stack what it returns.
+
+    Args:
+        fn: takes a row, or a structure of rows.
+        elems: tensors of shape [n, ...].
+        dtype: an older name of `fn_output_signature`.
+        parallel_iterations: accepted, and of no effect.
+        back_prop: False stops gradients.
+        swap_memory: accepted, and of no effect.
+        infer_shape: accepted: all results have one shape.
+        name: of no effect.
+        fn_output_signature: types, or specs, of what `fn` returns; those of `elems` when None.
+
+    Returns:
+        Tensors of shape [n, ...].
+
+    Raises:
+        ValueError: when there is nothing to loop over, or the results have another structure.
+        InvalidArgumentError: when a result has another type.
+
+    >>> from jaxvars import tf
+    >>> tf.map_fn(lambda x: x * x, tf.constant([1, 2, 3])).numpy().tolist()
+    [1, 4, 9]
+    """
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not {fn!r}.")
+    arrays, _ = _rows(elems)
+    signature = fn_output_signature if fn_output_signature is not None else dtype
+    wanted = signature if signature is not None else nest.map_structure(dtype_of, arrays)
+
+    def step(_: None, row: Any) -> tuple[None, Any]:
+        return None, _typed(fn(wrap(row)), wanted)
+
+    result = wrap(_loops.scan(step, None, arrays)[1])
+    return result if back_prop else _stopped(result)
+
+
+def _typed(result: Any, wanted: Any) -> Any:
+    """Return a result as arrays of the types that were said."""
+    if isinstance(wanted, DType | str | type) or is_spec(wanted):
+        wanted, nested = [wanted], False
+    else:
+        nested = True
+    given = result if nested else [result]
+    nest.assert_same_structure(wanted, given, check_types=False)
+    found = nest.map_structure(_typed_leaf, given, wanted, check_types=False)
+    return found if nested else found[0]
+
+
+def _typed_leaf(leaf: Any, wanted: Any) -> Value:
+    dtype = as_dtype(wanted.dtype if is_spec(wanted) else wanted)
+    if isinstance(leaf, Tensor) and leaf.dtype != dtype:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"TensorArray dtype is {dtype.name} but Op is trying to write dtype {leaf.dtype.name}"
+            ": say fn_output_signature=",
+        )
+    return to_array(leaf, dtype)
+
+
+def _stopped(result: Any) -> Any:
+    return nest.map_structure(lambda x: Tensor(jax.lax.stop_gradient(x._array)), result)
+
+
+def vectorized_map(
+    fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Any:
+    """Call a function once for all rows, and return what it returns for each, stacked.
+
+    Args:
+        fn: takes a row, or a structure of rows.
+        elems: tensors of shape [n, ...]; of size 1 for what is the same for all.
+        fallback_to_while_loop: accepted, and of no effect.
+        warn: accepted, and of no effect.
+
+    Raises:
+        ValueError: when sizes differ.
+
+    >>> from jaxvars import tf
+    >>> tf.vectorized_map(lambda x: x * x, tf.constant([1, 2, 3])).numpy().tolist()
+    [1, 4, 9]
+    """
+    arrays = nest.map_structure(to_array, elems)
+    flat = nest.flatten(arrays)
+    sizes = {x.shape[0] for x in flat} - {1}
+    size = next(iter(sizes)) if sizes else 1
+    if len(sizes) > 1:
+        raise ValueError(f"The sizes of elems differ: {sorted(sizes)}.")
+    wide = nest.map_structure(lambda x: jnp.broadcast_to(x, (size, *x.shape[1:])), arrays)
+    return wrap(_maps.vectorized_map(lambda row: arrays_of(fn(wrap(row))), wide))
+
+
+def scan(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Carry a value over the rows, and return all of its values, stacked.
+
+    Args:
+        fn: takes the value and a row, returns the next value.
+        elems: tensors of shape [n, ...].
+        initializer: the first value; the first row when None.
+        parallel_iterations: accepted, and of no effect.
+        back_prop: False stops gradients.
+        swap_memory: accepted, and of no effect.
+        infer_shape: accepted: a value keeps its shape.
+        reverse: go from the last row to the first.
+        name: of no effect.
+
+    Raises:
+        ValueError: when there is nothing to loop over, or a value changes its form.
+
+    >>> from jaxvars import tf
+    >>> tf.scan(lambda total, x: total + x, tf.constant([1, 2, 3])).numpy().tolist()
+    [1, 3, 6]
+    """
+    last, values = _carried(fn, elems, initializer, reverse=reverse)
+    del last
+    result = wrap(values)
+    return result if back_prop else _stopped(result)
+
+
+def foldl(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Carry a value over the rows, from the first on, and return its last value; see `scan`."""
+    result = wrap(_carried(fn, elems, initializer, reverse=False)[0])
+    return result if back_prop else _stopped(result)
+
+
+def foldr(
+    fn: Callable[[Any, Any], Any],
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Carry a value over the rows, from the last on, and return its last value; see `scan`."""
+    result = wrap(_carried(fn, elems, initializer, reverse=True)[0])
+    return result if back_prop else _stopped(result)
+
+
+def _carried(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[Any, Any]:
+    """Return the last value, and all of them."""
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not {fn!r}.")
+    rows, size = _rows(elems)
+    first = None if initializer is None else nest.map_structure(to_array, initializer)
+    if first is None:
+        if not size:
+            raise OutOfRangeError(None, None, "Tried to read from index 0 but array size is: 0")
+        start = -1 if reverse else 0
+        first = nest.map_structure(lambda x: x[start], rows)
+        rows = nest.map_structure(lambda x: x[:-1] if reverse else x[1:], rows)
+
+    def step(carry: Any, row: Any) -> tuple[Any, Any]:
+        new = fn(wrap(carry), wrap(row))
+        nest.assert_same_structure(first, new, check_types=False)
+        made = nest.map_structure(lambda x, old: to_array(x, hint=dtype_of(old)), new, first)
+        return made, made
+
+    last, values = _loops.scan(step, first, rows, reverse=reverse)
+    if initializer is None:
+        values = nest.map_structure(lambda x, ys: _joined(x, ys, reverse), first, values)
+    return last, values
+
+
+def _joined(first: Value, values: Value, reverse: bool) -> Value:
+    parts = [values, first[None]] if reverse else [first[None], values]
+    return jnp.concatenate(parts)
