@@ -39,7 +39,6 @@ from jaxvars.tf import _clip as _clip
 from jaxvars.tf import _creation as _creation
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
-from jaxvars.tf import data as data
 from jaxvars.tf import bitwise as bitwise
 from jaxvars.tf import errors as errors
 from jaxvars.tf import linalg as linalg
@@ -47,6 +46,8 @@ from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
+from jaxvars.tf._callbacks import numpy_function as numpy_function
+from jaxvars.tf._callbacks import py_function as py_function
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor
@@ -58,6 +59,10 @@ from jaxvars.tf._control_flow import group as group
 from jaxvars.tf._control_flow import no_op as no_op
 from jaxvars.tf._control_flow import switch_case as switch_case
 from jaxvars.tf._control_flow import while_loop as while_loop
+from jaxvars.tf._custom import custom_gradient as custom_gradient
+from jaxvars.tf._custom import grad_pass_through as grad_pass_through
+from jaxvars.tf._custom import gradients as gradients
+from jaxvars.tf._custom import recompute_grad as recompute_grad
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
 from jaxvars.tf._dtypes import DTYPES
@@ -72,6 +77,7 @@ from jaxvars.tf._functional import scan as scan
 from jaxvars.tf._functional import vectorized_map as vectorized_map
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
+from jaxvars.tf._printing import print as print
 from jaxvars.tf._rows import HOMES, find
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
@@ -92,6 +98,7 @@ if "JAX_ENABLE_X64" not in os.environ:
 
 LAZY = {
     "config",
+    "data",
     "debugging",
     "distribute",
     "dtypes",
