@@ -39,6 +39,8 @@ from jaxvars.tf import _clip as _clip
 from jaxvars.tf import _creation as _creation
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
+from jaxvars.tf import autodiff as autodiff
+from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise
 from jaxvars.tf import errors as errors
 from jaxvars.tf import linalg as linalg
@@ -48,6 +50,7 @@ from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf._callbacks import numpy_function as numpy_function
 from jaxvars.tf._callbacks import py_function as py_function
+from jaxvars.tf import signal as signal
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor
@@ -63,6 +66,7 @@ from jaxvars.tf._custom import custom_gradient as custom_gradient
 from jaxvars.tf._custom import grad_pass_through as grad_pass_through
 from jaxvars.tf._custom import gradients as gradients
 from jaxvars.tf._custom import recompute_grad as recompute_grad
+from jaxvars.tf._custom import stop_gradient as stop_gradient
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
 from jaxvars.tf._dtypes import DTYPES
@@ -104,6 +108,7 @@ LAZY = {
     "dtypes",
     "profiler",
     "saved_model",
+    "strings",
     "summary",
     "train",
     "version",

@@ -71,7 +71,7 @@ def run(tf: Any, example: str, make: Made) -> list[Any]:
 
 def values(results: Sequence[Any]) -> list[np.ndarray]:
     """Return results as NumPy arrays."""
-    return [np.asarray(x.numpy()) for x in results]
+    return [np.asarray(x.numpy(), object if x.dtype.name == "string" else None) for x in results]
 
 
 def compiled(tf: Any, example: str) -> list[np.ndarray]:

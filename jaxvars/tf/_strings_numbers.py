@@ -1,0 +1,113 @@
+"""Numbers as text and back, for `tf.strings`, by C's and TensorFlow's rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._static import known, refused
+
+Text: TypeAlias = np.ndarray
+
+_NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
+_INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
+
+
+def each(func: Callable[..., Any], *arrays: Any) -> Text:
+    """Return text made of the elements of arrays, which broadcast."""
+    given = np.broadcast_arrays(*arrays)
+    made = np.empty(given[0].shape, object)
+    for index in np.ndindex(made.shape):
+        made[index] = func(*(array[index] for array in given))
+    return made
+
+
+def as_string(
+    x: Any, precision: int, scientific: bool, shortest: bool, width: int, fill: str
+) -> Text:
+    """Return numbers as text."""
+    if _convert.is_text(x):
+        return x
+    array = known(x, "the numbers")
+    form = _form(array, precision, scientific, shortest, width, fill)
+    if array.dtype == np.bool_:
+        return each(lambda value: b"true" if value else b"false", array)
+    if array.dtype.kind == "c":
+        return each(lambda z: f"({form % z.real},{form % z.imag})".encode(), array)
+    return each(lambda value: (form % value).encode(), array)
+
+
+def _form(
+    array: np.ndarray, precision: int, scientific: bool, shortest: bool, width: int, fill: str
+) -> str:
+    is_real = array.dtype.kind not in "iub"
+    if not is_real and (precision > -1 or scientific or shortest):
+        raise refused(f"precision not supported for datatype {array.dtype.name}")
+    if scientific and shortest:
+        raise refused("Cannot select both scientific and shortest notation")
+    if fill not in ("", " ", "0", "-", "+", "#"):
+        raise refused(f"Fill argument not supported: '{fill}'")
+    kind = ("e" if scientific else "g" if shortest else "f") if is_real else "d"
+    dot = f".{precision}" if precision > -1 else ""
+    return f"%{fill}{width if width > -1 else ''}{dot}{kind}"
+
+
+def to_number(x: Text, out_type: Any) -> Any:
+    """Return the numbers that text is."""
+    dtype = as_dtype(out_type)
+    numbers = [_number(text, dtype) for text in x.ravel()]
+    return _convert.to_array(np.array(numbers, dtype.dtype).reshape(x.shape))
+
+
+def _number(text: bytes, dtype: Any) -> Any:
+    fits = (_INTEGER if dtype.is_integer else _NUMBER).fullmatch(text) is not None
+    found = (int(text) if dtype.is_integer else float(text)) if fits else 0
+    if not fits or (dtype.is_integer and not dtype.min <= found <= dtype.max):
+        shown = text.decode(errors="replace")
+        raise refused(f"StringToNumberOp could not correctly convert string: {shown}")
+    return found
+
+
+# ---------------------------------------------------------------- tensors in sentences
+def formatted(template: str, inputs: Any, placeholder: str, summarize: int) -> Text:
+    """Return a text with tensors in place of the placeholders."""
+    given = inputs if isinstance(inputs, list | tuple) else [inputs]
+    parts = template.split(placeholder)
+    if len(parts) != len(given) + 1:
+        raise refused(
+            f"The template expects {len(parts) - 1} tensors, but the inputs only has {len(given)}. "
+            "Please ensure the number of placeholders in template matches inputs length."
+        )
+    shown = [_shown(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
+    text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))
+    return _convert.text_array(np.array(text, object))
+
+
+def _shown(array: np.ndarray, few: int, depth: int = 0) -> str:
+    if not array.ndim:
+        return _scalar(array[()])
+    rows = list(array)
+    cut = len(rows) > 2 * few >= 0
+    kept = rows[:few] + rows[len(rows) - few :] if cut else rows
+    texts = [_shown(np.asarray(row, array.dtype), few, depth + 1) for row in kept]
+    if cut:
+        texts.insert(few, "...")
+    between = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * (depth + 1)
+    return f"[{between.join(texts)}]"
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f'"{value.decode(errors="replace")}"'
+    if isinstance(value, np.bool_):
+        return str(int(value))
+    if isinstance(value, np.floating):
+        digits = (6, 9) if value.dtype.itemsize <= 4 else (15, 17)
+        short = f"{float(value):.{digits[0]}g}"
+        return short if value.dtype.type(short) == value else f"{float(value):.{digits[1]}g}"
+    return str(value)
