@@ -48,9 +48,9 @@ from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
+from jaxvars.tf import signal as signal
 from jaxvars.tf._callbacks import numpy_function as numpy_function
 from jaxvars.tf._callbacks import py_function as py_function
-from jaxvars.tf import signal as signal
 from jaxvars.tf._constant import constant as constant
 from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf._constant import is_tensor as is_tensor

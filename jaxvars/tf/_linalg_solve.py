@@ -332,7 +332,9 @@ ROWS = [
     Row(
         "det", "input", "input", _det, op="MatrixDeterminant", kinds=_INEXACT,
         doc="Return the determinants of matrices.",
-        examples=("linalg.det(r(2, 3, 3))", "linalg.det(r(0, 0))", "linalg.det(r(2, 3))"),
+        examples=(
+            "linalg.det(r(2, 3, 3))", "linalg.det(np.zeros((0, 0), 'f'))", "linalg.det(r(2, 3))",
+        ),
     ),
     Row(
         "slogdet", "input", "input", _slogdet, op="LogMatrixDeterminant", kinds=_INEXACT,
@@ -389,7 +391,8 @@ ROWS = [
     ),
     Row(
         "lu_reconstruct", "lower_upper perm", "lower_upper, perm, validate_args=False",
-        _lu_reconstruct, op="Lu", kinds=_INEXACT, doc="Return the matrices that `lu` got.",
+        _lu_reconstruct, op="Lu", kinds="float complex int",
+        doc="Return the matrices that `lu` got.",
         examples=(
             "linalg.lu_reconstruct(r(3, 3), [2, 0, 1])",
             "linalg.lu_reconstruct(*tf.linalg.lu(r(2, 3, 3)))",
@@ -448,8 +451,7 @@ ROWS = [
         examples=(
             "linalg.tridiagonal_solve(p(3, 4), r(4, 2))",
             "linalg.tridiagonal_solve((p(3), p(4), p(3)), r(4), diagonals_format='sequence')",
-           
-            "linalg.tridiagonal_solve(p(3, 3), r(2, 3), diagonals_format='matrix', transpose_rhs=True)",
+            "linalg.tridiagonal_solve(p(3, 3), r(2, 3), 'matrix', transpose_rhs=True)",
         ),
     ),
     Row(

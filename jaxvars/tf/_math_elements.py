@@ -196,7 +196,8 @@ ROWS = [
         aliases=("floor",),
     ),
     Row(
-        "rint", "x", "x", _flat(jnp.rint), kinds=_FLOAT, doc="Round to the next integer, halves to even.",
+        "rint", "x", "x", _flat(jnp.rint), kinds=_FLOAT,
+        doc="Round to the next integer, halves to even.",
         examples=("math.rint(r(2, 3))", "math.rint([0.5, 1.5, -2.5])", "math.rint(1)"),
     ),
     Row(

@@ -122,7 +122,8 @@ ROWS = [
         examples=("math.erfinv(r(2, 3) * 0.3)", "math.erfinv([-1.0, 0.0, 1.0])", "math.erfinv(1)"),
     ),
     Row(
-        "erfcinv", "x", "x", _erfcinv, op="Ndtri", kinds="float int", doc="Return the inverse of erfc.",
+        "erfcinv", "x", "x", _erfcinv, op="Ndtri", kinds="float int",
+        doc="Return the inverse of erfc.",
         examples=("math.erfcinv(p(2, 3))", "math.erfcinv([0.0, 2.0, 1.0])", "math.erfcinv(1)"),
     ),
     Row(

@@ -63,7 +63,7 @@ def {name}({signature}):
         raise refused.error from None
     except ERRORS as error:
         raise translated(error, {op!r}, {operands}) from error
-    return Tensor(result) if type(result) in ARRAYS else wrap(result)
+    return Tensor(result) if class_of(result) in ARRAYS else wrap(result)
 """
 
 
@@ -169,7 +169,7 @@ def function_of(row: Row, module: str) -> Callable[..., Any]:
         "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
         "translated": _translated, "row": row, "listed": _listed, "REFUSED": Refused,
         "static": _static, "is_static": _convert.is_static, "ndarray": np.ndarray,
-        "ARRAYS": ARRAYS, "allowed": set(),
+        "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
     }  # fmt: skip
     parameters = _parameters(row.signature)
     source = _TEMPLATE.format(
@@ -196,7 +196,7 @@ def _fold(row: Row, parameters: list[str]) -> str:
     if any(word[-1] == "*" for word in words):
         lists = " and ".join(f"is_static({word[:-1]})" for word in words if word[-1] == "*")
         return f"static(call, {given}) if {lists} else "
-    known = " and ".join(f"type({word}) is ndarray" for word in words)
+    known = " and ".join(f"class_of({word}) is ndarray" for word in words)
     return f"static(call, {given}) if {known} else "
 
 
@@ -219,14 +219,14 @@ def _conversions(row: Row) -> list[str]:
     lines: list[str] = []
     if _is_pair(row):
         x, y = plain
-        both = f"type({x}) is Tensor and type({y}) is Tensor"
+        both = f"class_of({x}) is Tensor and class_of({y}) is Tensor"
         lines.append(f"if {both} and {x}._array.dtype is {y}._array.dtype:")
         lines.append(f"    {x}, {y} = {x}._array, {y}._array")
         lines.append(f"else: {x}, {y} = pair({x}, {y}, {op!r})")
     elif row.same and len(plain) > 1:
         lines.append(f"{', '.join(plain)} = alike(({', '.join(plain)}), {op!r})")
     else:
-        lines += [f"{x} = {x}._array if type({x}) is Tensor else to_array({x})" for x in plain]
+        lines += [f"{x} = {x}._array if class_of({x}) is Tensor else to_array({x})" for x in plain]
     for word in words:
         x = word[:-1]
         if word.endswith("*"):
