@@ -85,7 +85,11 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
         InvalidArgumentError: when they are tensors of different types.
         TypeError: when what is no tensor can't have the type of the other one.
     """
-    if is_tensor_like(x) or not is_tensor_like(y):
+    read_x, read_y = BOXES.get(type(x)), BOXES.get(type(y))
+    if read_x is not None:
+        a = read_x(x)
+        b = _operand(y, a) if read_y is None else read_y(y)
+    elif is_tensor_like(x) or not is_tensor_like(y):
         a = to_array(x)
         b = _operand(y, a)
     else:

@@ -46,7 +46,7 @@ def hinted(x: Any, y: Any, op: str) -> tuple[Value, Value]:
     Raises:
         InvalidArgumentError: when the types differ.
     """
-    if is_tensor_like(y) and not is_tensor_like(x):
+    if is_tensor_like(y):  # else only `y` is of no type yet
         return pair(x, y, op)
     a = to_array(x)
     return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
@@ -89,7 +89,11 @@ def _truncatemod(x: Value, y: Value) -> Value:
 
 
 def _refuse_zero(divisor: Value) -> None:
-    if not _trace.is_tracer(divisor) and not np.asarray(divisor).all():
+    if type(divisor) is np.ndarray and not divisor.ndim:
+        is_zero = not divisor.item()  # a number of Python, or a size
+    else:
+        is_zero = not _trace.is_tracer(divisor) and not np.asarray(divisor).all()
+    if is_zero:
         raise ValueError("Integer division by zero")
 
 

@@ -498,7 +498,7 @@ def _scattering(op: str) -> Generator[None]:
 
 def _read(variable: Variable) -> Value:
     value = variable._variable.value
-    return _convert.text_array(value) if is_string(variable._variable.cell.aval.dtype) else value
+    return _convert.text_array(value) if type(value) is np.ndarray else value
 
 
 def _first_value(initial_value: Any, dtype: DType | None) -> Any:
