@@ -115,11 +115,18 @@ class Prepare(ast.NodeTransformer):
     def _take_options(self, loop: ast.While | ast.For) -> None:
         """Take the call of the directive out of the loop's body, and note its arguments."""
         call = getattr(loop.body[0], "value", None)
-        if isinstance(call, ast.Call) and self._means(call.func) is self.directive:
+        meant = self._means(call.func) if isinstance(call, ast.Call) else None
+        if meant is None or not isinstance(call, ast.Call):
+            return
+        if meant is self.directive:
             options = {word.arg: word.value for word in call.keywords}
             options |= dict(zip(("max_iterations",), call.args, strict=False))
-            setattr(loop, "options", options)  # noqa: B010 - a note of ours
-            loop.body[0] = at(loop.body[0], ast.Pass())
+        elif names := getattr(meant, "loop_options", None):  # another package's, by our names
+            options = {names[w.arg]: w.value for w in call.keywords if w.arg in names}
+        else:
+            return
+        setattr(loop, "options", options)  # noqa: B010 - a note of ours
+        loop.body[0] = at(loop.body[0], ast.Pass())
 
     def _means(self, node: ast.expr) -> object:
         """Return what a dotted name stands for when the function is converted."""

@@ -43,6 +43,7 @@ from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise
 from jaxvars.tf import errors as errors
+from jaxvars.tf import keras as keras
 from jaxvars.tf import linalg as linalg
 from jaxvars.tf import math as math
 from jaxvars.tf import nest as nest
@@ -79,6 +80,11 @@ from jaxvars.tf._functional import foldr as foldr
 from jaxvars.tf._functional import map_fn as map_fn
 from jaxvars.tf._functional import scan as scan
 from jaxvars.tf._functional import vectorized_map as vectorized_map
+from jaxvars.tf._initializers import constant_initializer as constant_initializer
+from jaxvars.tf._initializers import ones_initializer as ones_initializer
+from jaxvars.tf._initializers import random_normal_initializer as random_normal_initializer
+from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
+from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
@@ -126,6 +132,8 @@ globals().update(DTYPES, half=DTYPES["float16"], double=DTYPES["float64"])  # tf
 
 
 def __getattr__(name: str) -> Any:
+    if name in {"initializers", "losses", "metrics", "optimizers"}:
+        return getattr(keras, name)
     if name in LAZY:
         return importlib.import_module(f"{__name__}.{name}")
     if name in ELSEWHERE:

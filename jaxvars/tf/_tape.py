@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
+import jax
+
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.errors import InvalidArgumentError
 
 
 @final
@@ -35,13 +41,24 @@ class GradientTape:
         self._tape = CoreTape(
             persistent=persistent, watch_accessed_variables=watch_accessed_variables
         )
+        self._persistent = persistent
+        self._is_open = False
+        self._used = False
 
     def __enter__(self) -> GradientTape:
+        if self._is_open:
+            raise ValueError(
+                "Tape is still recording, This can happen if you try to re-enter an already-active "
+                "tape."
+            )
         self._tape.__enter__()
+        self._is_open = True
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._tape.__exit__(*error)
+        if self._is_open:
+            self._is_open = False
+            self._tape.__exit__(*error)
 
     def watch(self, tensor: Any) -> None:
         """Watch a tensor, a variable, or a structure of them.
@@ -55,7 +72,7 @@ class GradientTape:
                     f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor or "
                     "tf.Variable."
                 )
-            self._tape.watch(_core(leaf))
+            self._tape.watch(core_of(leaf))
 
     def gradient(
         self,
@@ -69,18 +86,24 @@ class GradientTape:
         Raises:
             RuntimeError: when the tape is not persistent and has been asked.
         """
-        return self._asked(
-            self._tape.gradient, target, sources, output_gradients, unconnected_gradients
+        self._use()
+        how = _unconnected(unconnected_gradients)
+        flat = [_source(x) for x in nest.flatten(sources)]
+        targets = [_target(x) for x in nest.flatten(target)]
+        given = None if output_gradients is None else _given(targets, output_gradients)
+        found = self._tape.gradient(
+            targets, flat, output_gradients=given, unconnected_gradients=how
         )
+        return _like(sources, found)
 
-    def _asked(
-        self, ask: Callable[..., Any], target: Any, sources: Any, output: Any, unconnected: Any
-    ) -> Any:
-        flat = [_core(x) for x in nest.flatten(sources)]
-        targets = [_core(x) for x in nest.flatten(target)]
-        given = None if output is None else [to_array(x) for x in nest.flatten(output)]
-        found = ask(targets, flat, output_gradients=given, unconnected_gradients=unconnected)
-        return nest.pack_sequence_as(sources, [None if g is None else wrap(g) for g in found])
+    def _use(self) -> None:
+        if self._used and not self._persistent:
+            raise TapeError(
+                "A non-persistent GradientTape can only be used to compute one set of gradients "
+                "(or jacobians). Use tf.GradientTape(persistent=True), or one call with all "
+                "sources: tape.gradient(loss, [w, b])."
+            )
+        self._used = True
 
     def jacobian(
         self,
@@ -90,12 +113,22 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """Return the derivative of each element of the target by each of each source."""
-        flat = [_core(x) for x in nest.flatten(sources)]
-        found = self._tape.jacobian(
-            _core(target), flat, unconnected_gradients=unconnected_gradients
-        )
-        return nest.pack_sequence_as(sources, [None if j is None else wrap(j) for j in found])
+        """Return the derivative of each element of the target by each of each source.
+
+        Args:
+            target: a tensor.
+            sources: a tensor, variable, or structure of them.
+            unconnected_gradients: what a source gets that the target does not depend on.
+            parallel_iterations: accepted, and of no effect.
+            experimental_use_pfor: accepted, and of no effect.
+
+        Raises:
+            RuntimeError: when the tape is not persistent and has been asked.
+        """
+        self._use()
+        flat = [_source(x) for x in nest.flatten(sources)]
+        how = _unconnected(unconnected_gradients)
+        return _like(sources, self._tape.jacobian(_target(target), flat, how))
 
     def batch_jacobian(
         self,
@@ -105,11 +138,30 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """Return the derivatives of each example of the target by the same one of the source."""
-        found = self._tape.batch_jacobian(
-            _core(target), _core(source), unconnected_gradients=unconnected_gradients
-        )
-        return None if found is None else wrap(found)
+        """Return the derivatives of each example of the target by the same one of the source.
+
+        Args:
+            target: a tensor of shape [batch, ...], of rank 2 or more.
+            source: a tensor of shape [batch, ...], of rank 2 or more.
+            unconnected_gradients: accepted; without a connection the derivatives are zeros.
+            parallel_iterations: accepted, and of no effect.
+            experimental_use_pfor: accepted, and of no effect.
+
+        Raises:
+            RuntimeError: when the tape is not persistent and has been asked.
+            ValueError: when ranks or sizes do not fit.
+        """
+        y, x = _target(target), _source(source)
+        for shape in (y.shape, x.shape):
+            if len(shape) < 2:
+                raise ValueError(f"Shape {TensorShape(shape)} must have rank at least 2")
+        if y.shape[0] != x.shape[0]:
+            raise ValueError(
+                f"Need first dimension of target shape ({TensorShape(y.shape)}) and source shape "
+                f"({TensorShape(x.shape)}) to match."
+            )
+        self._use()
+        return wrap(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that have been watched, in the order of their first use."""
@@ -122,9 +174,68 @@ class GradientTape:
             yield
 
     def reset(self) -> None:
-        """Forget what was recorded."""
+        """Forget what was recorded; an open tape goes on recording."""
         self._tape.reset()
+        self._used = False
 
 
-def _core(x: Any) -> Any:
+def core_of(x: Any) -> Any:
+    """Return a tensor or variable as jaxvars has it."""
     return x.aliased if isinstance(x, Variable) else to_array(x)
+
+
+def _target(x: Any) -> Any:
+    """Return what is differentiated.
+
+    Raises:
+        TypeError: when it is no tensor.
+    """
+    if x is None:
+        raise TypeError(
+            "Argument `target` should be a list or nested structure of Tensors, Variables or "
+            "CompositeTensors to be differentiated, but received None."
+        )
+    return _checked(x, "target")
+
+
+def _source(x: Any) -> Any:
+    """Return that by which is differentiated.
+
+    Raises:
+        TypeError: when it is no tensor or variable.
+    """
+    return _checked(x, "sources")
+
+
+def _checked(x: Any, what: str) -> Any:
+    if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable):
+        raise TypeError(
+            f"Argument `{what}` is a tensor, a variable or a structure of them, not {x!r} of type "
+            f"{type(x).__name__}: what is computed from it cannot be followed."
+        )
+    return core_of(x)
+
+
+def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
+    """Return the gradients of the targets; raise InvalidArgumentError if a shape does not fit."""
+    found = [None if g is None else to_array(g) for g in nest.flatten(output_gradients)]
+    for target, g in zip(targets, found, strict=False):
+        if g is not None and g.shape != target.shape:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"output_gradients has shape {TensorShape(g.shape)}, but its target has shape "
+                f"{TensorShape(target.shape)}",
+            )
+    return found
+
+
+def _unconnected(given: Any) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(given)
+    except ValueError:
+        raise ValueError(f"Unknown value for unconnected_gradients: {given!r}") from None
+
+
+def _like(sources: Any, found: Sequence[Any]) -> Any:
+    return nest.pack_sequence_as(sources, [None if g is None else wrap(g) for g in found])

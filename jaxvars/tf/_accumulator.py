@@ -1,0 +1,62 @@
+"""`tf.autodiff.ForwardAccumulator`, over `jaxvars.autodiff`'s."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from jaxvars._tape import ForwardAccumulator as CoreAccumulator
+from jaxvars.errors import TapeError
+from jaxvars.tf import nest
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tape import UnconnectedGradients, core_of
+from jaxvars.tf._tensor import wrap
+
+
+@final
+class ForwardAccumulator:
+    """Record what runs, to differentiate it forward: Jacobian-vector products.
+
+    Args:
+        primals: a tensor, variable, or structure of them, to move.
+        tangents: the directions, in the same structure.
+
+    Raises:
+        ValueError: when they do not match.
+
+    >>> from jaxvars import tf
+    >>> v = tf.Variable([1.0, 2.0])
+    >>> with tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.0])) as acc:
+    ...     y = v * v
+    >>> acc.jvp(y).numpy().tolist()
+    [2.0, 0.0]
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        nest.assert_same_structure(primals, tangents, check_types=False)
+        moved = [core_of(x) for x in nest.flatten(primals)]
+        given = [to_array(x) for x in nest.flatten(tangents)]
+        for x, tangent in zip(moved, given, strict=True):
+            if x.dtype != tangent.dtype:
+                raise ValueError(f"A tangent is {tangent.dtype}, its primal {x.dtype}.")
+        try:
+            self._core = CoreAccumulator(moved, given)
+        except TapeError as error:
+            raise ValueError(str(error)) from None
+
+    def __enter__(self) -> ForwardAccumulator:
+        self._core.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._core.__exit__(*error)
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
+        """Return how tensors move with the primals; None where they do not.
+
+        Args:
+            primals: what was computed: a tensor, or a structure of them.
+            unconnected_gradients: "none", or "zero" for zeros in place of None.
+        """
+        flat = [core_of(x) for x in nest.flatten(primals)]
+        found = self._core.jvp(flat, unconnected_gradients=unconnected_gradients)
+        return nest.pack_sequence_as(primals, [None if x is None else wrap(x) for x in found])

@@ -1,0 +1,195 @@
+"""`tf.py_function`, `tf.numpy_function`: Python that is called when the program runs.
+
+Rules this file keeps:
+- run eagerly the function is just called;
+- XLA must know the shapes of what comes back: while a function is traced, the Python function is
+  called once with zeros of the arguments' shapes, unless it returns nothing;
+- what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.experimental
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._frames import LOCAL, entered
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._scope import outside_functions
+from jaxvars.tf._tape import GradientTape
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+
+def py_function(
+    func: Callable[..., Any], inp: Any = None, Tout: Any = None, name: str | None = None
+) -> Any:
+    """Call a Python function with Tensors, when the program runs. It has gradients.
+
+    Args:
+        func: takes Tensors with values, returns one, or a list, or nothing.
+        inp: its arguments, a list.
+        Tout: the type of what it returns, a list of types, or [] or None for nothing.
+        name: of no effect.
+
+    Returns:
+        A Tensor, or a list of them; None if there are none.
+
+    Raises:
+        InvalidArgumentError: when the function returns something else than it says.
+
+    >>> from jaxvars import tf
+    >>> f = tf.function(lambda x: py_function(lambda y: y.numpy() + 1, [x], tf.float32))
+    >>> f(tf.constant(1.0))
+    <tf.Tensor: shape=(), dtype=float32, numpy=2.0>
+
+    Differs from TensorFlow: in a compiled function the result has the shape that `func` gives for
+    zeros, with which it is called while the function is traced.
+    """
+    return _called(_Call(func, Tout, eager=True), list(inp or ()))
+
+
+def numpy_function(
+    func: Callable[..., Any],
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Call a Python function with NumPy arrays, when the program runs. It has no gradients.
+
+    Args:
+        func: takes NumPy arrays, returns one, or a list, or nothing.
+        inp: its arguments, a list.
+        Tout: the type of what it returns, a list of types, or [] or None for nothing.
+        stateful: accepted: it is called as often as the program says.
+        name: of no effect.
+
+    Returns:
+        A Tensor, or a list of them; None if there are none.
+
+    Raises:
+        InvalidArgumentError: when the function returns something else than it says.
+
+    Differs from TensorFlow: as for `tf.py_function`.
+    """
+    return _called(_Call(func, Tout, eager=False), list(inp or ()))
+
+
+@final
+class _Call:
+    """A Python function that returns arrays of certain types."""
+
+    def __init__(self, func: Callable[..., Any], tout: Any, *, eager: bool) -> None:
+        self.is_list = isinstance(tout, list | tuple)
+        given = [] if tout is None else list(tout) if self.is_list else [tout]
+        self.dtypes: list[DType] = list(map(as_dtype, given))
+        self.func = func
+        self.eager = eager
+
+    def tensors(self, *values: Value) -> list[Value]:
+        """Call it with arrays; return what it returned as arrays."""
+        given = (
+            [Tensor(_device(x)) for x in values] if self.eager else list(map(np.asarray, values))
+        )
+        found = self.func(*given)
+        parts = found if isinstance(found, list | tuple) else [] if found is None else [found]
+        if not self.dtypes:
+            return []
+        if len(parts) != len(self.dtypes):
+            raise InvalidArgumentError(
+                None, None,
+                f"pyfunc returned {len(parts)} values, but expects to see {len(self.dtypes)} "
+                "values.",
+            )  # fmt: skip
+        return [self._typed(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
+
+    def _typed(self, value: Any, dtype: DType) -> Value:
+        if not self.eager and np.asarray(value).dtype != dtype.dtype:
+            raise InvalidArgumentError(
+                None, None,
+                f"pyfunc returns {np.asarray(value).dtype}, but expects {dtype.name}",
+            )  # fmt: skip
+        array = to_array(value)
+        return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
+
+    def on_host(self, *values: Value) -> list[np.ndarray]:
+        """Call it, as the program does."""
+        with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+            return [np.asarray(x) for x in self.tensors(*values)]
+
+    def pulled(self, *values: Value) -> list[np.ndarray]:
+        """Return the gradient of each argument, given these and the gradients of the results."""
+        count = len(values) - len(self.dtypes)
+        with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+            xs = [Tensor(_device(x)) for x in values[:count]]
+            with GradientTape() as tape:
+                for x in filter(_is_float, xs):
+                    tape.watch(x)
+                found = self.func(*xs)
+            results = list(found) if isinstance(found, list | tuple) else [found]
+            ups = [Tensor(_device(x)) for x in values[count:]]
+            pairs = [(y, up) for y, up in zip(results, ups, strict=True) if isinstance(y, Tensor)]
+            grads = [None] * count
+            if pairs:
+                ys, given = map(list, zip(*pairs, strict=True))
+                grads = tape.gradient(ys, xs, output_gradients=given)
+            return [
+                np.zeros(x.shape, x.dtype) if g is None else np.asarray(to_array(g))
+                for x, g in zip(values, grads, strict=False)
+            ]
+
+
+def _device(x: Value) -> Value:
+    return x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x))
+
+
+def _is_float(x: Tensor) -> bool:
+    return x.dtype.is_floating
+
+
+def _called(call: _Call, inp: Sequence[Any]) -> Any:
+    arrays = [to_array(x) for x in inp]
+    if not any(map(_trace.is_tracer, arrays)) and not _trace.is_staging():
+        found = call.tensors(*arrays)
+    elif not call.dtypes:
+        jax.experimental.io_callback(call.on_host, [], *arrays, ordered=True)
+        return [] if call.is_list else None
+    else:
+        found = _staged(call, arrays)
+    if not call.dtypes:
+        return [] if call.is_list else None
+    tensors = list(map(Tensor, found))
+    return tensors if call.is_list else tensors[0]
+
+
+def _staged(call: _Call, arrays: Sequence[Value]) -> list[Value]:
+    examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
+    specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
+    given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    run = jax.custom_vjp(lambda *xs: jax.pure_callback(call.on_host, specs, *xs))
+
+    def forward(*xs: Value) -> Any:
+        return run(*xs), xs
+
+    def backward(xs: Sequence[Value], ups: Sequence[Value]) -> tuple[Any, ...]:
+        ups = [jnp.zeros(s.shape, s.dtype) if u.dtype == jax.dtypes.float0 else u
+               for u, s in zip(ups, specs, strict=True)]  # fmt: skip
+        found = jax.pure_callback(call.pulled, given, *xs, *ups)
+        return tuple(
+            g if jnp.issubdtype(x.dtype, jnp.inexact) else np.zeros(x.shape, jax.dtypes.float0)
+            for x, g in zip(xs, found, strict=True)
+        )
+
+    run.defvjp(forward, backward)
+    if not call.eager:
+        arrays = [jax.lax.stop_gradient(x) for x in arrays]
+    return list(run(*arrays))

@@ -1,0 +1,217 @@
+"""Derivatives of one's own: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
+
+Rules this file keeps:
+- they are those of `jaxvars._custom`; the user's functions see Tensors and Variables.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, final
+
+import jax
+
+from jaxvars import _custom
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf import nest
+from jaxvars.tf._arguments import is_traced
+from jaxvars.tf._control_flow import arrays_of
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._scope import executing_eagerly
+from jaxvars.tf._tape import UnconnectedGradients
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._variable import Variable, face_of
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """Return a tensor as a constant of differentiation.
+
+    Args:
+        input: a tensor.
+        name: of no effect.
+
+    >>> from jaxvars import tf
+    >>> x = tf.constant(3.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * tf.stop_gradient(x)
+    >>> float(tape.gradient(y, x))
+    3.0
+    """
+    return Tensor(jax.lax.stop_gradient(to_array(input)))
+
+
+def _seen(value: Any) -> Any:
+    """Return an argument as the user's function sees it."""
+    return value if isinstance(value, Tensor | Variable) else wrap(value)
+
+
+def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Give a function a gradient of its own.
+
+    Args:
+        f: takes tensors, returns `(result, grad)`. `grad(*upstream)` returns the gradient of each
+            positional argument. If `f` reads variables, it takes `variables=`, a list, too, and
+            returns `(argument_gradients, variable_gradients)`.
+
+    Returns:
+        A function that returns `result` alone; a decorator without `f`.
+
+    Raises:
+        TypeError: (when called) if `f` reads variables and `grad` takes no `variables=`.
+
+    >>> from jaxvars import tf
+    >>> @tf.custom_gradient
+    ... def clip_gradient(x):
+    ...     return x, lambda upstream: tf.clip_by_value(upstream, -1.0, 1.0)
+    >>> x = tf.constant(2.0)
+    >>> with tf.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = 5.0 * clip_gradient(x)
+    >>> float(tape.gradient(y, x))
+    1.0
+    """
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        core = _custom.custom_gradient(_for_core(f, kwargs))
+        moving = [nest.map_structure(_moving, x) for x in args]
+        return wrap(core(*moving))
+
+    return decorated
+
+
+def _moving(leaf: Any) -> Any:
+    return to_array(leaf) if is_traced(leaf) or isinstance(leaf, int | float | Variable) else leaf
+
+
+def _for_core(f: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
+    """Return the function of arrays that the core gives a gradient of its own."""
+
+    @functools.wraps(f)
+    def run(*arrays: Any) -> Any:
+        result, grad = f(*map(wrap, arrays), **kwargs)
+        return arrays_of(result), _pull(grad, f)
+
+    return run
+
+
+def _pull(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+    def pull(*upstream: Any, variables: list[CoreVariable] | None = None) -> Any:
+        ups = [Tensor(x) for x in upstream]
+        if variables is None:
+            found = grad(*ups)
+            return _as_core(found)
+        if not _takes_variables(grad):
+            raise TypeError(
+                "If using @custom_gradient with a function that uses variables, then grad_fn must "
+                f"accept a 'variables' keyword argument: that of {f.__name__} does not."
+            )
+        found, of_variables = grad(*ups, variables=[face_of(v) for v in variables])
+        return _as_core(found), [None if g is None else to_array(g) for g in of_variables]
+
+    return pull
+
+
+def _takes_variables(grad: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(grad).parameters.values()
+    return any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _as_core(found: Any) -> Any:
+    made = arrays_of(found)
+    return tuple(made) if isinstance(made, list) else made
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function whose gradient is that of returning its arguments.
+
+    Args:
+        f: takes tensors, returns one of the form of its first argument.
+    """
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        @custom_gradient
+        def passed(*inner: Any) -> Any:
+            def grad(*upstream: Any, variables: Any = None) -> Any:
+                given = upstream if len(upstream) != 1 else next(iter(upstream))
+                return given if variables is None else (given, [None] * len(variables))
+
+            return f(*inner, **kwargs), grad
+
+        return passed(*args)
+
+    return decorated
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function compute its intermediate values again in the backward pass.
+
+    Args:
+        f: takes and returns tensors; may read and assign variables.
+    """
+    core = _custom.recompute_grad(lambda *args, **kwargs: _recomputed(f, args, kwargs))
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        given = [nest.map_structure(_core_argument, x) for x in args]
+        words = {key: nest.map_structure(_core_argument, x) for key, x in kwargs.items()}
+        return wrap(core(*given, **words))
+
+    return decorated
+
+
+def _core_argument(leaf: Any) -> Any:
+    return (
+        _Kept(leaf) if isinstance(leaf, Variable) else to_array(leaf) if is_traced(leaf) else leaf
+    )
+
+
+@final
+class _Kept:
+    """A variable among arguments, which is not to be read."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+def _recomputed(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def seen(leaf: Any) -> Any:
+        return leaf.variable if isinstance(leaf, _Kept) else _seen(leaf)
+
+    return arrays_of(f(*nest.map_structure(seen, args), **nest.map_structure(seen, kwargs)))
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> Any:
+    """Refuse: TensorFlow's graphs are differentiated by a tape that was open here.
+
+    Raises:
+        RuntimeError: always; it says what to write.
+    """
+    if executing_eagerly():
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
+            "instead."
+        )
+    raise RuntimeError(
+        "tf.gradients is not there in a tf.function either: nothing is recorded unless a tape is "
+        "open. Write\n"
+        "    with tf.GradientTape() as tape:\n"
+        "        tape.watch(x)\n"
+        "        y = f(x)\n"
+        "    tape.gradient(y, x)"
+    )

@@ -1,0 +1,153 @@
+"""`tf.print`: show values as TensorFlow does, when the code runs.
+
+Rules this file keeps:
+- what is not known while a function is traced is handed to a callback (`jaxvars._print`);
+- numbers are as short as they can be read back; text in tensors has quotes, alone it has none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._print import _emit, _Options, _target
+from jaxvars.tf import nest
+from jaxvars.tf._convert import is_text, to_array
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._variable import Variable
+
+Value: TypeAlias = Any
+_OPTIONS = ("output_stream", "end", "sep", "summarize", "name")
+
+
+def print(*inputs: Any, **kwargs: Any) -> None:
+    """Print values as they are at this point, eagerly and in compiled functions.
+
+    Args:
+        *inputs: tensors, variables, structures of them, and anything else.
+        **kwargs: `output_stream` is where to, `sys.stderr`, an open file, or text such as
+            "file:///path"; `sep` stands between two values, `end` at the end; `summarize` is how
+            many elements of each dimension to show at its beginning and end, -1 for all.
+
+    Raises:
+        ValueError: for another name.
+
+    >>> import sys
+    >>> from jaxvars import tf
+    >>> print("x:", tf.constant([1.0, 2.5]), output_stream=sys.stdout)
+    x: [1 2.5]
+    """
+    unknown = [name for name in kwargs if name not in _OPTIONS]
+    if unknown:
+        raise ValueError(f"Unrecognized keyword arguments for tf.print: {unknown}")
+    stream = kwargs.get("output_stream")
+    sep, end = kwargs.get("sep", " "), kwargs.get("end", "\n")
+    few = kwargs.get("summarize")
+    few = 3 if few is None else int(few)
+    arrays: list[Value] = []
+    parts = [_shown(value, arrays, few) for value in inputs]
+    _send(lambda known: sep.join(part(known) for part in parts) + end, arrays, _where(stream))
+
+
+def _where(stream: Any) -> Callable[[str, bool], None]:
+    if stream in ("stderr", "tf.logging.INFO") or stream is None:
+        return _target(sys.stderr)
+    return _target(sys.stdout if stream == "stdout" else stream)
+
+
+Part: TypeAlias = Callable[[list[np.ndarray]], str]
+
+
+def _shown(value: Any, arrays: list[Value], few: int) -> Part:
+    """Return what makes text of a value, once its arrays are known; these are noted."""
+    if isinstance(value, Tensor | Variable | jax.Array | np.ndarray):
+        place = len(arrays)
+        arrays.append(to_array(value))
+        return lambda known: tensor_text(known[place], few)
+    if not nest.is_nested(value):
+        return lambda known: value if isinstance(value, str) else str(value)
+    return _structure(value, arrays, few)
+
+
+def _structure(value: Any, arrays: list[Value], few: int) -> Part:
+    def part(x: Any) -> Part:
+        if isinstance(x, str | bytes):
+            return lambda known: repr(x)
+        return _shown(x, arrays, few)
+
+    if isinstance(value, Mapping):
+        pairs = [(key, part(value[key])) for key in sorted(value)]
+        return lambda known: f"{{{', '.join(f'{k!r}: {p(known)}' for k, p in pairs)}}}"
+    parts = [part(x) for x in value]
+    left, right = "()" if isinstance(value, tuple) else "[]"
+    tail = "," if isinstance(value, tuple) and len(value) == 1 else ""
+    return lambda known: f"{left}{', '.join(p(known) for p in parts)}{tail}{right}"
+
+
+def tensor_text(array: np.ndarray, few: int) -> str:
+    """Return an array as text.
+
+    >>> tensor_text(np.arange(10), 3)
+    '[0 1 2 ... 7 8 9]'
+    """
+    if not array.ndim:
+        return _number(array[()], quoted=False)
+    return _rows(array, few, 1)
+
+
+def _rows(array: np.ndarray, few: int, depth: int) -> str:
+    if array.ndim == 0:
+        return _number(array[()], quoted=True)
+    cut = few >= 0 and len(array) > 2 * few
+    head = array[:few] if cut else array
+    shown = [_rows(row, few, depth + 1) for row in head]
+    if cut:
+        shown += ["...", *(_rows(row, few, depth + 1) for row in array[len(array) - few :])]
+    glue = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
+    return f"[{glue.join(shown)}]"
+
+
+_DIGITS = {2: (6, 9), 4: (6, 9), 8: (15, 17)}
+
+
+def _number(value: Any, *, quoted: bool) -> str:
+    if isinstance(value, bytes | str):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        return f'"{text}"' if quoted else text
+    dtype = np.asarray(value).dtype
+    if dtype.kind == "b":
+        return str(int(value))
+    if dtype.kind == "c":
+        real, imag = (_number(x, quoted=False) for x in (value.real, value.imag))
+        return f"({real},{imag})"
+    if dtype.kind in "iu":
+        return str(int(value))
+    short, long = _DIGITS.get(dtype.itemsize, (6, 9))
+    text = f"{float(value):.{short}g}"
+    exact = np.asarray(float(text), np.float64 if dtype.itemsize == 8 else np.float32)
+    same = exact == np.asarray(value, exact.dtype) or np.isnan(float(value))
+    return text if same else f"{float(value):.{long}g}"
+
+
+def _send(
+    text: Callable[[list[np.ndarray]], str],
+    arrays: list[Value],
+    write: Callable[[str, bool], None],
+) -> None:
+    """Print now if all is known and nothing is being staged; else when the program runs."""
+    known = [None if _trace.is_tracer(x) else np.asarray(x) for x in arrays]
+    traced = [i for i, x in enumerate(known) if x is None]
+
+    def render(*values: Value) -> str:
+        filled: list[Any] = list(known)
+        for i, value in zip(traced, values, strict=True):
+            filled[i] = np.asarray(value)
+        return text(filled)
+
+    operands = [jax.lax.stop_gradient(arrays[i]) for i in traced if not is_text(arrays[i])]
+    _emit(render, operands, [x.dtype for x in operands], _Options(write, True, 3, True))

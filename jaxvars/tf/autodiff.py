@@ -1,0 +1,6 @@
+"""`tf.autodiff`: derivatives, backward and forward."""
+
+from __future__ import annotations
+
+from jaxvars.tf._accumulator import ForwardAccumulator as ForwardAccumulator
+from jaxvars.tf._tape import GradientTape as GradientTape

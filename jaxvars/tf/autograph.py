@@ -1,0 +1,49 @@
+"""`tf.autograph`: Python's control flow on tensors, converted; see `jaxvars.autograph`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxvars import autograph as _core
+from jaxvars.tf import _autograph_experimental as experimental
+from jaxvars.tf._scope import inside
+
+__all__ = ["experimental", "set_verbosity", "to_code", "to_graph", "trace"]
+
+
+def to_code(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> str:
+    """Return the source that a function is converted to.
+
+    Args:
+        entity: a function, or a `tf.function`.
+        recursive: accepted, and of no effect on the text.
+        experimental_optional_features: accepted, and of no effect.
+    """
+    return _core.to_code(getattr(entity, "python_function", entity))
+
+
+def to_graph(
+    entity: Any, recursive: bool = True, experimental_optional_features: Any = None
+) -> Any:
+    """Return a function with its control flow converted.
+
+    Args:
+        entity: a function.
+        recursive: convert the functions that it calls, too.
+        experimental_optional_features: accepted, and of no effect.
+    """
+    converted = _core.convert(recursive=recursive)(getattr(entity, "python_function", entity))
+    return lambda *args, **kwargs: inside(converted, *args, **kwargs)
+
+
+def trace(*args: Any) -> None:
+    """Print arguments while a function is traced.
+
+    >>> trace("tracing", 1)
+    tracing 1
+    """
+    print(*args)  # noqa: T201 - that is what it is for
+
+
+def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
+    """Accept a level of logging, to no effect: what cannot be converted raises."""
