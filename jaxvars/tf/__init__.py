@@ -112,6 +112,7 @@ LAZY = {
     "debugging",
     "distribute",
     "dtypes",
+    "image",
     "profiler",
     "saved_model",
     "strings",

@@ -1,0 +1,64 @@
+"""What turns the core's losses, metrics, optimizers and initializers into TensorFlow's.
+
+Rules this file keeps:
+- what goes in becomes arrays by TensorFlow's rules (Python's floats are float32), and what comes
+  out is Tensors;
+- a class here is made when it is first asked for, and stands for one of the core's.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxvars._display import did_you_mean
+from jaxvars.tf import nest
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tensor import wrap
+
+
+def array(value: Any) -> Any:
+    """Return a tensor, number or list as an array; None as it is."""
+    return None if value is None else to_array(value)
+
+
+def arrays(value: Any) -> Any:
+    """Return a structure with an array in place of each tensor."""
+    return nest.map_structure(array, value)
+
+
+def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[..., Any]:
+    """Return a function of labels and predictions that takes and returns Tensors."""
+
+    @functools.wraps(fn)
+    def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
+        return wrap(fn(array(y_true), array(y_pred), *args, **kwargs))
+
+    call.__name__, call.__module__ = name, module
+    return call
+
+
+def class_of(core: type, base: type, module: str) -> type:
+    """Return the class that stands for one of the core's, below a base that knows how."""
+
+    def fill(space: dict[str, Any]) -> None:
+        space.update(made_of=core, __doc__=core.__doc__, __module__=module)
+
+    return types.new_class(core.__name__, (base,), exec_body=fill)
+
+
+def missing(space: str, name: str, known: Mapping[str, Any]) -> AttributeError:
+    """Return the error for a name that is not there, with the nearest that is."""
+    hint = did_you_mean(name, list(known))
+    return AttributeError(
+        f"tf.keras.{space} has no attribute {name!r}.{' ' + hint if hint else ''}"
+    )
+
+
+def named(config: Any) -> tuple[str, dict[str, Any]]:
+    """Return the class name and the arguments of an identifier: a name, or a dict of both."""
+    if isinstance(config, str):
+        return config, {}
+    return config["class_name"], dict(config.get("config", {}))

@@ -1,0 +1,31 @@
+"""Keras 3, on its JAX backend, if it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from typing import Any
+
+_CURE = 'pip install "jaxvars[keras]"'
+
+
+def keras() -> Any:
+    """Return the `keras` package.
+
+    Raises:
+        ImportError: when it is not installed, or runs on another backend.
+    """
+    if importlib.util.find_spec("keras") is None:
+        raise ImportError(
+            "tf.keras has optimizers, losses, metrics, initializers, activations and regularizers "
+            f"of its own; layers and models are those of Keras, which is not installed: {_CURE}"
+        )
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    made = importlib.import_module("keras")
+    if made.config.backend() != "jax":
+        raise ImportError(
+            f"Keras runs on {made.config.backend()}, and jaxvars on JAX. Set the environment "
+            "variable KERAS_BACKEND=jax before keras is imported, or import jaxvars.tf first."
+        )
+    return made

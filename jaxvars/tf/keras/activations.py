@@ -1,0 +1,112 @@
+"""`tf.keras.activations`: functions of one tensor.
+
+>>> relu([-1.0, 2.0], negative_slope=0.5).numpy().tolist()
+[-0.5, 2.0]
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.keras._facade import missing
+
+Value: TypeAlias = Any
+
+
+def _relu(
+    x: Value, negative_slope: float = 0.0, max_value: Any = None, threshold: float = 0.0
+) -> Value:
+    below = negative_slope * (x - threshold) if negative_slope else jnp.zeros_like(x)
+    found = jnp.where(x > threshold, x, below).astype(x.dtype)
+    return found if max_value is None else jnp.minimum(found, jnp.asarray(max_value, x.dtype))
+
+
+def _gelu(x: Value, approximate: bool = False) -> Value:
+    return jax.nn.gelu(x, approximate=approximate)
+
+
+def _softmax(x: Value, axis: Any = -1) -> Value:
+    return jax.nn.softmax(x, axis=axis)
+
+
+def _hard_shrink(x: Value, threshold: float = 0.5) -> Value:
+    return jnp.where(jnp.abs(x) > threshold, x, 0.0)
+
+
+def _soft_shrink(x: Value, threshold: float = 0.5) -> Value:
+    moved = jnp.where(x < -threshold, x + threshold, 0.0)
+    return jnp.where(x > threshold, x - threshold, moved)
+
+
+def _threshold(x: Value, threshold: float, default_value: float) -> Value:
+    return jnp.where(x > threshold, x, default_value)
+
+
+def _squareplus(x: Value, b: float = 4) -> Value:
+    return jax.nn.squareplus(x, b)
+
+
+_KNOWN: dict[str, Callable[..., Value]] = {
+    "relu": _relu, "gelu": _gelu, "softmax": _softmax, "hard_shrink": _hard_shrink,
+    "soft_shrink": _soft_shrink, "threshold": _threshold, "squareplus": _squareplus,
+    "celu": jax.nn.celu, "elu": jax.nn.elu, "exponential": jnp.exp, "glu": jax.nn.glu,
+    "hard_sigmoid": jax.nn.hard_sigmoid, "hard_silu": jax.nn.hard_silu,
+    "hard_swish": jax.nn.hard_silu, "hard_tanh": jax.nn.hard_tanh,
+    "leaky_relu": jax.nn.leaky_relu, "linear": lambda x: x, "log_sigmoid": jax.nn.log_sigmoid,
+    "log_softmax": jax.nn.log_softmax, "mish": jax.nn.mish, "relu6": jax.nn.relu6,
+    "selu": jax.nn.selu, "sigmoid": jax.nn.sigmoid, "silu": jax.nn.silu, "swish": jax.nn.silu,
+    "softplus": jax.nn.softplus, "softsign": jax.nn.soft_sign, "tanh": jnp.tanh,
+    "sparse_plus": jax.nn.sparse_plus, "sparse_sigmoid": jax.nn.sparse_sigmoid,
+    "tanh_shrink": lambda x: x - jnp.tanh(x),
+}  # fmt: skip
+
+
+def get(identifier: Any) -> Any:
+    """Return an activation by name, or as it is; the identity for None.
+
+    >>> get("relu") is relu
+    True
+    """
+    if identifier is None:
+        return __getattr__("linear")
+    if callable(identifier):
+        return identifier
+    if identifier not in _KNOWN:
+        raise ValueError(f"Could not interpret activation function identifier: {identifier}")
+    return __getattr__(identifier)
+
+
+def serialize(activation: Any) -> str:
+    """Return the name of an activation."""
+    return activation.__name__
+
+
+def _made(name: str, fn: Callable[..., Value]) -> Callable[..., Tensor]:
+    @functools.wraps(fn)
+    def call(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if "negative_slope" in kwargs and name == "leaky_relu":
+            args = (kwargs.pop("negative_slope"),)
+        elif name == "leaky_relu" and not args:
+            args = (0.2,)
+        return Tensor(fn(to_array(x), *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = __name__
+    call.__doc__ = f"Return {name} of each element of a tensor."
+    return call
+
+
+def __getattr__(name: str) -> Any:
+    if name in globals():
+        return globals()[name]
+    if name not in _KNOWN:
+        raise missing("activations", name, _KNOWN)
+    globals()[name] = _made(name, _KNOWN[name])
+    return globals()[name]

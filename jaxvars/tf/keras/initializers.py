@@ -1,0 +1,95 @@
+"""`tf.keras.initializers`: the initializers of `jaxvars.initializers`, which give Tensors.
+
+Differs from TensorFlow: the numbers are those of `jax.random`. Without a seed each call draws
+other numbers, which follow `tf.random.set_seed`.
+
+>>> Constant(3.0)((2,))
+<tf.Tensor: shape=(2,), dtype=float32, numpy=array([3., 3.], dtype=float32)>
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxvars import initializers as _core
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._random_draws import sizes
+from jaxvars.tf._random_generator import Generator
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.keras import backend as _backend
+from jaxvars.tf.keras._facade import class_of, missing, named
+
+_LONG = {"IdentityInitializer": "Identity", "OrthogonalInitializer": "Orthogonal"}
+_SHORT = {"normal": "RandomNormal", "uniform": "RandomUniform", "zero": "Zeros", "one": "Ones"}
+_KNOWN: dict[str, Any] = {
+    **_core._BY_NAME, **{long: _core._BY_NAME[name] for long, name in _LONG.items()},
+}  # fmt: skip
+
+
+class Initializer:
+    """The base of initializers: called with a shape, they give the first value of a variable."""
+
+    made_of: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if self.made_of is not None:
+            given = {k: _plain(x) for k, x in kwargs.items()}
+            self._core = self.made_of(*map(_plain, args), **given)
+
+    def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        """Return a value.
+
+        Args:
+            shape: of the value.
+            dtype: that of `tf.keras.backend.floatx` when None.
+            **kwargs: of no effect.
+        """
+        if self.made_of is None:
+            raise NotImplementedError("An Initializer has a method __call__(self, shape, dtype).")
+        kind = as_dtype(_backend.floatx() if dtype is None else dtype)
+        return Tensor(self._core(sizes(shape), kind.dtype))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return {} if self.made_of is None else self._core.get_config()
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Initializer:
+        """Return the initializer with these arguments."""
+        return cls(**config)
+
+    def clone(self) -> Initializer:
+        """Return another one with the same arguments."""
+        return type(self).from_config(self.get_config())
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as the core takes it."""
+    if isinstance(value, Generator):
+        return value.aliased
+    return to_array(value) if isinstance(value, Tensor) else value
+
+
+def get(identifier: Any) -> Any:
+    """Return an initializer by name, configuration, or as it is.
+
+    >>> get("ones")((2,)).numpy().tolist()
+    [1.0, 1.0]
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    name = _SHORT.get(name, name)
+    if name not in _KNOWN:
+        raise ValueError(f"Could not interpret initializer identifier: {identifier}")
+    return __getattr__(name)(**config)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _KNOWN:
+        raise missing("initializers", name, _KNOWN)
+    thing = _KNOWN[name]
+    made = globals().get(thing.__name__) or class_of(thing, Initializer, __name__)
+    globals()[thing.__name__] = globals()[name] = made
+    return made

@@ -1,0 +1,142 @@
+"""`tf.keras.losses`: the losses of `jaxvars.losses`, of Tensors.
+
+>>> float(MeanSquaredError()([[1.0, 2.0]], [[1.0, 4.0]]))
+2.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxvars import losses as _core
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.keras import backend as _backend
+from jaxvars.tf.keras._facade import array, class_of, function_of, missing, named
+
+_KNOWN: dict[str, Any] = {
+    **{name: thing for name, thing in vars(_core).items() if name in _core._BY_NAME},
+    **_core._SHORT,
+}  # fmt: skip
+
+
+_SHORT_NAMES = frozenset(_core._SHORT)
+
+
+class Loss:
+    """The base of losses: subclass it and write `call`, of Tensors.
+
+    Args:
+        name: what it is called.
+        reduction: "sum_over_batch_size", "mean", "mean_with_sample_weight", "sum", or "none".
+        dtype: to compute in; that of `tf.keras.backend.floatx` when None.
+
+    >>> from jaxvars import tf
+    >>> class Distance(Loss):
+    ...     def call(self, y_true, y_pred):
+    ...         return tf.reduce_sum(tf.abs(y_true - y_pred), axis=-1)
+    >>> float(Distance()([[1.0, 2.0]], [[2.0, 4.0]]))
+    3.0
+    """
+
+    made_of: Any = None
+
+    def __init__(
+        self, name: str | None = None, reduction: Any = "sum_over_batch_size", dtype: Any = None
+    ) -> None:
+        self._core: Any = _Written(name, reduction, None)
+        self._core.owner = self
+        self._dtype = dtype
+
+    @property
+    def name(self) -> str | None:
+        """What it is called."""
+        return self._core.name
+
+    @property
+    def reduction(self) -> Any:
+        """What becomes of the values."""
+        return self._core.reduction
+
+    @property
+    def dtype(self) -> str:
+        """The name of the type that it computes in."""
+        return _backend.floatx() if self._dtype is None else as_dtype(self._dtype).name
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return the values, one for each sample."""
+        raise NotImplementedError("A Loss has a method call(self, y_true, y_pred).")
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """Return the loss."""
+        dtype = as_dtype(self.dtype).dtype
+        found = self._core(array(y_true), to_array(y_pred).astype(dtype), array(sample_weight))
+        return Tensor(found)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return {"name": self.name, "reduction": self.reduction}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Loss:
+        """Return the loss with these arguments."""
+        return cls(**config)
+
+
+class _Written(_core.Loss):
+    """A loss whose `call` somebody wrote for Tensors."""
+
+    owner: Any = None
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        labels = (
+            y_true.astype(y_pred.dtype) if jnp.issubdtype(y_pred.dtype, jnp.floating) else y_true
+        )
+        return to_array(self.owner.call(Tensor(labels), Tensor(y_pred)))
+
+
+class _Made(Loss):
+    """A loss that stands for one of the core's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._core = self.made_of(*args, **kwargs)
+        self._dtype = self._core.dtype
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        """Return the values, one for each sample."""
+        return Tensor(self._core.call(array(y_true), array(y_pred)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return self._core.get_config()
+
+
+def get(identifier: Any) -> Any:
+    """Return a loss by name, configuration, or as it is.
+
+    >>> get("mse")([[1.0]], [[3.0]]).numpy().tolist()
+    [4.0]
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    if name not in _KNOWN:
+        raise ValueError(f"Could not interpret loss identifier: {identifier}")
+    thing = __getattr__(name)
+    return thing(**config) if isinstance(thing, type) else thing
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _KNOWN:
+        raise missing("losses", name, _KNOWN)
+    thing = _KNOWN[name]
+    made: Any = (
+        class_of(thing, _Made, __name__)
+        if isinstance(thing, type)
+        else function_of(thing, name, __name__)
+    )
+    globals()[name] = made
+    return made

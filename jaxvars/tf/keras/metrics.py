@@ -1,0 +1,198 @@
+"""`tf.keras.metrics`: the metrics of `jaxvars.metrics`, of Tensors.
+
+>>> mean = Mean()
+>>> mean.update_state([1.0, 3.0])
+>>> mean.result()
+<tf.Tensor: shape=(), dtype=float32, numpy=2.0>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from jaxvars import metrics as _core
+from jaxvars._metric import add_variable as _add_variable
+from jaxvars._tally import Tally
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._variable import face_of
+from jaxvars.tf.keras._facade import array, arrays, class_of, function_of, missing, named
+
+_FUNCTIONS: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(_core).items()
+    if getattr(thing, "__module__", "").startswith(("jaxvars._loss_", "jaxvars._metrics_"))
+    and not isinstance(thing, type)
+}
+_KNOWN: dict[str, Any] = {**_core._BY_NAME, **_FUNCTIONS}
+_SHORT: dict[str, Any] = {
+    name: thing for name, thing in {**_core._SNAKE, **_core._SHORT}.items() if name not in _KNOWN
+}  # fmt: skip
+
+
+class Metric(_core.Metric):
+    """The base of metrics: subclass it and write `update_state` and `result`, of Tensors.
+
+    Args:
+        dtype: of the result, a float; float32 when None.
+        name: what it is called.
+
+    >>> from jaxvars import tf
+    >>> class Largest(Metric):
+    ...     def __init__(self, name="largest", **kwargs):
+    ...         super().__init__(name=name, **kwargs)
+    ...         self.largest = self.add_weight(name="value", initializer="zeros")
+    ...
+    ...     def update_state(self, values, sample_weight=None):
+    ...         self.largest.assign(tf.maximum(self.largest, tf.reduce_max(values)))
+    ...
+    ...     def result(self):
+    ...         return self.largest.value()
+    >>> float(Largest()([1.0, 5.0]))
+    5.0
+    """
+
+    made_of: Any = None
+
+    def update_state(self, *args: Any, **kwargs: Any) -> Any:
+        """Take something into account."""
+        raise NotImplementedError("A Metric has a method update_state(self, ...).")
+
+    def result(self) -> Any:
+        """Return what comes of everything so far."""
+        raise NotImplementedError("A Metric has a method result(self).")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Update, and return the result of everything so far."""
+        self.update_state(*args, **kwargs)
+        return wrap(arrays(self.result()))
+
+    def reset_state(self) -> None:
+        """Forget everything: all variables become zero."""
+        for variable in self.variables:
+            variable.assign(jnp.zeros(tuple(variable.shape), variable.dtype.dtype))
+
+    @property
+    def variables(self) -> Any:
+        """All variables, each once."""
+        return list(map(face_of, super().variables))
+
+    def add_variable(
+        self, shape: Any = (), initializer: Any = "zeros", dtype: Any = None,
+        name: str = "variable", **options: Any,
+    ) -> Any:  # fmt: skip
+        """Make a variable for the state; keep it in an attribute."""
+        made = "zeros" if initializer is None else initializer
+        if callable(made):
+            made = _of_arrays(made)
+        return face_of(_add_variable(self, tuple(shape), made, dtype, name or "variable"))
+
+    def add_weight(
+        self, shape: Any = (), initializer: Any = "zeros", dtype: Any = None,
+        name: str = "variable", **options: Any,
+    ) -> Any:  # fmt: skip
+        """Make a variable for the state; the other word for `add_variable`."""
+        return self.add_variable(shape, initializer, dtype, name)
+
+
+def _of_arrays(initializer: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda shape, dtype=None: to_array(initializer(shape, dtype=dtype))
+
+
+class _Made(Metric):
+    """A metric that stands for one of the core's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._inner = self.made_of(*args, **kwargs)
+        super().__init__(dtype=self._inner.dtype, name=self._inner.name)
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        """Take something into account."""
+        self._inner.update_state(*map(array, args), **{k: array(x) for k, x in kwargs.items()})
+
+    def result(self) -> Any:
+        """Return what comes of everything so far."""
+        return wrap(self._inner.result())
+
+    def reset_state(self) -> None:
+        """Forget everything."""
+        self._inner.reset_state()
+
+    def merge_state(self, metrics: Any) -> None:
+        """Take into account what other metrics have seen."""
+        self._inner.merge_state([metric._inner for metric in metrics])
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return self._inner.get_config()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute: those of the core's, like `total`.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._inner, name)
+        if isinstance(found, CoreVariable):
+            return face_of(found)
+        return wrap(found.value) if isinstance(found, Tally) else found
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+
+class MeanMetricWrapper(_Made):
+    """The mean of any function of labels and predictions, both Tensors.
+
+    Args:
+        fn: returns a value for each sample.
+        name: what it is called.
+        dtype: of the result.
+        **kwargs: options for the function.
+    """
+
+    made_of = _core.MeanMetricWrapper
+
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **kwargs: Any
+    ) -> None:
+        def values(y_true: Any, y_pred: Any, **options: Any) -> Any:
+            return to_array(fn(Tensor(y_true), Tensor(y_pred), **options))
+
+        super().__init__(values, name=name or getattr(fn, "__name__", None), dtype=dtype, **kwargs)
+
+
+def get(identifier: Any) -> Any:
+    """Return a metric by name, configuration, or as it is.
+
+    >>> get("mse").name
+    'mean_squared_error'
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    found = {**_core._BY_NAME, **_SHORT, **_core._SNAKE}.get(name)
+    if found is None:
+        raise ValueError(f"Could not interpret metric identifier: {identifier}")
+    return __getattr__(found.__name__)(**config)
+
+
+def __getattr__(name: str) -> Any:
+    if name in globals():
+        return globals()[name]
+    if name not in _KNOWN:
+        from jaxvars.tf.keras import losses
+
+        if name in losses._SHORT_NAMES:
+            return getattr(losses, name)
+        raise missing("metrics", name, _KNOWN)
+    thing = _KNOWN[name]
+    made: Any = (
+        class_of(thing, _Made, __name__)
+        if isinstance(thing, type)
+        else function_of(thing, name, __name__)
+    )
+    globals()[name] = made
+    return made

@@ -1,0 +1,251 @@
+"""`tf.keras.optimizers`: the optimizers of `jaxvars.optimizers`, of Tensors and tf.Variables.
+
+    gradients = tape.gradient(loss, variables)
+    optimizer.apply_gradients(zip(gradients, variables))
+
+Differs from TensorFlow: `minimize` is there, too; slots are made when a variable is first updated,
+or by `build`; `iterations` is int32; `tf.IndexedSlices` are made dense.
+
+>>> from jaxvars import tf
+>>> v = tf.Variable([1.0, 2.0])
+>>> optimizer = SGD(learning_rate=0.5)
+>>> _ = optimizer.apply_gradients([(tf.constant([1.0, 1.0]), v)])
+>>> v.numpy().tolist()
+[0.5, 1.5]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jaxvars import optimizers as _core
+from jaxvars._optimizer_options import Options
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars._walk import Alias
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tape import GradientTape
+from jaxvars.tf._tensor import Tensor, TensorLike
+from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.keras import _schedules as schedules
+from jaxvars.tf.keras._facade import class_of, missing, named
+
+_KNOWN: dict[str, Any] = {
+    name: thing
+    for name, thing in vars(_core).items()
+    if isinstance(thing, type) and issubclass(thing, _core.Optimizer)
+    if thing is not _core.Optimizer
+}
+
+
+class Optimizer(Alias):
+    """The base of optimizers.
+
+    The arguments are those of the class of the same name in `jaxvars.optimizers`; the learning rate
+    is a number, a tf.Variable, a schedule, or a function without arguments.
+    """
+
+    made_of: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if self.made_of is None:
+            raise TypeError("Optimizer is a base: use one like tf.keras.optimizers.Adam.")
+        bound = inspect.signature(self.made_of.__init__).bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        rate = bound.arguments.get("learning_rate")
+        self._schedule = rate if isinstance(rate, schedules.LearningRateSchedule) else None
+        if "learning_rate" in bound.arguments:
+            bound.arguments["learning_rate"] = _rate(rate)
+        self._core = self.made_of(*bound.args[1:], **bound.kwargs)
+
+    @property
+    def aliased(self) -> Any:
+        """The optimizer of `jaxvars.optimizers` that it stands for."""
+        return self._core
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._core.name
+
+    @property
+    def learning_rate(self) -> Any:
+        """The variable with the learning rate, or what the schedule says now; assign it any time.
+
+        Raises:
+            TypeError: on assigning, when it was made with a schedule.
+        """
+        rate = self._core.learning_rate
+        return face_of(rate) if isinstance(rate, CoreVariable) else Tensor(to_array(rate))
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if not isinstance(self._core.learning_rate, CoreVariable):
+            raise TypeError(
+                "This optimizer was created with a `LearningRateSchedule` object as its "
+                "`learning_rate` constructor argument, hence its learning rate is not settable. If "
+                "you need the learning rate to be settable, you should instantiate the optimizer "
+                "with a float `learning_rate` argument."
+            )
+        self._core.learning_rate = to_array(value).astype("float32")
+
+    @property
+    def iterations(self) -> Variable:
+        """The variable that counts the updates."""
+        return face_of(self._core.iterations)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All its variables: the count, the learning rate, the slots."""
+        first = [self._core.iterations, self._core.learning_rate]
+        begun = [v for v in first if isinstance(v, CoreVariable)]
+        slots = [v for v in self._core.variables if not any(v is w for w in begun)]
+        return list(map(face_of, (*begun, *slots)))
+
+    def build(self, var_list: Iterable[Any]) -> None:
+        """Make the slots of variables now."""
+        self._core.build([_plain_variable(v) for v in var_list])
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        names = [*inspect.signature(self.made_of.__init__).parameters][1:-1]
+        options = [*Options.__annotations__, "weight_decay"]
+        known = dict.fromkeys(name for name in (*names, *options) if name != "learning_rate")
+        config = {name: getattr(self._core, name) for name in known if hasattr(self._core, name)}
+        rate = self._schedule and schedules.serialize(self._schedule)
+        return {**config, "learning_rate": rate or float(self.learning_rate)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Optimizer:
+        """Return the optimizer with these arguments."""
+        given = dict(config)
+        if isinstance(given.get("learning_rate"), dict):
+            given["learning_rate"] = schedules.deserialize(given["learning_rate"], custom_objects)
+        return cls(**given)
+
+    # ------------------------------------------------------------ updating
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None, **kwargs: Any
+    ) -> Variable:
+        """Update variables by their gradients.
+
+        Args:
+            grads_and_vars: pairs, like `zip(gradients, variables)`.
+            name: of no effect.
+            **kwargs: of no effect.
+
+        Returns:
+            `iterations`.
+
+        Raises:
+            ValueError: when there are no gradients, or a gradient does not have the shape of its
+                variable.
+        """
+        pairs = list(grads_and_vars)
+        if pairs and all(gradient is None for gradient, _ in pairs):
+            raise ValueError("No gradients provided for any variable.")
+        self._core.apply_gradients(
+            [(None if g is None else to_array(g), _plain_variable(v)) for g, v in pairs]
+        )
+        for _, variable in pairs:
+            constraint = getattr(variable, "constraint", None)
+            if constraint is not None:
+                variable.assign(constraint(variable))
+        return self.iterations
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        """Update variables by their gradients, both lists of the same order.
+
+        Args:
+            grads: the gradients.
+            trainable_variables: the variables; those that it was built with when None.
+        """
+        if trainable_variables is None:
+            trainable_variables = [face_of(variable) for variable, _ in self._core.known()]
+        if len(grads) != len(trainable_variables):
+            raise ValueError(
+                f"There are {len(grads)} gradients for {len(trainable_variables)} variables."
+            )
+        self.apply_gradients(zip(grads, trainable_variables, strict=True))
+
+    def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> Variable:
+        """Update variables so that a loss becomes smaller.
+
+        Args:
+            loss: a function without arguments, or a tensor with the `tape` that saw it.
+            var_list: the variables, or a function that returns them.
+            tape: what has recorded the loss.
+
+        Raises:
+            ValueError: when the loss is a tensor, and there is no tape.
+        """
+        if not callable(loss) and tape is None:
+            raise ValueError("`tape` is required when a `Tensor` loss is passed.")
+        with tape or GradientTape() as recorder:
+            value = loss() if callable(loss) else loss
+            scaled = self.scale_loss(value)
+        given: Any = var_list() if callable(var_list) else var_list
+        variables = list(given)
+        gradients = recorder.gradient(scaled, variables)
+        return self.apply_gradients(zip(gradients, variables, strict=True))
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return the loss times what the gradients will be divided by."""
+        factor = getattr(self._core, "loss_scale_factor", None)
+        if factor is None and type(self._core).scale_loss is _core.Optimizer.scale_loss:
+            return loss
+        return Tensor(self._core.scale_loss(to_array(loss)))
+
+    def finalize_variable_values(self, var_list: Iterable[Any]) -> None:
+        """Make the averages of variables their values, with `use_ema=True`."""
+        if self._core.use_ema:
+            self._core.finalize_variable_values([_plain_variable(v) for v in var_list])
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Any] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Keep weight decay from some variables; call it before the first update."""
+        plain = None if var_list is None else [_plain_variable(v) for v in var_list]
+        self._core.exclude_from_weight_decay(plain, var_names)
+
+    def __repr__(self) -> str:
+        return f"<tf.keras.optimizers.{type(self).__name__} {self.name!r}>"
+
+
+def _plain_variable(variable: Any) -> Any:
+    return variable.aliased if isinstance(variable, Variable) else variable
+
+
+def _rate(given: Any) -> Any:
+    """Return a learning rate as the core takes it."""
+    if isinstance(given, Variable):
+        return given.aliased
+    if isinstance(given, schedules.LearningRateSchedule):
+        return lambda step: to_array(given(Tensor(to_array(step))))
+    if callable(given) and not inspect.signature(given).parameters:
+        return lambda _: to_array(given())
+    return to_array(given) if isinstance(given, TensorLike) else given
+
+
+def get(identifier: Any) -> Any:
+    """Return an optimizer by name, configuration, or as it is.
+
+    >>> get("adam").name
+    'adam'
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    by_name = {known.lower(): known for known in _KNOWN if known != "Optax"}
+    if name.lower() not in by_name:
+        raise ValueError(f"Could not interpret optimizer identifier: {identifier}")
+    return __getattr__(by_name[name.lower()]).from_config(config)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _KNOWN:
+        raise missing("optimizers", name, _KNOWN)
+    globals()[name] = class_of(_KNOWN[name], Optimizer, __name__)
+    return globals()[name]
