@@ -74,6 +74,7 @@ class Tree:
         return tree
 
 
+@final
 class LoadedObject(Holder):
     """An object that was saved: its variables, functions and other objects are attributes."""
 

@@ -215,18 +215,20 @@ class _Contents(Alias):
 class _Wait(Alias):
     """The values of a checkpoint on their way into the objects of a Checkpoint."""
 
-    __slots__ = ("__weakref__", "_children", "_graph", "_owner", "_restore", "_saved")
+    __slots__ = ("__weakref__", "_children", "_others", "_owner", "_restore", "_saved")
 
     def __init__(self, owner: Checkpoint, saved: Graph) -> None:
         self._owner = weakref.ref(owner)
         self._saved = saved
-        self._graph = CoreVariable("", name="graph")  # takes what is no variable's
+        self._others: dict[str, CoreVariable] = {}  # take what is no variable's
         self._restore: restoring.Restore | None = None
         children = dict(graphs.children_of(owner))
         self._children = {name: ref for name, x in children.items() if (ref := _weak(x))}
 
     def begin(self, stored: Stored) -> None:
         """Restore what is there, and wait for the rest."""
+        if GRAPH in stored.entries:
+            self._others[GRAPH] = CoreVariable("", name="graph")
         self._check(stored)
         try:
             restore = restoring.Restore(stored, self._roots(), self)
@@ -263,6 +265,7 @@ class _Wait(Alias):
             for other in _WAITING.get(child, []):
                 if other._restore is not None and other.is_waiting:
                     other._restore.replaced_by = path
+                    other._restore.is_partial = True  # nobody needs to be told
                     other._restore.end()
 
     def _held(self) -> list[object]:
@@ -271,7 +274,8 @@ class _Wait(Alias):
     @property
     def is_waiting(self) -> bool:
         """Whether there are values that nobody has taken."""
-        return self._restore is not None and bool(self._restore.waiting)
+        restore = self._restore
+        return restore is not None and bool(restore.waiting) and not restore.replaced_by
 
     @property
     def restore(self) -> restoring.Restore:
@@ -289,7 +293,7 @@ class _Wait(Alias):
     def aliased(self) -> object:
         """A dict of the variables that are there by now, by the names of their values."""
         graph = graphs.graph_of(self._owner() or _Rest(self._children))
-        return {**graphs.by_saved_name(graph, self._saved), GRAPH: self._graph}
+        return {**graphs.by_saved_name(graph, self._saved), **self._others}
 
     def missing(self) -> list[Variable]:
         """Return the variables that have got no value."""

@@ -178,7 +178,8 @@ class CheckpointReader:
             value = np.asarray(self._stored.value(name))
         except ValueError as error:
             raise DataLossError(None, None, f"{self._stored.path}: {name}: {error}") from error
-        if value.dtype == object:
+        if self._dtype(name).is_string:
+            value = value.astype(object)
             value = np.vectorize(str.encode, otypes=[object])(value) if value.size else value
         value = value.astype(np.int64) if name == _COUNTER else value
         return value[()] if not value.shape else value

@@ -11,6 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import json
+from abc import ABC
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ ROOT = "."
 _FUNCTIONS = (Function, CoreFunction, BoundFunction, ConcreteFunction)
 
 
-class Node:
+class Node(ABC):  # noqa: B024 - what it has is right for most
     """An object that says what its children are; others have their attributes."""
 
     __slots__ = ()

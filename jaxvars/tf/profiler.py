@@ -1,0 +1,16 @@
+"""`tf.profiler`: where the time goes, over `jax.profiler`."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from jaxvars.tf import _profiler_experimental as experimental
+
+__all__ = ["experimental"]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"tf.profiler has no attribute {name!r}. There is tf.profiler.experimental; "
+        "jv.profiler.profile tells where the time of a step goes."
+    )

@@ -1,0 +1,185 @@
+"""`tf.saved_model`: objects and functions, saved and loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jaxvars.tf as tf
+
+
+class Scale(tf.Module):
+    """A module with functions of several kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.v = tf.Variable(2.0, name="v")
+        self.listed = [tf.Variable([1.0, 1.0], trainable=False)]
+        self.mapped = {"k": self.v}
+        self.n = 3
+
+    @tf.function
+    def __call__(self, x: Any) -> Any:
+        return x * self.v
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
+    def mutate(self, a: Any) -> None:
+        self.v.assign(a)
+
+    @tf.function
+    def two(self, x: Any, y: float = 2.0, flag: bool = True) -> Any:
+        return {"a": x + y if flag else x, "b": (x, x * 2)}
+
+    @tf.function
+    def never(self, x: Any) -> Any:
+        return x
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    import jax
+
+    with jax.enable_x64(True):
+        path = str(tmp_path_factory.mktemp("saved"))
+        model = Scale()
+        model(tf.constant(1.0))
+        model(tf.constant([1.0, 2.0, 3.0]))
+        model.two(tf.constant(1.0))
+        served = model.__call__.get_concrete_function(tf.TensorSpec([None], tf.float32))
+        tf.saved_model.save(model, path, signatures=served)
+    return path
+
+
+def test_what_was_traced_can_be_called(folder: str) -> None:
+    loaded = tf.saved_model.load(folder)
+    assert loaded(tf.constant(3.0)).numpy() == 6.0
+    assert loaded(3).numpy() == 6.0
+    np.testing.assert_array_equal(loaded([1.0, 2.0, 4.0]).numpy(), [2, 4, 8])
+    result = loaded.two(tf.constant(1.0))
+    assert result["a"].numpy() == 3.0
+    assert [x.numpy() for x in result["b"]] == [1, 2]
+    with pytest.raises(ValueError, match="Could not find matching concrete function") as error:
+        loaded.two(tf.constant(1.0), 3.0)
+    assert "two(x: float32[]" in str(error.value)
+    with pytest.raises(ValueError, match="Found zero restored functions"):
+        loaded.never(tf.constant(1.0))
+
+
+def test_the_variables_are_in_their_places(folder: str) -> None:
+    loaded = tf.saved_model.load(folder)
+    assert loaded.v.name == "v:0"
+    assert loaded.mapped["k"] is loaded.v
+    assert not loaded.listed[0].trainable
+    assert not hasattr(loaded, "n")
+    loaded.mutate(5.0)
+    assert loaded.v.numpy() == 5.0
+    assert loaded(tf.constant(3.0)).numpy() == 15.0
+    assert tf.saved_model.load(folder).v.numpy() == 2.0
+
+
+def test_a_tape_sees_them(folder: str) -> None:
+    loaded, x = tf.saved_model.load(folder), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded(x)
+    assert [g.numpy() for g in tape.gradient(y, [loaded.v, x])] == [3, 2]
+
+
+def test_signatures(folder: str) -> None:
+    loaded = tf.saved_model.load(folder)
+    assert list(loaded.signatures) == ["serving_default"]
+    serve = loaded.signatures["serving_default"]
+    for given in ({"x": tf.constant([1.0, 5.0])}, {"x": [1.0, 5.0]}):
+        np.testing.assert_array_equal(serve(**given)["output_0"].numpy(), [2, 10])
+    assert serve.structured_input_signature == ((), {"x": tf.TensorSpec([None], name="x")})
+    assert serve.structured_outputs == {"output_0": tf.TensorSpec([None], name="output_0")}
+    assert serve.variables == (loaded.v,)
+    with pytest.raises(TypeError, match=r"signature_wrapper\(x\)"):
+        serve(y=tf.constant([1.0]))
+
+
+def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
+    model = Scale()
+    with pytest.raises(ValueError, match=r"Only `tf.functions` with an input signature"):
+        tf.saved_model.save(model, tmp_path, signatures=model.two)
+    spec = tf.TensorSpec([None])
+    with pytest.raises(ValueError, match=r"Got a non-Tensor value .* for key 'b'"):
+        tf.saved_model.save(model, tmp_path, signatures=model.two.get_concrete_function(spec))
+    with pytest.raises(ValueError, match=r"None.* for key 'output_0'"):
+        tf.saved_model.save(model, tmp_path, signatures={"m": model.mutate})
+    with pytest.raises(ValueError, match="Expected an object of type `Trackable`"):
+        tf.saved_model.save(3, tmp_path)
+    assert not tf.saved_model.contains_saved_model(tmp_path)
+    with pytest.raises(OSError, match="SavedModel file does not exist at"):
+        tf.saved_model.load(tmp_path)
+
+
+class Dense(tf.Module):
+    """One layer."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.w = tf.Variable(tf.fill([n_in, n_out], 0.1), name="w")
+
+    def __call__(self, x: Any) -> Any:
+        return tf.nn.relu(tf.matmul(x, self.w))
+
+
+class Net(tf.Module):
+    """Two layers, and a step of training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = [Dense(3, 4), Dense(4, 2)]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+    def __call__(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3]), tf.TensorSpec([None, 2])])
+    def train(self, x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self(x) - y) ** 2)
+        weights = self.trainable_variables
+        for v, g in zip(weights, tape.gradient(loss, weights), strict=True):
+            v.assign_sub(0.1 * g)
+        return loss
+
+
+def test_a_saved_step_trains_and_is_part_of_another_model(tmp_path: Path) -> None:
+    tf.saved_model.save(Net(), tmp_path / "net")
+    loaded = tf.saved_model.load(tmp_path / "net")
+    x, y = tf.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), tf.ones([2, 2])
+    losses = [loaded.train(x, y).numpy() for _ in range(3)]  # TensorFlow's
+    np.testing.assert_allclose(losses, [0.36879998, 0.15223737, 0.15018146], rtol=1e-5)
+
+    class Bigger(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.scale = loaded, tf.Variable(2.0)
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return self.inner(x) * self.scale
+
+    bigger = Bigger()
+    result = bigger(x)
+    assert bigger.variables == (bigger.scale,)  # what was loaded is no tf.Module
+    tf.saved_model.save(bigger, tmp_path / "bigger")
+    again = tf.saved_model.load(tmp_path / "bigger")
+    np.testing.assert_allclose(again(x).numpy(), result.numpy())
+    np.testing.assert_allclose(again.inner(x[:1]).numpy() * 2, result.numpy()[:1], rtol=1e-6)
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    model = Scale()
+    tf.saved_model.save(model, tmp_path)
+    file = tmp_path / "saved_model.jaxvars"
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(tf.errors.DataLossError, match=r"saved_model\.jaxvars"):
+        tf.saved_model.load(tmp_path)
