@@ -1,0 +1,187 @@
+"""`tf.summary`, `tf.profiler` and `tf.distribute`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxvars.tf as tf
+
+
+def events(folder: Path) -> dict[str, list[tuple[int, Any]]]:
+    """Return what is in the event files: steps and summaries by tag."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for file in sorted(folder.glob("events*")):
+        for data in records(file.read_bytes()):
+            event = Event.FromString(data)
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append((event.step, value))
+    return found
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 8], "little")
+        yield data[at + 12 : at + 12 + size]
+        at += 16 + size
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Any]:
+    made = tf.summary.create_file_writer(str(tmp_path), flush_millis=10_000, filename_suffix=".x")
+    yield made
+    made.close()
+
+
+# ---------------------------------------------------------------- summaries
+def test_tensors_and_variables_are_written(writer: Any, tmp_path: Path) -> None:
+    v = tf.Variable(0.25)
+    with writer.as_default(step=3):
+        assert tf.summary.scalar("loss", tf.constant(0.5))
+        assert tf.summary.scalar("loss", v, step=tf.constant(4, tf.int64))
+        with tf.name_scope("inner"):
+            tf.summary.histogram("h", tf.constant([1.0, 2.0, 3.0]))
+        tf.summary.image("i", tf.zeros([1, 2, 2, 3]))
+        tf.summary.text("t", tf.constant("**words**"))
+    writer.flush()
+    found = events(tmp_path)
+    assert [(step, x.simple_value) for step, x in found["loss"]] == [(3, 0.5), (4, 0.25)]
+    assert found["inner/h"][0][1].histo.num == 3
+    assert found["i"][0][1].image.height == 2
+    assert any(tag.startswith("t") for tag in found)
+
+
+def test_a_compiled_function_writes_each_time(writer: Any, tmp_path: Path) -> None:
+    step = tf.Variable(0, dtype=tf.int64)
+
+    @tf.function
+    def train(x: Any) -> Any:
+        step.assign_add(1)
+        with tf.summary.record_if(tf.equal(step % 2, 0)):
+            tf.summary.scalar("x", x, step=step)
+        return x
+
+    with writer.as_default():
+        for i in range(4):
+            train(tf.constant(float(i)))
+        writer.flush()
+    assert [(s, x.simple_value) for s, x in events(tmp_path)["x"]] == [(2, 1.0), (4, 3.0)]
+
+
+def test_the_default_step(writer: Any, tmp_path: Path) -> None:
+    step = tf.Variable(7)
+    tf.summary.experimental.set_step(step)
+    try:
+        assert tf.summary.experimental.get_step() is step
+        with writer.as_default():
+            tf.summary.scalar("a", 1.0)
+            step.assign(8)
+            tf.summary.scalar("a", 2.0)
+    finally:
+        tf.summary.experimental.set_step(None)
+    tf.summary.flush(writer)
+    assert [s for s, _ in events(tmp_path)["a"]] == [7, 8]
+
+
+def test_without_a_writer_or_a_step(writer: Any) -> None:
+    assert not tf.summary.scalar("a", 1.0, step=1)
+    assert not tf.summary.should_record_summaries()
+    with writer.as_default():
+        assert tf.summary.should_record_summaries()
+        with pytest.raises(ValueError, match="step"):
+            tf.summary.scalar("a", 1.0)
+        with pytest.raises(ValueError, match="shape"):
+            tf.summary.scalar("a", tf.ones([2]), step=1)
+
+
+# ---------------------------------------------------------------- traces
+def test_traces(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Must enable trace before export"):
+        tf.summary.trace_export("f", step=0)
+    with pytest.raises(ValueError, match="profiler_outdir="):
+        tf.summary.trace_on(profiler=True)
+    tf.summary.trace_on(graph=True)
+    tf.summary.trace_export("f", step=0)
+    with pytest.raises(tf.errors.UnavailableError, match="No profiler is running"):
+        tf.profiler.experimental.stop()
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=1)
+    with tf.profiler.experimental.Profile(str(tmp_path), options):
+        with tf.profiler.experimental.Trace("step", step_num=tf.constant(1), _r=1):
+            tf.reduce_sum(tf.ones([2])).numpy()
+        with pytest.raises(tf.errors.AlreadyExistsError, match="Another profiler is running"):
+            tf.profiler.experimental.start(str(tmp_path))
+    assert list(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_what_is_not_there_is_said() -> None:
+    with pytest.raises(AttributeError, match="has no audio"):
+        tf.summary.audio  # noqa: B018 - it raises
+    with pytest.raises(AttributeError, match="MirroredStrategy runs on all devices"):
+        tf.distribute.TPUStrategy  # noqa: B018 - it raises
+
+
+# ---------------------------------------------------------------- strategies
+def test_a_strategy_trains_as_one_device_does() -> None:
+    strategy = tf.distribute.MirroredStrategy()
+    assert strategy.num_replicas_in_sync == len(jax.local_devices())
+    with strategy.scope():
+        w = tf.Variable([[1.0], [1.0]])
+        assert tf.distribute.get_strategy() is strategy
+        assert tf.distribute.in_cross_replica_context()
+    x = tf.reshape(tf.range(32.0), [16, 2]) / 32
+    y = tf.ones([16, 1])
+
+    def step(batch: Any) -> Any:
+        x, y = batch
+        context = tf.distribute.get_replica_context()
+        assert context.num_replicas_in_sync == strategy.num_replicas_in_sync
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((x @ w - y) ** 2) / 16
+        w.assign_sub(0.5 * context.all_reduce("sum", tape.gradient(loss, w)))
+        return loss
+
+    @tf.function
+    def train(batch: Any) -> Any:
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(step, (batch,)), axis=None)
+
+    dataset = strategy.experimental_distribute_dataset([(x, y)] * 3)
+    losses = [train(batch).numpy() for batch in dataset]
+    mine, weights = [], np.ones((2, 1), np.float32)
+    for _ in range(3):
+        error = x.numpy() @ weights - y.numpy()
+        mine.append((error**2).sum() / 16)
+        weights = weights - 0.5 * 2 * x.numpy().T @ error / 16
+    np.testing.assert_allclose(losses, mine, rtol=1e-5)
+    np.testing.assert_allclose(w.numpy(), weights, rtol=1e-5)
+    assert len(w.aliased.value.sharding.device_set) == strategy.num_replicas_in_sync
+
+
+def test_what_run_returns() -> None:
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+    (batch,) = strategy.experimental_distribute_dataset([tf.constant([1.0, 2.0, 3.0, 4.0])])
+    result = strategy.run(lambda x: {"y": x * 2}, args=(batch,))
+    parts = [part["y"].numpy().tolist() for part in strategy.experimental_local_results(result)]
+    assert parts == [[2, 4], [6, 8]]
+    assert strategy.reduce("MEAN", result["y"], axis=0).numpy() == 5
+    assert strategy.gather(result["y"], axis=0).numpy().tolist() == [2, 4, 6, 8]
+    with pytest.raises(ValueError, match="PROD"):
+        strategy.reduce("PROD", result["y"], axis=0)
+
+
+def test_outside_of_all_scopes() -> None:
+    assert not tf.distribute.has_strategy()
+    assert tf.distribute.get_strategy().num_replicas_in_sync == 1
+    context = tf.distribute.get_replica_context()
+    assert context is not None
+    assert context.replica_id_in_sync_group == 0
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        assert tf.distribute.has_strategy()
+        assert tf.distribute.get_replica_context() is None
