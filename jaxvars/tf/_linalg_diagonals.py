@@ -30,7 +30,7 @@ class _Band(NamedTuple):
     columns: np.ndarray
     diagonals: np.ndarray
     positions: np.ndarray
-    count: int
+    height: int
     length: int
 
 
@@ -51,7 +51,8 @@ def _band(rows: int, columns: int, low: int, high: int, align: str) -> _Band:
         i = np.arange(own)
         start = 0 if is_left else length - own
         parts.append(np.stack([i - min(k, 0), i + max(k, 0), np.full(own, number), start + i]))
-    return _Band(*np.concatenate(parts, axis=1), high - low + 1, length)
+    rows_at, columns_at, diagonals, positions = np.concatenate(parts, axis=1)
+    return _Band(rows_at, columns_at, diagonals, positions, high - low + 1, length)
 
 
 def _alignment(align: str) -> tuple[bool, bool]:
@@ -77,7 +78,7 @@ def diag_part(x: Value, k: Any = 0, padding: Any = 0, align: str = "RIGHT_LEFT")
     low, high = _limits(k)
     _check_matrix(x)
     band = _band(*x.shape[-2:], low, high, align)
-    made = jnp.full((*x.shape[:-2], band.count, band.length), padding, x.dtype)
+    made = jnp.full((*x.shape[:-2], band.height, band.length), padding, x.dtype)
     made = made.at[..., band.diagonals, band.positions].set(x[..., band.rows, band.columns])
     return made[..., 0, :] if low == high else made
 
@@ -116,7 +117,7 @@ def _set_diag(x: Value, diagonal: Value, k: Any, align: str) -> Value:
     low, high = _limits(k)
     band = _band(*x.shape[-2:], low, high, align)
     packed = diagonal[..., None, :] if low == high else diagonal
-    if packed.shape != (*x.shape[:-2], band.count, band.length):
+    if packed.shape != (*x.shape[:-2], band.height, band.length):
         raise ValueError(
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
             "doesn't have the right number or length of diagonals."

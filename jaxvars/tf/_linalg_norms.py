@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -25,7 +24,7 @@ def norm(x: Value, order: Any, axis: Any, keepdims: Any) -> Value:
     if isinstance(places, tuple):
         _check_order(order, order in _MATRIX, "matrix", list(_MATRIX))
         return _of_matrices(x, order, places, bool(keepdims))
-    is_power = isinstance(order, numbers.Real) and order > 0
+    is_power = isinstance(order, int | float | np.number) and bool(order > 0)
     _check_order(order, order in _VECTOR or is_power, "vector", None)
     return _of_vectors(x, order, places, bool(keepdims))
 

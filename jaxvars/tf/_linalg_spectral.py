@@ -141,8 +141,8 @@ def _scipy(name: str) -> Callable[[Value], Value]:
 
 def _real(x: np.ndarray) -> np.ndarray:
     """Return the real part; NaN if there is an imaginary one, too."""
-    is_real = np.allclose(x.imag, 0, atol=1e-6 * max(np.abs(x).max(initial=0), 1e-30))
-    return x.real if is_real else np.full(x.shape, np.nan)
+    is_real = np.allclose(np.imag(x), 0, atol=1e-6 * max(np.abs(x).max(initial=0), 1e-30))
+    return np.real(x) if is_real else np.full(x.shape, np.nan)
 
 
 _root = jax.custom_jvp(_scipy("sqrtm"))

@@ -47,7 +47,7 @@ def _real_transform(rank: int, forward: bool) -> Callable[[Value, Any], Value]:
 
 
 def _check_kind(x: Value, rank: int, forward: bool) -> None:
-    if forward and x.dtype not in (np.float32, np.float64):
+    if forward and x.dtype.name not in ("float32", "float64"):
         name = "RFFT" if rank == 1 else f"RFFT{rank}D"
         raise Refused(
             ValueError(f"{name} requires tf.float32 or tf.float64 inputs, got: {x.dtype}")

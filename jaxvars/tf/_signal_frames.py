@@ -1,72 +1,23 @@
-"""The part of `tf.signal` about pieces of signals: windows, frames, spectrograms.
+"""The part of `tf.signal` about pieces of signals: frames, spectrograms.
 
 Rules this file keeps:
-- signals are the last axis; the others are a batch;
-- a window is a function of its length and a dtype, as `tf.signal.hann_window`, or its name.
+- signals are the last axis; the others are a batch.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._signal_fourier import dct, idct
+from jaxvars.tf._signal_windows import number, window
 from jaxvars.tf._tensor import Tensor
 
 Value: TypeAlias = Any
-
-
-def _number(value: Any) -> int:
-    return operator.index(np.asarray(value)[()])
-
-
-# ---------------------------------------------------------------- windows
-def _cosine_window(base: float) -> Callable[[Any, bool, Any], Value]:
-    def window(length: Any, periodic: bool, dtype: Any) -> Value:
-        size = _number(length)
-        # As in TensorFlow, odd lengths are symmetric even if a periodic window is asked for.
-        steps = size - 1 + (bool(periodic) and size % 2 == 0)
-        angles = 2 * np.pi * np.arange(size) / max(steps, 1)
-        values = base - (1 - base) * np.cos(angles) if size > 1 else np.ones(size)
-        return to_array(values, as_dtype(dtype))
-
-    return window
-
-
-def _kaiser_window(length: Any, beta: Any, dtype: Any) -> Value:
-    return to_array(np.kaiser(_number(length), float(beta)), as_dtype(dtype))
-
-
-def _kaiser_bessel_derived_window(length: Any, beta: Any, dtype: Any) -> Value:
-    sums = np.cumsum(np.kaiser(_number(length) // 2 + 1, float(beta)))
-    half = np.sqrt(sums[:-1] / sums[-1])
-    return to_array(np.concatenate([half, half[::-1]]), as_dtype(dtype))
-
-
-def _vorbis_window(length: Any, dtype: Any) -> Value:
-    size = _number(length)
-    inner = np.sin(np.pi / size * (np.arange(size) + 0.5))
-    return to_array(np.sin(np.pi / 2 * inner**2), as_dtype(dtype))
-
-
-def _window(window_fn: Any, length: int, dtype: Any) -> Value:
-    """Return the window that a function, or a name, gives."""
-    wanted = as_dtype(dtype)
-    if window_fn == "hann_window":
-        return _HANN(length, True, wanted)
-    if window_fn == "vorbis_window":
-        return _vorbis_window(length, wanted)
-    return to_array(window_fn(length, dtype=wanted), wanted)
-
-
-_HANN = _cosine_window(0.5)
 
 
 # ---------------------------------------------------------------- frames
@@ -74,7 +25,7 @@ def frame(
     signal: Value, frame_length: Any, frame_step: Any, pad_end: bool, pad_value: Any, axis: Any
 ) -> Value:
     """Cut a signal in frames that may overlap."""
-    length, step, place = _number(frame_length), _number(frame_step), _number(axis)
+    length, step, place = number(frame_length), number(frame_step), number(axis)
     if not -signal.ndim <= place < signal.ndim:
         raise Refused(ValueError(f"axis {place} out of bounds for rank {signal.ndim}"))
     place %= signal.ndim
@@ -91,7 +42,7 @@ def overlap_and_add(signal: Value, frame_step: Any) -> Value:
     """Put frames together again, and add up where they overlap."""
     if signal.ndim < 2:
         raise Refused(ValueError("signal must have rank of 2 or more, of frames"))
-    step = _number(frame_step)
+    step = number(frame_step)
     frames, length = signal.shape[-2:]
     index = np.arange(frames)[:, None] * step + np.arange(length)
     size = (frames - 1) * step + length
@@ -103,11 +54,11 @@ def _stft(
     signals: Value, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any,
     pad_end: bool,
 ) -> Value:  # fmt: skip
-    length = _number(frame_length)
+    length = number(frame_length)
     pieces = frame(signals, length, frame_step, pad_end, 0, -1)
     if window_fn is not None:
-        pieces = pieces * _window(window_fn, length, signals.dtype)
-    return jnp.fft.rfft(pieces, n=_power(length) if fft_length is None else _number(fft_length))
+        pieces = pieces * window(window_fn, length, signals.dtype)
+    return jnp.fft.rfft(pieces, n=_power(length) if fft_length is None else number(fft_length))
 
 
 def _power(length: int) -> int:
@@ -118,23 +69,23 @@ def _power(length: int) -> int:
 def _inverse_stft(
     stfts: Value, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any
 ) -> Value:
-    length = _number(frame_length)
-    size = _power(length) if fft_length is None else _number(fft_length)
+    length = number(frame_length)
+    size = _power(length) if fft_length is None else number(fft_length)
     pieces = jnp.fft.irfft(stfts, n=size)[..., :length]
     ends = [(0, 0)] * (pieces.ndim - 1) + [(0, length - pieces.shape[-1])]
     pieces = jnp.pad(pieces, ends)
     if window_fn is not None:
-        pieces = pieces * _window(window_fn, length, pieces.dtype)
+        pieces = pieces * window(window_fn, length, pieces.dtype)
     return overlap_and_add(pieces, frame_step)
 
 
 def _inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any) -> Callable[..., Tensor]:
-    step = _number(frame_step)
+    step = number(frame_step)
 
     def inverse_window(frame_length: Any, dtype: Any) -> Tensor:
         """Return the window of the inverse transform."""
-        length = _number(frame_length)
-        forward = _window(forward_window_fn, length, dtype)
+        length = number(frame_length)
+        forward = window(forward_window_fn, length, dtype)
         overlaps = -(-length // step)
         squares = jnp.pad(jnp.square(forward), (0, overlaps * step - length))
         total = jnp.tile(jnp.sum(squares.reshape(overlaps, step), 0), overlaps)
@@ -144,7 +95,7 @@ def _inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any) -> Callable
 
 
 def _mdct(signals: Value, frame_length: Any, window_fn: Any, pad_end: bool, norm: Any) -> Value:
-    length = _number(frame_length)
+    length = number(frame_length)
     if length % 4:
         raise Refused(ValueError("frame_length must be an integer multiple of 4."))
     pieces = frame(signals, length, length // 2, pad_end, 0, -1)
@@ -168,39 +119,7 @@ def _inverse_mdct(mdcts: Value, window_fn: Any, norm: Any) -> Value:
 def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Value:
     if window_fn is None:
         return jnp.asarray(np.sqrt(0.5), dtype)
-    return _window(window_fn, length, dtype)
-
-
-# ---------------------------------------------------------------- mel scale
-def _mel(hertz: Any) -> Any:
-    return 1127.0 * np.log1p(np.asarray(hertz) / 700.0)
-
-
-def _linear_to_mel_weight_matrix(
-    bins: Any, spectrogram_bins: Any, rate: Any, lower: float, upper: float, dtype: Any
-) -> Value:
-    count, size, rate = _number(bins), _number(spectrogram_bins), float(rate)
-    _check_mel(count, float(lower), float(upper), rate)
-    frequencies = _mel(np.linspace(0.0, rate / 2, size))[1:, None]
-    edges = np.linspace(_mel(lower), _mel(upper), count + 2)
-    rising = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
-    falling = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
-    weights = np.maximum(0.0, np.minimum(rising, falling))
-    return to_array(np.pad(weights, [(1, 0), (0, 0)]), as_dtype(dtype))
-
-
-def _check_mel(count: int, lower: float, upper: float, rate: float) -> None:
-    wrong = ""
-    if count <= 0:
-        wrong = f"num_mel_bins must be positive. Got: {count}"
-    elif lower < 0:
-        wrong = f"lower_edge_hertz must be non-negative. Got: {lower}"
-    elif lower >= upper:
-        wrong = f"lower_edge_hertz {lower} >= upper_edge_hertz {upper}"
-    elif rate <= 0 or upper > rate / 2:
-        wrong = f"upper_edge_hertz must not be larger than the Nyquist frequency. Got: {upper}"
-    if wrong:
-        raise Refused(ValueError(wrong))
+    return window(window_fn, length, dtype)
 
 
 def _mfccs(spectrograms: Value) -> Value:
@@ -210,44 +129,7 @@ def _mfccs(spectrograms: Value) -> Value:
     return dct(spectrograms, 2, None, -1, None) * scale
 
 
-def _cosine_row(name: str, base: float) -> Row:
-    return Row(
-        name, "", "window_length, periodic=True, dtype='float32'", _cosine_window(base), op="Cos",
-        doc=f"Return the window of {name.partition('_')[0].title()}, of raised cosines.",
-        examples=(
-            f"signal.{name}(4)", f"signal.{name}(5, periodic=False)",
-            f"signal.{name}(1, dtype=tf.float64)",
-        ),
-    )  # fmt: skip
-
-
 ROWS = [
-    _cosine_row("hann_window", 0.5),
-    _cosine_row("hamming_window", 0.54),
-    Row(
-        "kaiser_window", "", "window_length, beta=12.0, dtype='float32'", _kaiser_window,
-        doc="Return the window of Kaiser.",
-        examples=(
-            "signal.kaiser_window(5)", "signal.kaiser_window(4, 2.0)", "signal.kaiser_window(1)",
-        ),
-    ),
-    Row(
-        "kaiser_bessel_derived_window", "", "window_length, beta=12.0, dtype='float32'",
-        _kaiser_bessel_derived_window,
-        doc="Return the window of Kaiser, made such that shifted squares add up to 1.",
-        examples=(
-            "signal.kaiser_bessel_derived_window(6)", "signal.kaiser_bessel_derived_window(4, 2.0)",
-            "signal.kaiser_bessel_derived_window(2)",
-        ),
-    ),
-    Row(
-        "vorbis_window", "", "window_length, dtype='float32'", _vorbis_window,
-        doc="Return the window of Vorbis.",
-        examples=(
-            "signal.vorbis_window(4)", "signal.vorbis_window(3, dtype=tf.float64)",
-            "signal.vorbis_window(1)",
-        ),
-    ),
     Row(
         "frame", "signal",
         "signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1", frame,
@@ -312,18 +194,6 @@ ROWS = [
         examples=(
             "signal.inverse_mdct(r(3, 4))", "signal.inverse_mdct(r(2, 2), None, 'ortho')",
             "signal.inverse_mdct(r(2, 3, 2))",
-        ),
-    ),
-    Row(
-        "linear_to_mel_weight_matrix", "",
-        "num_mel_bins=20, num_spectrogram_bins=129, sample_rate=8000, lower_edge_hertz=125.0, "
-        "upper_edge_hertz=3800.0, dtype='float32'",
-        _linear_to_mel_weight_matrix,
-        doc="Return the matrix that turns a spectrogram to the mel scale.",
-        examples=(
-            "signal.linear_to_mel_weight_matrix(3, 5)",
-            "signal.linear_to_mel_weight_matrix(2, 9, 16000, 20.0, 7000.0, tf.float64)",
-            "signal.linear_to_mel_weight_matrix(3, 5, lower_edge_hertz=-1.0)",
         ),
     ),
     Row(

@@ -8,13 +8,23 @@ _linalg_norms       norms, products
 
 from __future__ import annotations
 
-from jaxvars.tf import _clip, _linalg_diagonals, _linalg_norms, _linalg_solve, _linalg_spectral
+from jaxvars.tf import (
+    _clip,
+    _linalg_bands,
+    _linalg_diagonals,
+    _linalg_factors,
+    _linalg_norms,
+    _linalg_solve,
+    _linalg_spectral,
+)
 from jaxvars.tf._linalg_norms import einsum as einsum
 from jaxvars.tf._rows import HOMES, operations
 
 ROWS = [
     *_linalg_diagonals.ROWS,
     *_linalg_solve.ROWS,
+    *_linalg_factors.ROWS,
+    *_linalg_bands.ROWS,
     *_linalg_spectral.ROWS,
     *_linalg_norms.ROWS,
     *_clip.LINALG,

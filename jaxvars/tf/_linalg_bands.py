@@ -1,0 +1,134 @@
+"""The part of `tf.linalg` about matrices that are given by a few diagonals.
+
+Rules this file keeps:
+- an element of a band stands at the number of its row; what is outside of the matrix is not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxvars.tf._convert import alike, to_array
+from jaxvars.tf._linalg_factors import triangular_solve
+from jaxvars.tf._linalg_solve import check_matrix
+from jaxvars.tf._rows import Refused, Row
+
+Value: TypeAlias = Any
+
+
+def _three(diagonals: Any, form: str) -> list[Value]:
+    """Return the diagonals above, at and below the middle, each of full length."""
+    if form == "compact":
+        return [diagonals[..., i, :] for i in range(3)]
+    if form == "sequence":
+        high, middle, low = diagonals
+        return [_padded(high, middle, (0, 1)), middle, _padded(low, middle, (1, 0))]
+    if form != "matrix":
+        raise Refused(ValueError(f"Unrecognized diagonals_format: {form}"))
+    middle = jnp.diagonal(diagonals, axis1=-2, axis2=-1)
+    parts = [jnp.diagonal(diagonals, k, axis1=-2, axis2=-1) for k in (1, -1)]
+    return [_padded(parts[0], middle, (0, 1)), middle, _padded(parts[1], middle, (1, 0))]
+
+
+def _padded(part: Value, middle: Value, ends: tuple[int, int]) -> Value:
+    if part.shape[-1] == middle.shape[-1]:
+        return part
+    return jnp.pad(part, [(0, 0)] * (part.ndim - 1) + [ends])
+
+
+def _diagonals(diagonals: Any, form: str) -> list[Value]:
+    is_list = form == "sequence"
+    given = alike(list(diagonals), "Pack") if is_list else to_array(diagonals)
+    return _three(given, form)
+
+
+def _tridiagonal_solve(
+    diagonals: Any, rhs: Value, form: str, transpose_rhs: bool, conjugate_rhs: bool,
+    partial_pivoting: bool, perturb_singular: bool,
+) -> Value:  # fmt: skip
+    high, middle, low = _diagonals(diagonals, form)
+    is_vector = rhs.ndim == middle.ndim
+    rhs = jnp.conj(rhs) if conjugate_rhs else rhs
+    if is_vector:
+        rhs = rhs[..., None]
+    elif transpose_rhs:
+        rhs = jnp.swapaxes(rhs, -1, -2)
+    if rhs.shape[-2] != middle.shape[-1]:
+        raise ValueError(f"the right-hand side has {rhs.shape[-2]} rows, not {middle.shape[-1]}")
+    made = _of_three(high, middle, low, rhs)
+    return made[..., 0] if is_vector else made
+
+
+@jax.jit
+def _of_three(high: Value, middle: Value, low: Value, rhs: Value) -> Value:
+    size = middle.shape[-1]
+    matrix = _matrix_of([high, middle, low], size, (1, 0, -1))
+    if jnp.iscomplexobj(middle) or size < 3:
+        return jnp.linalg.solve(matrix, rhs)
+    high, low = high.at[..., -1].set(0), low.at[..., 0].set(0)
+    return lax.linalg.tridiagonal_solve(low, middle, high, rhs)
+
+
+def _matrix_of(bands: list[Value], size: int, offsets: tuple[int, ...]) -> Value:
+    """Return matrices of which each band gives a diagonal, by the number of the row."""
+    total: Any = 0
+    for band, k in zip(bands, offsets, strict=True):
+        place = np.eye(size, k=k, dtype=bool)
+        total = total + jnp.where(place, band[..., :, None], jnp.zeros((), band.dtype))
+    return total
+
+
+def _tridiagonal_matmul(diagonals: Any, rhs: Value, form: str) -> Value:
+    bands = _diagonals(diagonals, form)
+    return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
+
+
+def _banded_triangular_solve(bands: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Value:
+    check_matrix(bands)
+    count, size = bands.shape[-2:]
+    offsets = tuple(range(0, -count, -1)) if lower else tuple(range(count - 1, -1, -1))
+    matrix = _matrix_of([bands[..., i, :] for i in range(count)], size, offsets)
+    return triangular_solve(matrix, rhs, lower, is_adjoint)
+
+
+_INEXACT = "float complex"
+
+ROWS = [
+    Row(
+        "tridiagonal_solve", "rhs",
+        "diagonals, rhs, diagonals_format='compact', transpose_rhs=False, conjugate_rhs=False, "
+        "partial_pivoting=True, perturb_singular=False",
+        _tridiagonal_solve, op="TridiagonalSolve", kinds=_INEXACT,
+        doc="Solve systems of linear equations of matrices with three diagonals.",
+        examples=(
+            "linalg.tridiagonal_solve(p(3, 4), r(4, 2))",
+            "linalg.tridiagonal_solve((p(3), p(4), p(3)), r(4), diagonals_format='sequence')",
+            "linalg.tridiagonal_solve(p(3, 3), r(2, 3), 'matrix', transpose_rhs=True)",
+        ),
+    ),
+    Row(
+        "tridiagonal_matmul", "rhs", "diagonals, rhs, diagonals_format='compact'",
+        _tridiagonal_matmul, op="TridiagonalMatMul", kinds=_INEXACT,
+        doc="Multiply by matrices with three diagonals.",
+        examples=(
+            "linalg.tridiagonal_matmul(p(3, 4), r(4, 2))",
+            "linalg.tridiagonal_matmul(p(2, 3, 3), r(2, 3, 1))",
+            "linalg.tridiagonal_matmul(p(3, 3), r(3, 2), diagonals_format='matrix')",
+        ),
+    ),
+    Row(
+        "banded_triangular_solve", "bands rhs", "bands, rhs, lower=True, adjoint=False",
+        _banded_triangular_solve, same=True, kinds=_INEXACT,
+        doc="Solve systems of linear equations of triangular matrices with few diagonals.",
+        examples=(
+            "linalg.banded_triangular_solve(p(2, 4), r(4, 2))",
+            "linalg.banded_triangular_solve(p(2, 3), r(3, 1), lower=False)",
+            "linalg.banded_triangular_solve(p(2, 3), r(3, 1), adjoint=True)",
+        ),
+    ),
+]  # fmt: skip
