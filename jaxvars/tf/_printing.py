@@ -70,7 +70,7 @@ def _shown(value: Any, arrays: list[Value], few: int) -> Part:
         arrays.append(to_array(value))
         return lambda known: tensor_text(known[place], few)
     if not nest.is_nested(value):
-        return lambda known: value if isinstance(value, str) else str(value)
+        return lambda known: value if isinstance(value, str) else repr(value)
     return _structure(value, arrays, few)
 
 
@@ -104,10 +104,10 @@ def _rows(array: np.ndarray, few: int, depth: int) -> str:
     if array.ndim == 0:
         return _number(array[()], quoted=True)
     cut = few >= 0 and len(array) > 2 * few
-    head = array[:few] if cut else array
-    shown = [_rows(row, few, depth + 1) for row in head]
+    rows = [np.asarray(row, array.dtype) for row in array]
+    shown = [_rows(row, few, depth + 1) for row in (rows[:few] if cut else rows)]
     if cut:
-        shown += ["...", *(_rows(row, few, depth + 1) for row in array[len(array) - few :])]
+        shown += ["...", *(_rows(row, few, depth + 1) for row in rows[len(rows) - few :])]
     glue = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " " * depth
     return f"[{glue.join(shown)}]"
 

@@ -1,22 +1,26 @@
 """`tf.nest`: structures of lists, tuples and dicts, with everything else as leaves.
 
 Rules this file keeps:
-- dicts are visited by sorted keys; None, tensors, variables and sets are leaves.
+- dicts are visited by sorted keys; None, text, tensors, variables and sets are leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 
 def is_nested(structure: Any) -> bool:
-    """Tell whether something is a list, a tuple or a dict.
+    """Tell whether something is a list, a tuple, a dict or of their kind.
 
     >>> is_nested([1]), is_nested(1)
     (True, False)
     """
-    return isinstance(structure, list | tuple | Mapping)
+    if isinstance(structure, list | tuple | dict):
+        return True
+    is_text = isinstance(structure, str | bytes | bytearray)
+    return not is_text and isinstance(structure, Sequence | Mapping)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
@@ -42,11 +46,18 @@ def map_structure(func: Callable[..., Any], *structure: Any, **kwargs: Any) -> A
     """
     if not structure:
         raise ValueError("Must provide at least one structure")
+    if not callable(func):
+        raise TypeError(f"func must be callable, got: {func}")
     check_types = kwargs.pop("check_types", True)
     kwargs.pop("expand_composites", None)
+    if kwargs:
+        raise ValueError(
+            "Only valid keyword arguments are `check_types` and `expand_composites`, not: "
+            f"`{'`, `'.join(kwargs)}`"
+        )
     for other in structure[1:]:
         assert_same_structure(structure[0], other, check_types=check_types)
-    return _mapped(func, structure, kwargs)
+    return _mapped(func, structure)
 
 
 def assert_same_structure(
@@ -58,36 +69,67 @@ def assert_same_structure(
         ValueError: when the number of parts or the keys differ.
         TypeError: when the types of the containers differ.
     """
-    if is_nested(nest1) != is_nested(nest2):
-        raise ValueError(_differ(nest1, nest2, "one of them is nested and the other is not"))
-    if not is_nested(nest1):
+    try:
+        _compare(nest1, nest2, check_types)
+    except (TypeError, ValueError) as why:
+        raise type(why)(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: {_said(nest1)}\n\nSecond structure: {_said(nest2)}\n\n"
+            f"More specifically: {why}\n"
+            "Entire first structure:\n"
+            f"{_dots(nest1)}\nEntire second structure:\n{_dots(nest2)}"
+        ) from None
+
+
+def _compare(one: Any, other: Any, check_types: bool) -> None:
+    if is_nested(one) != is_nested(other):
+        nested, leaf = (one, other) if is_nested(one) else (other, one)
+        raise ValueError(
+            f'Substructure "{_said(nested)}" is a sequence, while substructure "{_said(leaf)}" is '
+            "not"
+        )
+    if not is_nested(one):
         return
-    if check_types and _kind(nest1) is not _kind(nest2):
-        raise TypeError(_differ(nest1, nest2, f"their types are {type(nest1)} and {type(nest2)}"))
-    if len(nest1) != len(nest2):
-        raise ValueError(_differ(nest1, nest2, f"they have {len(nest1)} and {len(nest2)} parts"))
-    if isinstance(nest1, Mapping) and set(nest1) != set(nest2):
-        raise ValueError(_differ(nest1, nest2, f"their keys are {set(nest1)} and {set(nest2)}"))
-    for part, other in zip(_parts(nest1), _parts(nest2), strict=True):
-        assert_same_structure(part, other, check_types)
+    if check_types and _kind(one) is not _kind(other):
+        raise TypeError(
+            "The two structures don't have the same sequence type. First structure has type "
+            f"{type(one)}, while second structure has type {type(other)}."
+        )
+    if len(one) != len(other):
+        raise ValueError(
+            "The two structures don't have the same number of elements. First structure: "
+            f"{_said(one)}. Second structure: {_said(other)}"
+        )
+    mappings = isinstance(one, Mapping) and isinstance(other, Mapping)
+    if check_types and mappings and set(one) != set(other):
+        raise ValueError(
+            "The two dictionaries don't have the same set of keys. First structure has keys "
+            f"{list(one)}, while second structure has keys {list(other)}"
+        )
+    for mine, theirs in zip(_parts(one), _parts(other), strict=True):
+        _compare(mine, theirs, check_types)
 
 
-def pack_sequence_as(
-    structure: Any, flat_sequence: Iterable[Any], expand_composites: bool = False
-) -> Any:
+def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
     """Return a structure with the leaves of a list in place of its own.
 
     Raises:
         ValueError: when there are more or fewer of them.
+        TypeError: when they are in no list.
 
     >>> pack_sequence_as({"a": [0, 0]}, [1, 2])
     {'a': [1, 2]}
     """
+    if not is_nested(flat_sequence):
+        raise TypeError(
+            f"Attempted to pack value:\n  {flat_sequence}\ninto a structure, but found "
+            f"incompatible type `{type(flat_sequence)}` instead."
+        )
     leaves = list(flat_sequence)
     if len(leaves) != len(flatten(structure)):
         raise ValueError(
             f"Could not pack sequence. Structure had {len(flatten(structure))} atoms, but "
-            f"flat_sequence had {len(leaves)} items. Structure: {structure}, flat_sequence: "
+            f"flat_sequence had {len(leaves)} items.  Structure: {structure}, flat_sequence: "
             f"{leaves}."
         )
     return _packed(structure, iter(leaves))
@@ -99,37 +141,59 @@ def _packed(structure: Any, leaves: Iterator[Any]) -> Any:
     return _like(structure, [_packed(part, leaves) for part in _parts(structure)])
 
 
-def _mapped(func: Callable[..., Any], structures: tuple[Any, ...], kwargs: Any) -> Any:
+def _mapped(func: Callable[..., Any], structures: tuple[Any, ...]) -> Any:
     first = structures[0]
     if not is_nested(first):
-        return func(*structures, **kwargs)
+        return func(*structures)
     rows = zip(*map(_parts, structures), strict=True)
-    return _like(first, [_mapped(func, row, kwargs) for row in rows])
+    return _like(first, [_mapped(func, row) for row in rows])
 
 
 def _parts(structure: Any) -> list[Any]:
-    if isinstance(structure, Mapping):
-        return [structure[key] for key in sorted(structure)]
-    return list(structure)
+    return (
+        [structure[key] for key in _keys(structure)]
+        if isinstance(structure, Mapping)
+        else list(structure)
+    )
 
 
-def _like(structure: Any, parts: list[Any]) -> Any:
+def _keys(structure: Mapping[Any, Any]) -> list[Any]:
+    try:
+        return sorted(structure)
+    except TypeError:
+        raise TypeError(
+            f"nest only supports dicts with sortable keys. Error: the keys are {list(structure)}"
+        ) from None
+
+
+def _like(structure: Any, parts: Sequence[Any]) -> Any:
     """Return a container like another one, with other parts."""
     if isinstance(structure, Mapping):
-        made = dict(zip(sorted(structure), parts, strict=True))
+        made = dict(zip(_keys(structure), parts, strict=True))
         ordered = {key: made[key] for key in structure}
-        return ordered if type(structure) is dict else type(structure)(ordered)  # pyright: ignore[reportCallIssue] - other mappings take one
+        if type(structure) is dict:
+            return ordered
+        if isinstance(structure, defaultdict):
+            return defaultdict(structure.default_factory, ordered)
+        return type(structure)(ordered)  # pyright: ignore[reportCallIssue] - other mappings take one
     if hasattr(structure, "_fields"):
         return type(structure)(*parts)
-    return type(structure)(parts)
+    return list(parts) if isinstance(structure, range) else type(structure)(parts)
 
 
 def _kind(structure: Any) -> type:
     return dict if isinstance(structure, Mapping) else type(structure)
 
 
-def _differ(nest1: Any, nest2: Any, how: str) -> str:
-    return (
-        "The two structures don't have the same nested structure.\n\n"
-        f"First structure: {nest1}\n\nSecond structure: {nest2}\n\nMore specifically: {how}."
-    )
+def _said(structure: Any) -> str:
+    return f"type={type(structure).__name__} str={structure}"
+
+
+def _dots(structure: Any) -> str:
+    """Return a structure as text, with a dot for each leaf."""
+    if not is_nested(structure):
+        return "."
+    if isinstance(structure, Mapping):
+        return f"{{{', '.join(f'{k!r}: {_dots(structure[k])}' for k in _keys(structure))}}}"
+    inner = ", ".join(map(_dots, structure))
+    return f"[{inner}]" if isinstance(structure, list) else f"({inner})"
