@@ -1,0 +1,103 @@
+"""Operators and the table's machinery, where programs as text do not reach."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxvars import tf
+from jaxvars.tf._rows import Refused, Row, function_of
+
+
+def test_sizes_are_known_while_a_function_is_traced():
+    @tf.function
+    def program(x):
+        rows, columns = tf.shape(x)[0], tf.shape(x)[1]
+        half = rows // 2
+        made = tf.zeros([half, columns * 2]) + tf.cast(tf.size(x), tf.float32)
+        return made, tf.reshape(x, [columns, -1])[:half], tf.range(rows)[1:half]
+
+    made, part, numbers = program(tf.ones((4, 3)))
+    assert (made.shape, part.shape, numbers.shape) == ([2, 6], [2, 4], [1])
+    assert float(made[0, 0]) == 12.0
+
+
+def test_an_index_may_be_traced_but_no_bound():
+    @tf.function
+    def at(x, i):
+        return x[i], x[:, i], x[..., -1]
+
+    row, column, last = at(tf.constant([[1, 2], [3, 4]]), tf.constant(1))
+    assert [x.numpy().tolist() for x in (row, column, last)] == [[3, 4], [2, 4], [2, 4]]
+    with pytest.raises(TypeError, match="must be known when the function is traced"):
+        tf.function(lambda x, i: x[:i])(tf.constant([1, 2]), tf.constant(1))
+    with pytest.raises(TypeError, match="How many elements a mask chooses"):
+        tf.function(lambda x: x[x > 1])(tf.constant([1, 2]))
+
+
+def test_a_known_mask_in_a_traced_function():
+    mask = tf.constant([True, False, True])
+    found = tf.function(lambda x: x[mask])(tf.constant([1, 2, 3]))
+    assert found.numpy().tolist() == [1, 3]
+
+
+def test_gradients_of_indexing_and_powers():
+    x = tf.Variable([[1.0, 2.0], [-3.0, 0.0]])
+    y = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        z = tf.reduce_sum(x[:, 0] ** y)
+    by_x, by_y = tape.gradient(z, [x, y])
+    assert by_x.numpy().tolist() == [[2.0, 0.0], [-6.0, 0.0]]
+    assert float(by_y) == 0.0  # log 1 is 0, and -3 has no logarithm
+
+
+def test_what_is_no_tensor_takes_the_other_type():
+    x = tf.constant([1.0, 2.0])
+    for other in (np.array([1.0, 2.0]), np.array([1, 2]), jnp.array([1.0, 2.0], jnp.float32), 1):
+        assert (x + other).dtype == (other + x).dtype == tf.float32
+    assert (jnp.ones(2, jnp.float32) * x).dtype == jnp.float32
+    assert (tf.constant(3, tf.int64) + 2**40).dtype == tf.int64
+    with pytest.raises(TypeError, match=r"Cannot convert 1\.5 to EagerTensor of dtype int32"):
+        tf.constant(1) * 1.5
+
+
+def test_comparison_with_strangers():
+    x = tf.constant([1, 2])
+    assert (x == None, x != None) == (False, True)  # noqa: E711
+    assert x not in [None, "text"][:1]
+    assert bool(x == tf.constant([1, 2, 3])) is False
+    assert bool(x != tf.constant([1, 2, 3])) is True
+
+
+def test_what_jax_refuses_is_an_invalid_argument():
+    def refuse(x):
+        raise ValueError("too small")
+
+    row = Row("shrink", "x", "x", refuse, op="Shrink")
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"too small \[Op:Shrink\] name: $"):
+        function_of(row, "jaxvars.tf.math")(1.0)
+
+
+def test_what_a_row_refuses_is_raised_as_it_is():
+    def refuse(x):
+        raise Refused(KeyError("no such thing"))
+
+    with pytest.raises(KeyError, match="no such thing"):
+        function_of(Row("find", "x", "x", refuse), "jaxvars.tf.math")(1.0)
+
+
+def test_names_in_other_namespaces():
+    assert tf.linalg.matmul is tf.matmul
+    assert tf.math.mod is tf.math.floormod
+    with pytest.raises(AttributeError, match="Did you mean 'add'"):
+        tf.math.ad  # noqa: B018
+
+
+def test_tensors_are_trees_and_stay_arrays():
+    x = tf.constant([1.0, 2.0])
+    assert isinstance(jax.tree.map(lambda a: a + 1, x), jax.Array)
+    assert isinstance(jnp.asarray(tf.shape(x)), jax.Array)
+    assert jax.jit(lambda n: n * 2)(tf.shape(x)).tolist() == [4]
+    assert tf.shape(x).device.endswith("CPU:0")

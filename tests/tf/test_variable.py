@@ -1,0 +1,114 @@
+"""`tf.Variable`, where `tests/tf/programs/variable.txt` does not reach."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+
+def test_creators_are_called_from_the_inside_out():
+    calls = []
+
+    def outer(next_creator, **kwargs):
+        calls.append(("outer", kwargs["name"]))
+        return next_creator(**kwargs)
+
+    def inner(next_creator, **kwargs):
+        calls.append(("inner", kwargs["name"]))
+        kwargs["name"], kwargs["initial_value"] = "renamed", [1.0, 2.0]
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(outer), tf.variable_creator_scope(inner):
+        v = tf.Variable(0.0, name="v", trainable=False)
+    assert calls == [("inner", "v"), ("outer", "renamed")]
+    assert (v.name, v.trainable, v.numpy().tolist()) == ("renamed:0", False, [1.0, 2.0])
+    assert isinstance(v, tf.Variable)
+    with (
+        tf.variable_creator_scope(lambda next_creator, **kwargs: 3),
+        pytest.raises(TypeError, match=r"no tf\.Variable"),
+    ):
+        tf.Variable(1.0)
+    assert tf.Variable(1.0).name == "Variable:0"
+
+
+def test_what_assigning_gives_is_the_variable():
+    v = tf.Variable([1.0, 2.0])
+    given = v.assign_add([1.0, 1.0])
+    given.assign([5.0, 6.0])
+    assert v.numpy().tolist() == [5.0, 6.0]
+    assert "UnreadVariable" in repr(given)
+    assert given.aliased is v.aliased
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(given * given)
+    assert tape.gradient(y, v).numpy().tolist() == [10.0, 12.0]
+
+
+def test_what_is_refused_changes_nothing():
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+    before = v.numpy()
+    rows = tf.IndexedSlices([[9.0, 9.0]], [2])
+    for wrong in (
+        lambda: v.assign([1.0]),
+        lambda: v.assign_add(1.0),
+        lambda: v.scatter_update(rows),
+        lambda: v[0].assign([1.0, 2.0, 3.0]),
+        lambda: v[2].assign([1.0, 2.0]),
+        lambda: v.scatter_nd_add([[5]], [[1.0, 1.0]]),
+        lambda: v.batch_scatter_update(tf.IndexedSlices([[1.0]], [[0]])),
+        lambda: v.assign(tf.constant([[1, 2], [3, 4]])),
+    ):
+        with pytest.raises(ValueError):
+            wrong()
+    np.testing.assert_array_equal(v, before)
+
+
+def test_parts_are_assigned_in_a_compiled_function():
+    v = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+
+    @tf.function
+    def program(i, row):
+        v[0, 1].assign(20.0)
+        v[1:, ::-1].assign(row[None])
+        v.scatter_add(tf.IndexedSlices(row[None], i[None]))
+        return v[i], v[-1, 0]
+
+    row, corner = program(tf.constant(1), tf.constant([5.0, 6.0]))
+    assert v.numpy().tolist() == [[1.0, 20.0], [11.0, 11.0]]
+    assert (row.numpy().tolist(), float(corner)) == ([11.0, 11.0], 11.0)
+
+
+def test_a_part_is_a_tensor_of_the_moment_it_was_taken():
+    v = tf.Variable([1.0, 2.0])
+    part = v[0]
+    v[0].assign(7.0)
+    assert (float(part), v.numpy().tolist()) == (1.0, [7.0, 2.0])
+    with pytest.raises(AttributeError, match=r"v\[0\].assign\(value\)"):
+        tf.constant([1.0])[0].assign(2.0)
+
+
+def test_counting():
+    v = tf.Variable(0)
+    assert [int(v.count_up_to(2)) for _ in range(2)] == [0, 1]
+    with pytest.raises(tf.errors.OutOfRangeError, match="limit of 2"):
+        v.count_up_to(2)
+
+
+def test_plain_jax_takes_it():
+    v = tf.Variable([1.0, 2.0])
+    assert jnp.sum(v) == 3.0
+    assert jax.tree.leaves(v)[0].tolist() == [1.0, 2.0]
+    text = tf.Variable(["a", "b"])
+    assert (text + "c").numpy().tolist() == [b"ac", b"bc"]
+
+
+def test_rows_by_index_are_a_tree():
+    rows = tf.IndexedSlices(tf.constant([[1.0], [2.0]]), tf.constant([1, 1]), tf.constant([3, 1]))
+    doubled = jax.jit(lambda r: jax.tree.map(lambda x: 2 * x, r))(rows)
+    assert doubled.values.numpy().tolist() == [[2.0], [4.0]]
+    assert tf.convert_to_tensor(rows).numpy().tolist() == [[0.0], [3.0], [0.0]]
+    assert tf.reduce_sum(rows).numpy() == 3.0
+    assert tf.IndexedSlices(tf.ones((2, 3)), [0, 1]).shape.as_list() == [None, 3]
