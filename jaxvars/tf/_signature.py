@@ -122,16 +122,16 @@ class _Shown:
 
 
 def _fit(value: Any, spec: Any) -> Any:
-    if nest.is_nested(spec):
-        nest.assert_same_structure(spec, value, check_types=False)
-        return nest.map_structure(_fit_leaf, spec, value, check_types=False)
-    return _fit_leaf(spec, value)
-
-
-def _fit_leaf(spec: Any, value: Any) -> Any:
-    if not is_spec(spec):
+    """Return an argument, or a part of one, as tensors of the types that its spec says."""
+    if is_spec(spec):
+        return fit_tensor(value, spec)
+    if not nest.is_nested(spec):
         return value
-    return fit_tensor(value, spec)
+    same = nest.is_nested(value) and len(value) == len(spec)
+    if not same or (isinstance(spec, dict) and set(spec) != set(value)):
+        raise TypeError(f"{value} has not the structure of {_shown(spec)}")
+    parts = zip(nest._parts(value), nest._parts(spec), strict=True)
+    return nest._like(value, [_fit(part, inner) for part, inner in parts])
 
 
 def fit_tensor(value: Any, spec: Any) -> Tensor:
