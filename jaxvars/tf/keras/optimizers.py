@@ -29,7 +29,7 @@ from jaxvars.tf._tape import GradientTape
 from jaxvars.tf._tensor import Tensor, TensorLike
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.keras import _schedules as schedules
-from jaxvars.tf.keras._facade import class_of, missing, named
+from jaxvars.tf.keras._facade import array, class_of, missing, named
 
 _KNOWN: dict[str, Any] = {
     name: thing
@@ -144,11 +144,10 @@ class Optimizer(Alias):
                 variable.
         """
         pairs = list(grads_and_vars)
+        plain = [(array(g), _plain_variable(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
-        self._core.apply_gradients(
-            [(None if g is None else to_array(g), _plain_variable(v)) for g, v in pairs]
-        )
+        self._core.apply_gradients(plain)
         for _, variable in pairs:
             constraint = getattr(variable, "constraint", None)
             if constraint is not None:
@@ -215,6 +214,11 @@ class Optimizer(Alias):
 
 
 def _plain_variable(variable: Any) -> Any:
+    if type(variable).__module__.startswith("keras."):
+        raise TypeError(
+            f"{variable.path} is a variable of Keras, which tapes do not see: take those of "
+            "net = tf.keras.adopt(model), net.trainable_variables."
+        )
     return variable.aliased if isinstance(variable, Variable) else variable
 
 

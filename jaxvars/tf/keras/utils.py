@@ -44,8 +44,8 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
     labels = np.asarray(to_array(x)).astype("int64")
     shape = labels.shape[:-1] if labels.ndim > 1 and labels.shape[-1] == 1 else labels.shape
     count = int(labels.max()) + 1 if num_classes is None else num_classes
-    made = np.eye(count, dtype=np.float32)[labels.reshape(shape)]
-    return Tensor(to_array(made)) if isinstance(x, Tensor) else made
+    made = np.eye(count)[labels.reshape(shape)]
+    return Tensor(to_array(made.astype(np.float32))) if isinstance(x, Tensor) else made
 
 
 def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:

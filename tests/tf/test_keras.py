@@ -1,0 +1,236 @@
+"""`tf.keras`: the numbers of TensorFlow, Tensors in and out, training loops, models of Keras.
+
+The goldens were computed by TensorFlow; see `tests/goldens/make_tf_keras_goldens.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import keras_cases
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+GOLDENS = json.loads((Path(__file__).parent.parent / "goldens" / "tf_keras.json").read_text())
+
+
+def close(got, wanted):
+    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("expression", keras_cases.EXPRESSIONS)
+def test_expressions(expression):
+    dtypes, wanted = GOLDENS[expression]  # if it is missing: run make_tf_keras_goldens.py
+    got_dtypes, got = keras_cases.evaluate(tf, expression)
+    assert got_dtypes == dtypes
+    for x, y in zip(got, wanted, strict=True):
+        close(x, y)
+
+
+# ---------------------------------------------------------------- optimizers
+def test_a_step_in_a_function():
+    v = tf.Variable([1.0, 2.0])
+    optimizer = tf.keras.optimizers.SGD(0.5, momentum=0.5)
+    mean = tf.keras.metrics.Mean()
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(v * v)
+        optimizer.apply_gradients(zip(tape.gradient(loss, [v]), [v], strict=True))
+        mean(loss)
+        return loss
+
+    losses = [float(step()), float(step())]
+    assert losses == [5.0, 0.0]
+    assert float(mean.result()) == 2.5
+    close(v.numpy(), [-0.5, -1.0])
+    assert int(optimizer.iterations) == 2
+    assert [x.name for x in optimizer.variables[:2]] == ["sgd/iterations:0", "sgd/learning_rate:0"]
+    assert len(optimizer.variables) == 3
+
+
+def test_the_learning_rate_is_assigned():
+    v = tf.Variable(1.0)
+    optimizer = tf.keras.optimizers.SGD(0.5)
+    optimizer.learning_rate = 0.25
+    optimizer.apply_gradients([(tf.constant(1.0), v)])
+    assert float(v) == 0.75
+    optimizer.learning_rate.assign(0.5)
+    optimizer.apply_gradients([(tf.constant(1.0), v)])
+    assert float(v) == 0.25
+    assert optimizer.get_config()["learning_rate"] == 0.5
+    fixed = tf.keras.optimizers.SGD(tf.keras.optimizers.schedules.InverseTimeDecay(0.1, 1, 1.0))
+    with pytest.raises(TypeError, match="LearningRateSchedule"):
+        fixed.learning_rate = 0.1
+    assert float(fixed.learning_rate) == pytest.approx(0.1)
+    again = tf.keras.optimizers.SGD.from_config(fixed.get_config())
+    assert float(again.learning_rate) == pytest.approx(0.1)
+
+
+def test_minimize():
+    v = tf.Variable(2.0)
+    optimizer = tf.optimizers.SGD(0.25)
+    optimizer.minimize(lambda: v * v, [v])
+    assert float(v) == 1.0
+    with tf.GradientTape() as tape:
+        loss = v * v
+    optimizer.minimize(loss, [v], tape=tape)
+    assert float(v) == 0.5
+    with pytest.raises(ValueError, match="`tape` is required"):
+        optimizer.minimize(loss, [v])
+
+
+def test_constraints_and_lists():
+    v = tf.Variable([1.0, -1.0], constraint=lambda x: tf.abs(x))
+    optimizer = tf.keras.optimizers.get("sgd")
+    optimizer.build([v])
+    optimizer.apply([tf.constant([0.0, 0.0])])
+    assert v.numpy().tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match="1 gradients for 2"):
+        optimizer.apply([tf.constant([0.0, 0.0])], [v, v])
+
+
+def test_no_gradients():
+    with pytest.raises(ValueError, match="No gradients provided for any variable"):
+        tf.keras.optimizers.Adam().apply_gradients([(None, tf.Variable(1.0))])
+
+
+def test_an_optimizer_is_saved(tmp_path):
+    v = tf.Variable(1.0)
+    optimizer = tf.keras.optimizers.Adam(0.1)
+    optimizer.apply_gradients([(tf.constant(1.0), v)])
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer, v=v)
+    path = checkpoint.save(str(tmp_path / "saved"))
+    optimizer.apply_gradients([(tf.constant(1.0), v)])
+    checkpoint.restore(path)
+    assert int(optimizer.iterations) == 1
+
+
+@pytest.mark.parametrize("space", ["optimizers", "losses", "metrics", "initializers"])
+def test_names(space):
+    module = getattr(tf.keras, space)
+    assert getattr(tf, space) is module
+    with pytest.raises(AttributeError, match=f"tf.keras.{space} has no attribute 'Nothing'"):
+        module.Nothing  # noqa: B018 - asked for to be refused
+    with pytest.raises(ValueError, match="Could not interpret"):
+        module.get("nothing")
+
+
+def test_classes():
+    assert isinstance(tf.keras.optimizers.Adam(), tf.keras.optimizers.Optimizer)
+    assert isinstance(tf.keras.losses.MeanSquaredError(), tf.keras.losses.Loss)
+    assert isinstance(tf.keras.metrics.Mean(), tf.keras.metrics.Metric)
+    assert isinstance(tf.keras.initializers.Zeros(), tf.keras.initializers.Initializer)
+    assert tf.keras.losses.get("MeanSquaredError").name == "mean_squared_error"
+
+
+# ---------------------------------------------------------------- metrics and initializers
+def test_a_written_metric():
+    class Count(tf.keras.metrics.Metric):
+        def __init__(self, name="count", **kwargs):
+            super().__init__(name=name, **kwargs)
+            self.seen = self.add_weight(name="seen", initializer="zeros")
+
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            self.seen.assign_add(tf.reduce_sum(tf.ones_like(y_true)))
+
+        def result(self):
+            return self.seen
+
+    metric = Count()
+    assert float(metric(tf.constant([1.0, 2.0]), None)) == 2.0
+    assert [v.name for v in metric.variables] == ["count/seen:0"]
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+
+
+def test_parts_of_a_metric():
+    mean = tf.keras.metrics.Mean(name="loss")
+    mean.update_state([1.0, 3.0])
+    assert (mean.name, float(mean.total), float(mean.count)) == ("loss", 4.0, 2.0)
+    other = tf.keras.metrics.Mean()
+    other.merge_state([mean])
+    mean.reset_state()
+    assert (float(mean.result()), float(other.result())) == (0.0, 2.0)
+
+
+def test_initializers_draw():
+    made = tf.keras.initializers.GlorotUniform(seed=7)
+    assert made((3, 4)).numpy().tolist() == made((3, 4)).numpy().tolist()
+    assert np.abs(made((3, 3)).numpy()).max() <= 1.0
+    tf.random.set_seed(3)
+    first = tf.random_normal_initializer()((2,)), tf.initializers.HeNormal()((2, 2))
+    tf.random.set_seed(3)
+    again = tf.random_normal_initializer()((2,)), tf.initializers.HeNormal()((2, 2))
+    for x, y in zip(first, again, strict=True):
+        assert x.numpy().tolist() == y.numpy().tolist()
+    drawn = tf.random_uniform_initializer(2, 5)((50,), dtype=tf.int32).numpy()
+    assert set(drawn) == {2, 3, 4}
+    with pytest.raises(TypeError, match="has 2 numbers"):
+        tf.constant_initializer([1, 2])((3,))
+
+
+def test_settings():
+    assert tf.keras.backend.epsilon() == 1e-7
+    with pytest.raises(ValueError, match="Unknown `floatx`"):
+        tf.keras.backend.set_floatx("int32")
+    tf.keras.backend.set_floatx("float64")
+    try:
+        assert tf.keras.initializers.Ones()((1,)).dtype == tf.float64
+        assert tf.keras.losses.MeanSquaredError()([[1.0]], [[2.0]]).dtype == tf.float64
+    finally:
+        tf.keras.backend.set_floatx("float32")
+
+
+# ---------------------------------------------------------------- models of Keras
+def test_without_keras():
+    program = (
+        "import sys; sys.modules['keras'] = None\n"
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'keras' else find(name, *rest)\n"
+        "from jaxvars import tf\n"
+        "tf.keras.layers\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert re.search(
+        r'AttributeError: tf.keras.layers.*pip install "jaxvars\[keras\]"', done.stderr
+    )
+
+
+def test_a_model_is_adopted():
+    pytest.importorskip("keras")
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [tf.keras.Input((3,)), layers.Dense(4), layers.BatchNormalization(), layers.Dense(1)]
+    )
+    net = tf.keras.adopt(model)
+    optimizer = tf.keras.optimizers.SGD(0.1)
+    x = tf.random.stateless_normal([8, 3], [1, 2])
+    y = tf.reduce_sum(x, axis=1, keepdims=True)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(y - net(x, training=True)))
+        gradients = tape.gradient(loss, net.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
+        return loss
+
+    losses = [float(step()) for _ in range(20)]
+    assert losses[-1] < losses[0] / 2
+    assert net.non_trainable_variables[0].numpy().any()  # the moving mean
+    assert isinstance(net(x), tf.Tensor)
+    net.write_back()
+    close(np.asarray(model(x)), net(x).numpy())
+    with pytest.raises(TypeError, match=r"tf\.keras\.adopt"):
+        optimizer.apply_gradients([(None, v) for v in model.trainable_variables])
+    with pytest.raises(ValueError, match="no variables yet"):
+        tf.keras.adopt(layers.Dense(2))
