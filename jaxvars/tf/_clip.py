@@ -92,21 +92,28 @@ def _saturate_cast(value: Value, dtype: Any) -> Value:
 @functools.cache
 def _limits(source: np.dtype, target: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and greatest values of one type that another one holds."""
-    wide, narrow = _info(source), _info(target)
-    low = source.type(max(wide.min, narrow.min))
-    high = source.type(min(wide.max, narrow.max))
-    if source.kind not in "iu" and _as_number(high) > _as_number(narrow.max):
-        high = np.asarray(jnp.nextafter(high, source.type(0)))
-    return np.asarray(low), np.asarray(high)
+    wide, narrow = _ends(source), _ends(target)
+    return (
+        _held(max(wide[0], narrow[0]), source),
+        _held(min(wide[1], narrow[1]), source),
+    )
 
 
-def _info(dtype: np.dtype) -> Any:
-    return jnp.iinfo(dtype) if dtype.kind in "iu" else jnp.finfo(dtype)
+def _ends(dtype: np.dtype) -> tuple[int | float, int | float]:
+    if dtype.kind in "iu":
+        return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    return float(jnp.finfo(dtype).min), float(jnp.finfo(dtype).max)
 
 
-def _as_number(value: Any) -> int | float:
-    number = float(value)
-    return int(number) if np.isfinite(number) else number
+def _held(number: int | float, dtype: np.dtype) -> np.ndarray:
+    """Return a number in a type, rounded to zero."""
+    if dtype.kind in "iu":
+        return np.asarray(int(number), dtype)
+    made = np.asarray(float(number)).astype(dtype)
+    # Python compares an integer with a float exactly.
+    if abs(float(made)) > abs(number):
+        made = np.asarray(jnp.nextafter(made, np.zeros((), dtype)))
+    return made
 
 
 LINALG = [

@@ -113,6 +113,7 @@ ROWS = [
     ),
     Row(
         "softmax", "logits", "logits, axis=None", _softmax, kinds="float",
+        aliases=("math.softmax",),
         doc="Return exp(x), divided so that the sum along an axis is 1.",
         examples=(
             "nn.softmax(r(2, 3)) * r(2, 3)", "nn.softmax(r(2, 3), axis=0)",
@@ -121,6 +122,7 @@ ROWS = [
     ),
     Row(
         "log_softmax", "logits", "logits, axis=None", _log_softmax, kinds="float",
+        aliases=("math.log_softmax",),
         doc="Return the logarithm of softmax.",
         examples=(
             "nn.log_softmax(r(2, 3))", "nn.log_softmax(r(2, 3, 2), axis=1)",

@@ -1,0 +1,128 @@
+"""What the table of operations cannot say about `tf.linalg` and `tf.signal`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+LINALG = """
+adjoint band_part banded_triangular_solve cholesky cholesky_solve cross det diag diag_part eig eigh
+eigh_tridiagonal eigvals eigvalsh einsum expm eye global_norm inv l2_normalize logdet logm lstsq lu
+lu_matrix_inverse lu_reconstruct lu_solve matmul matrix_rank matrix_transpose matvec norm normalize
+pinv qr set_diag slogdet solve sqrtm svd tensor_diag tensor_diag_part tensordot trace
+triangular_solve tridiagonal_matmul tridiagonal_solve
+"""
+SIGNAL = """
+dct fft fft2d fft3d fftnd fftshift frame hamming_window hann_window idct ifft ifft2d ifft3d ifftnd
+ifftshift inverse_mdct inverse_stft inverse_stft_window_fn irfft irfft2d irfft3d irfftnd
+kaiser_bessel_derived_window kaiser_window linear_to_mel_weight_matrix mdct
+mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d rfft3d rfftnd stft vorbis_window
+"""
+
+A = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], np.float32)
+
+
+def same(found, wanted, tolerance=1e-5):
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=tolerance, atol=tolerance)
+
+
+def test_everything_is_there():
+    assert [name for name in LINALG.split() if not callable(getattr(tf.linalg, name))] == []
+    assert [name for name in SIGNAL.split() if not callable(getattr(tf.signal, name))] == []
+
+
+# ---------------------------------------------------------------- factors
+def test_singular_vectors_give_the_matrix():
+    s, u, v = tf.linalg.svd(A[:, :2])
+    same(u @ tf.linalg.diag(s) @ tf.transpose(v), A[:, :2])
+    _, u, v = tf.linalg.svd(A[:, :2], full_matrices=True)
+    assert (tuple(u.shape), tuple(v.shape)) == ((3, 3), (2, 2))
+
+
+def test_eigenvectors_are_scaled():
+    values, vectors = tf.linalg.eigh(A)
+    same(tf.constant(A) @ vectors, (vectors * values).numpy(), 1e-4)
+    values, vectors = tf.linalg.eig(tf.constant(A))
+    same(tf.cast(A, tf.complex64) @ vectors, (vectors * values).numpy(), 1e-4)
+
+
+def test_a_root_and_a_logarithm_give_the_matrix():
+    root = tf.linalg.sqrtm(A)
+    same(root @ root, A)
+    same(tf.linalg.expm(tf.linalg.logm(tf.cast(A, tf.complex64))), A, 1e-4)
+
+
+def test_factors_give_the_matrix():
+    q, r = tf.linalg.qr(A)
+    same(q @ r, A)
+    same(tf.linalg.lu_reconstruct(*tf.linalg.lu(A)), A)
+
+
+def test_the_gradient_of_eigenvalues_of_three_diagonals():
+    alpha = tf.constant([1.0, 2.0, 4.0])
+    with tf.GradientTape() as tape:
+        tape.watch(alpha)
+        total = tf.reduce_sum(tf.linalg.eigh_tridiagonal(alpha, [0.5, -1.0]))
+    same(tape.gradient(total, alpha), [1.0, 1.0, 1.0])  # their sum is the trace
+
+
+def test_a_matrix_without_inverse():
+    singular = tf.constant([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
+        tf.linalg.inv(singular)
+    assert not np.isfinite(tf.function(tf.linalg.inv)(singular).numpy()).all()
+
+
+# ---------------------------------------------------------------- einsum
+def test_einsum():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    same(tf.einsum("ij,jk->ik", tf.constant(x), tf.constant(y)), x @ y)
+    same(tf.einsum("...i->...", tf.constant(x)), x.sum(-1))
+    assert tf.einsum("ii->i", tf.constant([[1, 2], [3, 4]])).numpy().tolist() == [1, 4]
+    assert tf.linalg.einsum is tf.einsum
+
+
+def test_einsum_of_what_does_not_fit():
+    x = tf.ones((2, 3))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.einsum("ij,jk->ik", x, x)
+    with pytest.raises(ValueError, match="label k not present"):
+        tf.einsum("ij->ik", x)
+    with pytest.raises(ValueError, match="Got 1 inputs"):
+        tf.einsum("ij,jk->ik", x)
+    with pytest.raises(TypeError, match="Invalid keyword arguments"):
+        tf.einsum("ij->i", x, wrong=1)
+
+
+def test_einsum_has_a_gradient():
+    w = tf.Variable([[1.0, 2.0]])
+    with tf.GradientTape() as tape:
+        y = tf.einsum("ij,j->", w, tf.constant([3.0, 4.0]))
+    assert tape.gradient(y, w).numpy().tolist() == [[3.0, 4.0]]
+
+
+# ---------------------------------------------------------------- signals
+def test_transforms_over_any_axes():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    z = x.astype(np.complex64) * (1 + 2j)
+    same(tf.signal.fftnd(tf.constant(z), axes=[0]), np.fft.fft(z, axis=0), 1e-4)
+    same(tf.signal.ifftnd(tf.constant(z)), np.fft.ifftn(z), 1e-4)
+    same(tf.signal.rfftnd(tf.constant(x)), np.fft.rfftn(x), 1e-4)
+    same(tf.signal.irfftnd(tf.signal.rfftnd(tf.constant(x)), fft_length=[3, 4]), x, 1e-4)
+
+
+def test_a_spectrogram_gives_the_signal_back():
+    x = np.sin(np.arange(16.0)).astype(np.float32)
+    inverse = tf.signal.inverse_stft_window_fn(2)
+    found = tf.signal.inverse_stft(tf.signal.stft(x, 4, 2), 4, 2, window_fn=inverse)
+    same(found[2:-2], x[2:-2])
+    found = tf.signal.inverse_mdct(tf.signal.mdct(x, 4))
+    same(found[2:-2], x[2:-2])
+
+
+def test_types_of_transforms():
+    assert tf.signal.rfft(np.ones(3)).dtype == tf.complex128
+    assert tf.signal.rfft(np.ones(3, np.float32)).dtype == tf.complex64
+    assert tf.signal.irfft(np.ones(3, np.complex64)).dtype == tf.float32

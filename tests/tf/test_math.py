@@ -1,0 +1,156 @@
+"""What the table of operations cannot say about `tf.math`, `tf.bitwise`, and clipping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+MATH = """
+abs accumulate_n acos acosh add add_n angle approx_max_k approx_min_k argmax argmin asin asinh atan
+atan2 atanh bessel_i0 bessel_i0e bessel_i1 bessel_i1e betainc bincount ceil confusion_matrix conj
+cos cosh count_nonzero cumprod cumsum cumulative_logsumexp digamma divide divide_no_nan equal erf
+erfc erfcinv erfinv exp expm1 floor floordiv floormod greater greater_equal igamma igammac imag
+in_top_k invert_permutation is_finite is_inf is_nan is_non_decreasing is_strictly_increasing
+l2_normalize lbeta less less_equal lgamma log log1p log_sigmoid log_softmax logical_and logical_not
+logical_or logical_xor maximum minimum mod multiply multiply_no_nan ndtri negative nextafter
+not_equal polygamma polyval pow real reciprocal reciprocal_no_nan reduce_all reduce_any
+reduce_euclidean_norm reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std
+reduce_sum reduce_variance rint round rsqrt scalar_mul segment_max segment_mean segment_min
+segment_prod segment_sum sigmoid sign sin sinh sobol_sample softmax softplus softsign sqrt square
+squared_difference subtract tan tanh top_k truediv unsorted_segment_max unsorted_segment_mean
+unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum xdivy
+xlog1py xlogy zero_fraction zeta
+"""
+
+
+def gradient(function, *values):
+    tensors = list(map(tf.constant, values))
+    with tf.GradientTape() as tape:
+        for x in tensors:
+            tape.watch(x)
+        result = function(*tensors)
+    return [None if g is None else g.numpy().tolist() for g in tape.gradient(result, tensors)]
+
+
+def test_everything_of_tf_math_is_there():
+    assert [name for name in MATH.split() if not callable(getattr(tf.math, name))] == []
+
+
+def test_a_name_that_is_not_there_is_told():
+    with pytest.raises(
+        AttributeError, match=r"tf\.math has no attribute 'reduce_men'.*reduce_mean"
+    ):
+        tf.math.reduce_men  # noqa: B018 - it raises
+
+
+# ---------------------------------------------------------------- gradients at the edges
+def test_the_greater_of_two_equals_is_the_first():
+    assert gradient(tf.maximum, [1.0, 2.0], [1.0, 3.0]) == [[1.0, 0.0], [0.0, 1.0]]
+    assert gradient(tf.minimum, [1.0, 2.0], [1.0, 3.0]) == [[1.0, 1.0], [0.0, 0.0]]
+
+
+def test_a_value_at_a_limit_keeps_its_gradient():
+    assert gradient(lambda x: tf.clip_by_value(x, -1.0, 1.0), [-1.0, 1.0, 2.0]) == [[1.0, 1.0, 0.0]]
+
+
+def test_equal_extremes_share_the_gradient():
+    assert gradient(tf.reduce_max, [2.0, 2.0, 1.0]) == [[0.5, 0.5, 0.0]]
+    found = gradient(lambda x: tf.math.segment_max(x, [0, 0, 1]), [2.0, 2.0, 1.0])
+    assert found == [[0.5, 0.5, 1.0]]
+
+
+def test_a_product_with_zeros_has_a_gradient():
+    def product(x):
+        return tf.math.unsorted_segment_prod(x, [0, 0, 1, 1], 2)
+
+    assert gradient(product, [0.0, 3.0, 0.0, 0.0]) == [[3.0, 0.0, 0.0, 0.0]]
+
+
+def test_no_gradient_of_nothing():
+    assert gradient(lambda x, y: tf.math.xlogy(x, y), [0.0], [0.0]) == [[0.0], [0.0]]
+    assert gradient(tf.math.divide_no_nan, [1.0], [0.0]) == [[0.0], [0.0]]
+
+
+def test_bessel_functions_are_differentiated_twice():
+    x = tf.constant(1.5)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = tf.math.special.bessel_j0(x)
+        slope = inner.gradient(y, x)
+    # J0'' = -J0' / x - J0
+    wanted = -slope.numpy() / 1.5 - y.numpy()
+    np.testing.assert_allclose(outer.gradient(slope, x).numpy(), wanted, rtol=1e-5)
+
+
+# ---------------------------------------------------------------- compiled functions
+def test_the_number_of_segments_must_be_known():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unsorted_segment_sum"):
+        tf.function(tf.math.segment_sum)(tf.constant([1.0, 2.0]), tf.constant([0, 1]))
+
+
+def test_compiled_unsorted_segments_leave_out_what_is_out_of_range():
+    @tf.function
+    def add(x, ids):
+        return tf.math.unsorted_segment_sum(x, ids, 2)
+
+    assert add(tf.constant([1.0, 2.0]), tf.constant([0, 5])).numpy().tolist() == [1.0, 0.0]
+
+
+def test_the_bins_of_a_compiled_bincount_must_be_known():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="maxlength=10"):
+        tf.function(tf.math.bincount)(tf.constant([1, 2]))
+
+    @tf.function
+    def count(x):
+        return tf.math.bincount(x, minlength=4, maxlength=4)
+
+    assert count(tf.constant([1, 2, 2])).numpy().tolist() == [0, 1, 2, 0]
+
+
+def test_a_compiled_confusion_matrix_needs_its_classes():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_classes=10"):
+        tf.function(tf.math.confusion_matrix)(tf.constant([1]), tf.constant([1]))
+
+
+# ---------------------------------------------------------------- values
+def test_nan_is_no_extreme():
+    nan, inf = float("nan"), float("inf")
+    assert tf.argmax([nan, -inf]).numpy() == 0
+    assert tf.argmax([[nan, 1.0], [2.0, nan]], axis=1).numpy().tolist() == [1, 0]
+
+
+def test_approximate_minima():
+    found = tf.math.approx_min_k([[3.0, 1.0, 2.0]], 2)
+    assert found.values.numpy().tolist() == [[1.0, 2.0]]
+    assert found.indices.numpy().tolist() == [[1, 2]]
+
+
+def test_a_norm_that_is_not_finite_is_noticed():
+    (clipped,), norm = tf.clip_by_global_norm([[float("inf"), 1.0]], 1.0)
+    assert np.isnan(clipped.numpy()).all()
+    assert norm.numpy() == float("inf")
+
+
+def test_top_k_is_a_named_tuple():
+    values, indices = found = tf.math.top_k([1.0, 3.0], k=1)
+    assert type(found).__name__ == "TopKV2"
+    assert (found.values is values, found.indices is indices) == (True, True)
+
+
+@pytest.mark.parametrize("source", ["float64", "float32", "bfloat16", "int64"])
+@pytest.mark.parametrize("target", ["int32", "uint8", "float16", "int64"])
+def test_saturated_values_are_the_limits(source, target):
+    ends = np.array([-1e30, 1e30]) if source != "int64" else np.array([-(2**63), 2**63 - 1])
+    found = tf.saturate_cast(tf.cast(tf.constant(ends), source), target).numpy().tolist()
+    if target == "float16":
+        wanted = 65280.0 if source == "bfloat16" else 65504.0  # what both types hold
+        assert found == [-wanted, wanted]
+    else:
+        limits = np.iinfo(target)
+        assert found[0] == limits.min
+        # The greatest float that fits may be less than the greatest integer.
+        assert limits.max * 0.99 <= found[1] <= limits.max
