@@ -1,0 +1,222 @@
+"""`tf.cond`, `tf.while_loop`, `tf.map_fn` and their kin, eagerly and compiled; `tf.TensorArray`.
+
+What is expected was seen in TensorFlow 2.21.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+from jaxvars.errors import ControlFlowError
+
+MODES = [lambda f: f, tf.function]
+
+
+def numbers(x):
+    return tf.nest.map_structure(lambda leaf: np.asarray(leaf.numpy()).tolist(), x)
+
+
+# ---------------------------------------------------------------- branches
+@pytest.mark.parametrize("mode", MODES)
+def test_cond(mode):
+    v = tf.Variable(1.0)
+    f = mode(lambda x: tf.cond(x > 0, lambda: v.assign_add(x), lambda: v * 0.0))
+    assert [numbers(f(tf.constant(x)) * 1.0) for x in (2.0, -2.0)] == [3.0, 0.0]
+    assert numbers(v.value()) == 3.0
+
+
+def test_cond_refuses():
+    with pytest.raises(TypeError, match="'true_fn' argument required"):
+        tf.cond(True, None, lambda: 1)
+    with pytest.raises(ValueError, match="truth value"):
+        tf.cond(tf.constant([True, False]), lambda: 1, lambda: 2)
+    f = tf.function(lambda p: tf.cond(p, lambda: 1, lambda: 2.0))
+    with pytest.raises(TypeError, match="do not agree"):
+        f(tf.constant(True))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_case_and_switch_case(mode):
+    def f(a, b):
+        pairs = [(a, lambda: tf.constant(1)), (b, lambda: tf.constant(2))]
+        return tf.case(pairs, default=lambda: tf.constant(3)), tf.case(pairs)
+
+    case = mode(f)
+    assert numbers(case(tf.constant(False), tf.constant(True))) == (2, 2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="None of conditions evaluated"):
+        case(tf.constant(False), tf.constant(False))
+    branches = {0: lambda: tf.constant(10), 1: lambda: tf.constant(11)}
+    switch = mode(
+        lambda i: (
+            tf.switch_case(i, branches, default=lambda: tf.constant(-1)),
+            tf.switch_case(i, list(branches.values())),
+        )
+    )
+    found = [numbers(switch(tf.constant(i))) for i in (0, 1, 5, -1)]
+    assert found == [(10, 10), (11, 11), (-1, 11), (-1, 11)]
+
+
+def test_branches_that_are_wrong():
+    with pytest.raises(TypeError, match="'branch_index' must be an integer"):
+        tf.switch_case(tf.constant(1.0), [lambda: 1])
+    with pytest.raises(ValueError, match=r"contiguous range of \[0 to 2\) but found \{0,2\}"):
+        tf.switch_case(tf.constant(1), {0: lambda: 1, 2: lambda: 2})
+    with pytest.raises(ValueError, match="at least one item in 'branch_fns'"):
+        tf.switch_case(tf.constant(1), [])
+    with pytest.raises(TypeError, match="must be a 2-tuple"):
+        tf.case([1])
+
+
+# ---------------------------------------------------------------- loops
+@pytest.mark.parametrize("mode", MODES)
+def test_while_loop(mode):
+    f = mode(
+        lambda n: tf.while_loop(
+            lambda i, d: i < n, lambda i, d: [i + 1, {"a": d["a"] * 2}], [0, {"a": 1.0}]
+        )
+    )
+    assert numbers(f(tf.constant(4))) == [4, {"a": 16.0}]
+    g = mode(lambda m: tf.while_loop(lambda i: True, lambda i: i + 1, (0,), maximum_iterations=m))
+    assert numbers(g(3)) == numbers(g(tf.constant(3))) == (3,)
+
+
+def test_while_loop_has_gradients_with_a_bound():
+    @tf.function
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            (y,) = tf.while_loop(lambda y: y < 50.0, lambda y: y * x, [x], maximum_iterations=9)
+        return tape.gradient(y, x)
+
+    assert numbers(f(tf.constant(10.0))) == 20.0
+
+
+def test_while_loop_refuses():
+    with pytest.raises(TypeError, match="'cond' must be callable"):
+        tf.while_loop(1, lambda i: i, [0])
+    with pytest.raises(ValueError, match="'loop_vars' must be provided"):
+        tf.while_loop(lambda: False, lambda: (), [])
+    with pytest.raises(ValueError, match="don't have the same nested structure"):
+        tf.while_loop(lambda i, j: i < 5, lambda i, j: (i + 1,), (0, 1))
+    grows = lambda i, x: (i + 1, tf.concat([x, x], 0))  # noqa: E731
+    start = (tf.constant(0), tf.ones([1]))
+    assert tf.while_loop(lambda i, x: i < 3, grows, start)[1].shape == (8,)
+    f = tf.function(lambda n: tf.while_loop(lambda i, x: i < n, grows, start))
+    with pytest.raises(ValueError, match="changes"):
+        f(tf.constant(3))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_functions_over_rows(mode):
+    x = tf.constant([1.0, -2.0, 3.0])
+
+    def f(x):
+        return (
+            tf.map_fn(lambda a: tf.cond(a > 0, lambda: a, lambda: -a), x),
+            tf.map_fn(
+                lambda p: tf.cast(p[0] + p[1], tf.int32), (x, x), fn_output_signature=tf.int32
+            ),
+            tf.scan(lambda t, a: t + a, x),
+            tf.scan(lambda t, a: (t[0] + a, t[1] - a), x, (0.0, 10.0), reverse=True),
+            tf.foldl(lambda t, a: t - a, x),
+            tf.foldr(lambda t, a: t - a, x, 10.0),
+            tf.vectorized_map(lambda p: p[0] * p[1], (x, tf.constant([2.0]))),
+        )
+
+    assert numbers(mode(f)(x)) == (
+        [1.0, 2.0, 3.0], [2, -4, 6], [1.0, -1.0, 2.0], ([2.0, 1.0, 3.0], [8.0, 9.0, 7.0]),
+        0.0, 8.0, [2.0, -4.0, 6.0],
+    )  # fmt: skip
+
+
+def test_functions_over_rows_refuse():
+    x = tf.constant([1.0, 2.0])
+    assert tf.map_fn(lambda a: a * 2, tf.zeros([0, 2])).shape[0] == 0
+    with pytest.raises(ValueError, match=r"must be 1\+ dimensional"):
+        tf.map_fn(lambda a: a, 1.0)
+    with pytest.raises(ValueError, match="does not contain any Tensors"):
+        tf.map_fn(lambda a: a, [])
+    with pytest.raises(ValueError, match="Dimensions 2 and 3 are not compatible"):
+        tf.map_fn(lambda a: a[0], (x, tf.zeros([3])))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="dtype is float32 but Op is trying"):
+        tf.map_fn(lambda a: tf.cast(a, tf.int32), x)
+    with pytest.raises(ValueError, match="same nested structure"):
+        tf.map_fn(lambda a: (a, a), x)
+    with pytest.raises(tf.errors.OutOfRangeError):
+        tf.scan(lambda a, b: a + b, tf.zeros([0]))
+
+
+def test_order():
+    called = []
+    with tf.control_dependencies([lambda: called.append(1), tf.constant(1)]):
+        assert tf.no_op() is None
+    assert called == [1]
+    assert tf.group(tf.constant(1), name="g") is None
+    with pytest.raises(ValueError, match="Unknown keyword"):
+        tf.group(other=1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"data: 1, 2, 3, \.\.\.\nb'm'"):
+        tf.Assert(tf.constant(False), [tf.constant([1, 2, 3, 4]), "m"])
+
+
+# ---------------------------------------------------------------- TensorArray
+def test_tensor_array():
+    ta = tf.TensorArray(tf.float32, size=2)
+    assert ta.write(0, 1.0).write(1, 2.0) is ta
+    assert numbers((ta.stack(), ta.size(), ta.read(0))) == ([1.0, 2.0], 2, 1.0)
+    assert (ta.element_shape, ta.dtype, ta.dynamic_size) == (tf.TensorShape([]), tf.float32, False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Could not read index 0 twice"):
+        ta.read(0)
+    grown = tf.TensorArray(tf.int32, size=0, dynamic_size=True).unstack([1, 2, 3])
+    assert numbers((grown.gather([0, 2]), grown.stack())) == ([1, 3], [1, 2, 3])
+    other = tf.TensorArray(tf.int32, size=3).scatter([0, 2], [[5], [6]])
+    assert numbers((other.stack(), other.concat())) == ([[5], [0], [6]], [5, 0, 6])
+    assert numbers(tf.TensorArray(tf.int32, size=2).split([1, 2], [1, 1]).read(1)) == [2]
+    assert tf.TensorArray(tf.int32, size=0).stack().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "why"),
+    [
+        (
+            lambda ta: ta.read(9),
+            tf.errors.OutOfRangeError,
+            "read from index 9 but array size is: 2",
+        ),
+        (lambda ta: ta.write(9, 1), tf.errors.OutOfRangeError, "not resizeable and size is: 2"),
+        (lambda ta: ta.write(-1, 1), tf.errors.OutOfRangeError, "negative indices"),
+        (lambda ta: ta.write(0, tf.constant(1.0)), tf.errors.InvalidArgumentError, "write dtype"),
+        (lambda ta: ta.write(0, 1).write(1, [1, 2]), ValueError, "Incompatible shape"),
+        (lambda ta: ta.unstack([1, 2, 3]), ValueError, "Cannot unstack 3 tensors"),
+        (lambda _: tf.TensorArray(tf.int32), ValueError, "Size must be declared"),
+    ],
+)
+def test_tensor_array_refuses(ask, error, why):
+    with pytest.raises(error, match=why):
+        ask(tf.TensorArray(tf.int32, size=2))
+
+
+def test_tensor_arrays_in_functions():
+    @tf.function
+    def sums(xs, n):
+        ta = tf.TensorArray(tf.float32, size=3)
+        total = tf.constant(0.0)
+        for i in tf.range(n):
+            total = total + xs[i]
+            ta = ta.write(i, total)
+        return ta, ta.stack()
+
+    ta, stacked = sums(tf.constant([1.0, 2.0, 3.0]), tf.constant(2))
+    assert numbers(stacked) == numbers(ta.stack()) == [1.0, 3.0, 0.0]
+    assert numbers(tf.function(lambda ta: ta.stack())(ta)) == [1.0, 3.0, 0.0]
+
+    @tf.function
+    def grows(n):
+        ta = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        for i in tf.range(n):
+            ta = ta.write(i, 1.0)
+        return ta.stack()
+
+    with pytest.raises(ControlFlowError, match="sizes are fixed in compiled code"):
+        grows(tf.constant(2))

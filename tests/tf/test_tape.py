@@ -1,0 +1,243 @@
+"""`tf.GradientTape`, `tf.autodiff`, and gradients of one's own.
+
+What is expected was seen in TensorFlow 2.21.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+from jaxvars.errors import GradientWarning
+
+
+def numbers(x):
+    return None if x is None else np.asarray(tf.convert_to_tensor(x).numpy()).tolist()
+
+
+def gradient(f, *xs):
+    with tf.GradientTape() as tape:
+        tape.watch(xs)
+        y = f(*xs)
+    return [numbers(g) for g in tape.gradient(y, xs)]
+
+
+@pytest.fixture
+def linear():
+    w, b = tf.Variable([[1.0, 2.0], [3.0, 4.0]]), tf.Variable([0.0, 1.0])
+    with tf.GradientTape(persistent=True) as tape:
+        z = tf.constant([[1.0, 2.0]]) @ w + b
+        loss = tf.reduce_sum(z * z)
+    return tape, w, b, z, loss
+
+
+def test_sources_and_targets(linear):
+    tape, w, b, z, loss = linear
+    assert numbers(tape.gradient(loss, {"w": w, "b": b})["b"]) == [14.0, 22.0]
+    assert numbers(tape.gradient(loss, [w, b])[0]) == [[14.0, 22.0], [28.0, 44.0]]
+    assert numbers(tape.gradient({"a": loss, "b": z}, b)) == [15.0, 23.0]
+    assert numbers(tape.gradient(z, b, output_gradients=tf.constant([[1.0, 5.0]]))) == [1.0, 5.0]
+    assert numbers(tape.jacobian(z, b)) == [[[1.0, 0.0], [0.0, 1.0]]]
+    assert [v is w for v in tape.watched_variables()] == [True, False]
+    other = tf.Variable([1.0, 1.0])
+    assert tape.gradient(loss, other) is None
+    for zero in ("zero", tf.UnconnectedGradients.ZERO):
+        assert numbers(tape.gradient(loss, other, unconnected_gradients=zero)) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("target", "sources", "error", "why"),
+    [
+        (None, "w", TypeError, "Argument `target` should be a list"),
+        ("a", "w", TypeError, "Argument `target` is a tensor"),
+        ("loss", None, TypeError, "Argument `sources` is a tensor"),
+        ("loss", 1.0, TypeError, "Argument `sources` is a tensor"),
+    ],
+)
+def test_what_is_no_tensor(linear, target, sources, error, why):
+    tape, w, _, _, loss = linear
+    with pytest.raises(error, match=why):
+        tape.gradient(loss if target == "loss" else target, w if sources == "w" else sources)
+
+
+def test_refusals(linear):
+    tape, w, b, z, loss = linear
+    with pytest.raises(tf.errors.InvalidArgumentError, match="output_gradients has shape"):
+        tape.gradient(z, b, output_gradients=tf.constant([1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="Unknown value for unconnected_gradients"):
+        tape.gradient(loss, w, unconnected_gradients="other")
+    with pytest.raises(ValueError, match=r"Passed in object 3\.0 of type 'float', not tf\.Tensor"):
+        tape.watch(3.0)
+    with pytest.raises(ValueError, match="must have rank at least 2"):
+        tape.batch_jacobian(b, z)
+    with pytest.raises(ValueError, match="Need first dimension of target shape"):
+        tape.batch_jacobian(z, tf.ones([3, 2]))
+    once = tf.GradientTape()
+    with once, pytest.raises(ValueError, match="Tape is still recording"):
+        once.__enter__()
+    once.gradient(z, b)
+    with pytest.raises(RuntimeError, match="can only be used to compute one set of gradients"):
+        once.gradient(z, b)
+
+
+def test_reasons_for_none():
+    watched, untrained = tf.Variable(3.0), tf.Variable(3.0, trainable=False)
+    no_variable, constant = tf.Variable(2.0) + 1.0, tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        y = watched**2 + untrained**2 + no_variable**2 + constant
+    found = tape.gradient(y, [watched, untrained, no_variable, constant])
+    assert [numbers(g) for g in found] == [6.0, None, None, None]
+    with tf.GradientTape() as tape:
+        y = tf.reduce_mean(watched.numpy() ** 2)
+    assert tape.gradient(y, watched) is None
+    state = tf.Variable(0.0)
+    with tf.GradientTape() as tape:
+        state.assign_add(watched)
+        y = state**2
+    assert tape.gradient(y, watched) is None
+    whole = tf.Variable(10)
+    with tf.GradientTape() as tape:
+        y = whole * whole
+    with pytest.warns(GradientWarning, match="int32"):
+        assert tape.gradient(y, whole) is None
+
+
+def test_what_is_recorded():
+    x = tf.Variable(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        y = x * x
+        with tape.stop_recording():
+            z = x * x
+    assert (numbers(tape.gradient(y, x)), tape.gradient(z, x)) == (6.0, None)
+    with tf.GradientTape() as tape:
+        y = x * x
+        tape.reset()
+        z = x * 5.0
+    assert numbers(tape.gradient(z, x)) == 5.0
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        y = x * x
+    assert tape.gradient(y, x) is None
+
+
+def test_higher_derivatives_and_batches():
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x * x * x
+        first = inner.gradient(y, x)
+    assert (numbers(first), numbers(outer.gradient(first, x))) == (12.0, 12.0)
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(rows)
+        y = rows * rows
+    assert numbers(tape.batch_jacobian(y, rows)) == [
+        [[2.0, 0.0], [0.0, 4.0]],
+        [[6.0, 0.0], [0.0, 8.0]],
+    ]
+    assert numbers(tape.batch_jacobian(tf.ones([2, 1]), rows)) == [[[0.0, 0.0]], [[0.0, 0.0]]]
+
+
+def test_gradients_of_rows_are_tensors():
+    e = tf.Variable(tf.ones([4, 2]))
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.gather(e, [0, 2, 0]))
+    assert numbers(tape.gradient(y, e)) == [[2.0, 2.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+
+
+def test_a_training_step_in_a_function():
+    w = tf.Variable(1.0)
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.square(w * x - 4.0)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    for _ in range(20):
+        loss = step(tf.constant(2.0))
+    assert numbers(w) == pytest.approx(2.0, abs=1e-4)
+    assert numbers(loss) < 1e-6
+
+
+# ---------------------------------------------------------------- gradients of one's own
+def test_custom_gradients():
+    @tf.custom_gradient
+    def two(a, b):
+        return a * b, lambda up: (up * 10.0, up * 20.0)
+
+    @tf.custom_gradient
+    def several(a):
+        return (a, a * 2), lambda up, other: up + other
+
+    assert gradient(two, tf.constant(2.0), tf.constant(3.0)) == [10.0, 20.0]
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y, z = several(x)
+        total = y * 3.0 + z
+    assert numbers(tape.gradient(total, x)) == 4.0
+    assert isinstance(y, tf.Tensor)
+    f = tf.function(lambda a: gradient_tensor(two, a))
+    assert numbers(f(tf.constant(2.0))) == 30.0
+
+
+def gradient_tensor(f, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x, x)
+    return tape.gradient(y, x)
+
+
+def test_custom_gradients_with_variables():
+    w = tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def scaled(a):
+        def grad(up, variables=None):
+            assert variables[0] is w
+            return up * w, [up * a * 100.0 for _ in variables]
+
+        return a * w, grad
+
+    @tf.custom_gradient
+    def careless(a):
+        return a * w, lambda up: up
+
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = scaled(x)
+    assert [numbers(g) for g in tape.gradient(y, [x, w])] == [2.0, 300.0]
+    with tf.GradientTape() as tape, pytest.raises((TypeError, RuntimeError), match="variables"):
+        tape.gradient(careless(x), w)
+
+
+def test_wrappers():
+    x, w = tf.constant(3.0), tf.Variable(2.0)
+    assert gradient(lambda a: a * tf.stop_gradient(a), x) == [3.0]
+    assert gradient(tf.grad_pass_through(lambda a: a**2), x) == [1.0]
+    with tf.GradientTape() as tape:
+        y = tf.recompute_grad(lambda a, v: a * v * v)(x, w)
+    assert numbers(tape.gradient(y, w)) == 12.0
+    with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
+        tf.gradients(x, x)
+
+
+# ---------------------------------------------------------------- forward
+def test_forward_accumulator():
+    v, b = tf.Variable([1.0, 2.0]), tf.Variable([0.0, 0.0])
+    tangents = [tf.constant([1.0, 0.0]), tf.constant([0.0, 1.0])]
+    with tf.autodiff.ForwardAccumulator([v, b], tangents) as acc:
+        y, z, other = v * v, b * 3.0, tf.constant(1.0)
+    found = acc.jvp([y, {"z": z}])
+    assert (numbers(found[0]), numbers(found[1]["z"])) == ([2.0, 0.0], [0.0, 3.0])
+    assert acc.jvp(other) is None
+    assert numbers(acc.jvp(other, unconnected_gradients="zero")) == 0.0
+    with tf.autodiff.ForwardAccumulator(v, tangents[0]) as acc:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(v**3)
+        g = tape.gradient(loss, v)
+    assert numbers(acc.jvp(g)) == [6.0, 0.0]
+    with pytest.raises(ValueError, match="A tangent is float64"):
+        tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.0], tf.float64))
