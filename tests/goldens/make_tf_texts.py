@@ -24,7 +24,10 @@ import texts  # noqa: E402 - after the path is set
 def main() -> None:
     import tensorflow as tf
 
-    for name in sys.argv[1:] or texts.NAMES:
+    for name in set(sys.argv[1:] or texts.SCRIPTS) & set(texts.SCRIPTS):
+        printed = "\n".join(texts.printed_by(tf, name)) + "\n"
+        (HERE / "tf_texts" / f"{name}.out").write_text(printed)
+    for name in sorted(set(sys.argv[1:] or texts.NAMES) & set(texts.NAMES)):
         made = texts.run(tf, name)
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
         (HERE / "tf_texts" / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -22,3 +22,9 @@ def test_each_line_says_what_tensorflow_says(name, recwarn):
     got = texts.run(tf, name)
     assert list(got) == list(wanted), "run make_tf_texts.py"
     assert {line: got[line] for line in got if got[line] != wanted[line]} == {}, name
+
+
+@pytest.mark.parametrize("name", texts.SCRIPTS)
+def test_a_script_prints_what_tensorflow_prints(name):
+    wanted = (GOLDENS / f"{name}.out").read_text().splitlines()
+    assert texts.printed_by(tf, name) == wanted

@@ -3,6 +3,8 @@
 `programs/<name>.txt` holds statements, a line `---`, and then expressions, one a line, which are
 evaluated in turn. What each gives is text: its repr, or the type and words of what it raises. An
 expression that begins with `~` raises something whose words are our own: only its type counts.
+
+`programs/<name>.script` is a whole program; what it prints is compared.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in (HERE / "programs").glob("*.txt"))
+SCRIPTS = sorted(path.stem for path in (HERE / "programs").glob("*.script"))
 _NODE = re.compile(r"\{\{function_node [^}]*\}\} ")
 
 
@@ -25,10 +28,23 @@ def run(tf: Any, name: str) -> dict[str, str]:
     """Return what each expression of a program gives, by the expression."""
     setup, _, expressions = (HERE / "programs" / f"{name}.txt").read_text().partition("\n---\n")
     space: dict[str, Any] = {"tf": tf, "np": np, "__name__": name}
-    file = f"<{name}>"  # in the cache of lines, since autograph reads sources
-    linecache.cache[file] = (len(setup), None, setup.splitlines(keepends=True), file)
-    exec(compile(setup, file, "exec"), space)
+    _execute(setup, name, space)
     return {line: _text(line, space) for line in expressions.strip().split("\n")}
+
+
+def printed_by(tf: Any, name: str) -> list[str]:
+    """Return the lines that a script prints."""
+    text = (HERE / "programs" / f"{name}.script").read_text()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        _execute(text, name, {"tf": tf, "np": np, "__name__": name})
+    return printed.getvalue().splitlines()
+
+
+def _execute(text: str, name: str, space: dict[str, Any]) -> None:
+    file = f"<{name}>"  # in the cache of lines, since autograph reads sources
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), space)
 
 
 def _text(line: str, space: dict[str, Any]) -> str:
