@@ -9,11 +9,11 @@ import numpy as np
 X = [[-2.0, -0.5, 0.0], [0.25, 1.0, 3.0]]
 LABELS, SCORES = [[0.0, 1.0], [1.0, 0.0]], [[0.25, 0.75], [0.5, 0.5]]
 
-ACTIVATIONS = (
+ACTIVATIONS = (  # noqa: SIM905 - shorter
     "celu elu exponential gelu hard_sigmoid hard_silu hard_swish hard_tanh leaky_relu linear "
     "log_sigmoid log_softmax mish relu relu6 selu sigmoid silu softmax softplus softsign "
     "sparse_plus sparse_sigmoid squareplus swish tanh tanh_shrink hard_shrink soft_shrink"
-).split()  # noqa: SIM905 - shorter
+).split()
 
 EXPRESSIONS = [
     *(f"k.activations.{name}(X)" for name in ACTIVATIONS),

@@ -205,7 +205,9 @@ def test_without_keras():
     )
 
 
-def test_a_model_is_adopted():
+def test_a_model_is_adopted(monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")  # read when keras is imported
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     pytest.importorskip("keras")
     layers = tf.keras.layers
     model = tf.keras.Sequential(
