@@ -8,9 +8,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars._compile import Function as CoreFunction
@@ -22,6 +24,7 @@ from jaxvars._saved_functions import Known, _first_objects
 from jaxvars._saved_functions import _trace as trace
 from jaxvars._saved_loaded import SavedFunction
 from jaxvars._tensor import TensorSpec as CoreSpec
+from jaxvars.errors import SavedError
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import inside, outside
 from jaxvars.tf._concrete_function import ConcreteFunction
@@ -32,8 +35,11 @@ from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._train_graph import Node
 from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.errors import OpError
 
 Form: TypeAlias = Any
+
+_REFUSALS = (SavedError, OpError, TypeError, ValueError)
 
 _OUTPUTS = (
     "Outputs for functions used as signatures must be a single Tensor, a sequence of Tensors, or a "
@@ -54,21 +60,30 @@ def functions_of(value: object) -> Iterator[tuple[str, Any]]:
             yield name, one
 
 
-def programs_of(function: Any) -> list[CoreConcrete]:
-    """Return the programs of a `tf.function`: none if it was never traced."""
+def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
+    """Return the programs of a `tf.function`: none if it was never traced.
+
+    Args:
+        function: the function.
+        sizes: to try in place of an open size that it cannot be traced with.
+    """
     if isinstance(function, ConcreteFunction):
-        return [_program_of(function)]
+        return _programs_for(function, sizes)
     if isinstance(function, RestoredFunction):
         return function.again()
     owner = function._function if isinstance(function, BoundFunction) else function
     given = (function.__self__,) if isinstance(function, BoundFunction) else ()
     if owner._specs is not None:
-        concrete = function.get_concrete_function()
-        return [_program_of(concrete)]
+        return _programs_for(function.get_concrete_function(), sizes)
     holder = id(given[0]) if given else 0
     asked = [made for number, made in owner._known if number == holder or not given]
-    known = [_program_of(made) for made in asked if made._is_open] + _called(owner._core, given)
-    return list({id(one._entry): one for one in known}.values())
+    known = [one for made in asked if made._is_open for one in _programs_for(made, sizes)]
+    called = [one for one in _called(owner._core, given) if not _is_symbolic(one)]
+    return list({id(one._entry): one for one in [*known, *called]}.values())
+
+
+def _is_symbolic(program: CoreConcrete) -> bool:
+    return any(not isinstance(size, int) for spec in program._entry._specs for size in spec.shape)
 
 
 def _called(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:
@@ -85,23 +100,61 @@ def _concrete(known: Known) -> CoreConcrete:
     return CoreConcrete(known.entry, "", known.binder.bind)
 
 
-def _program_of(function: ConcreteFunction) -> CoreConcrete:
-    """Return the program of a concrete function, with the sizes open that are."""
+def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[CoreConcrete]:
+    """Return the programs of a concrete function, with the sizes open that are."""
     if not function._is_open:
-        return function.core
-    args, kwargs = nest.map_structure(_core_spec, (function._args, function._kwargs))
-    given = {key: outside(value) for key, value in kwargs.items()}
-    return _concrete(trace(function._compiled, tuple(map(outside, args)), given))
+        return [function.core]
+
+    def made(args: Any, kwargs: Any) -> CoreConcrete:
+        given = {key: outside(value) for key, value in kwargs.items()}
+        return _concrete(trace(function._compiled, tuple(map(outside, args)), given))
+
+    return _opened(made, (function._args, function._kwargs), sizes, function.name)
 
 
-def _core_spec(value: Any) -> Any:
+def _opened(
+    make: Callable[..., CoreConcrete], given: Any, sizes: Sequence[int], name: str
+) -> list[CoreConcrete]:
+    """Return programs for open sizes; where that fails, the first stays open, for some others."""
+    try:
+        return [make(*nest.map_structure(_core_spec, given))]
+    except _REFUSALS as error:
+        if not _open_sizes(given, 0):
+            raise
+        found: list[CoreConcrete] = []
+        for size in sizes if _open_sizes(given, 1) else ():
+            with contextlib.suppress(*_REFUSALS):
+                spec = functools.partial(_core_spec, size=size)
+                found.append(make(*nest.map_structure(spec, given)))
+        if not found:
+            raise SavedError(
+                f"{name} cannot be traced with the open sizes that it was given: {error}\nWhat is "
+                "saved must hold for all sizes. Give those that must be certain ones: "
+                "tf.TensorSpec([None, 3])."
+            ) from error
+        return found
+
+
+def _open_sizes(given: Any, first: int) -> bool:
+    """Tell whether there are open sizes from some dimension on."""
+    specs = [spec for spec in nest.flatten(given) if isinstance(spec, TensorSpec)]
+    return any(None in tuple(spec.shape)[first:] for spec in specs)
+
+
+def _core_spec(value: Any, size: int | None = None) -> Any:
+    """Return a spec as the core's, with a size for those that are open after the first."""
     if not isinstance(value, TensorSpec):
         return value
-    return CoreSpec(tuple(value.shape), value.dtype.dtype)
+    first, rest = tuple(value.shape)[:1], tuple(value.shape)[1:]
+    return CoreSpec((*first, *(size if x is None else x for x in rest)), value.dtype.dtype)
 
 
-def served(function: Any) -> CoreConcrete:
-    """Return the program of a function as it is served: of tensors by name, to a dict of them.
+def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
+    """Return the programs of a function as it is served: of tensors by name, to a dict of them.
+
+    Args:
+        function: the function.
+        sizes: see `programs_of`.
 
     Raises:
         ValueError: when it is no function with a signature, or returns something else.
@@ -127,8 +180,10 @@ def served(function: Any) -> CoreConcrete:
     kind = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature([inspect.Parameter(name, kind) for name in specs])
     setattr(serve, "__signature__", signature)  # noqa: B010 - pyright knows no such name
-    given = {name: _core_spec(spec) for name, spec in specs.items()}
-    return _concrete(trace(_compile(serve), (), given))
+    program = _compile(serve)
+    return _opened(
+        lambda given: _concrete(trace(program, (), given)), (specs,), sizes, concrete.name
+    )
 
 
 def _by_name(result: Any, name: str) -> dict[str, Any]:
@@ -206,8 +261,8 @@ class SignatureFunction(Node):
 
     def __init__(self, saved: SavedFunction, name: str, variables: Mapping[str, Any]) -> None:
         self._saved, self.name = saved, name
-        (self._program,) = saved.programs
-        used = (*self._program.reads, *self._program.writes)
+        self._program = saved.programs[0]
+        used = [path for one in saved.programs for path in (*one.reads, *one.writes)]
         self._used = [face_of(variables[path]) for path in dict.fromkeys(used)]
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
@@ -221,10 +276,11 @@ class SignatureFunction(Node):
             raise TypeError(f"signature_wrapper({', '.join(names)}) got {args} and {kwargs}.")
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         bound = self._saved.__signature__.bind(**given)
-        fitted = _fitted(self._program.arguments, bound)
-        if fitted is None:
-            raise TypeError(f"{self._program} got {given}.")
-        return wrap(self._saved(**fitted.kwargs))
+        for program in self._saved.programs:
+            fitted = _fitted(program.arguments, bound)
+            if fitted is not None:
+                return wrap(self._saved(**fitted.kwargs))
+        raise TypeError(f"{self._saved} got {given}.")
 
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, TensorSpec]]:

@@ -14,7 +14,7 @@ It is what `jv.saved` writes and runs: a folder with one file, `saved_model.jaxv
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, final
@@ -151,7 +151,9 @@ def save(
         >>> folder.cleanup()
 
     Differs from TensorFlow: the folder holds one file, of programs for XLA, which TensorFlow and
-    its servers cannot read. There are no assets.
+    its servers cannot read. There are no assets. A size that is None must be one that the function
+    can be traced for whatever it is; of those after the first, which often cannot be, a program is
+    saved for each size that is found in the variables' shapes instead.
     """
     if isinstance(obj, (*CLOSED, list, tuple, dict)):
         raise ValueError(
@@ -160,10 +162,11 @@ def save(
         )
     programs: dict[str, Any] = {}
     graph = graphs.graph_of(obj)
-    tree = Tree([_item(graph, i, programs) for i in range(len(graph.objects))], {})
+    sizes = _sizes(graph)
+    tree = Tree([_item(graph, i, programs, sizes) for i in range(len(graph.objects))], {})
     for name, function in _named(signatures).items():
         tree.signatures[name] = f"signature_{name}"
-        programs[f"signature_{name}"] = [served(function)]
+        programs[f"signature_{name}"] = served(function, sizes)
     Path(export_dir).mkdir(parents=True, exist_ok=True)
     variables = {
         **graphs.by_name(graph),
@@ -189,7 +192,13 @@ def _named(signatures: Any) -> dict[str, Any]:
     return {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
 
 
-def _item(graph: graphs.Graph, number: int, programs: dict[str, Any]) -> Item:
+def _sizes(graph: graphs.Graph) -> list[int]:
+    """Return the sizes that the variables have, some of which arguments may have, too."""
+    found = {size for variable in graphs.by_name(graph).values() for size in variable.shape}
+    return sorted(found - {1}, reverse=True)[:8]
+
+
+def _item(graph: graphs.Graph, number: int, programs: dict[str, Any], sizes: Sequence[int]) -> Item:
     """Describe an object, and add the programs of its functions."""
     value = graph.objects[number]
     if number in graph.names:
@@ -198,7 +207,7 @@ def _item(graph: graphs.Graph, number: int, programs: dict[str, Any]) -> Item:
     kind = next((word for word, kind in kinds.items() if isinstance(value, kind)), "object")
     item = Item(kind, dict(graph.edges[number]))
     for name, function in functions_of(value) if kind == "object" else ():
-        found = programs_of(function)
+        found = programs_of(function, sizes)
         word = f"{name}_{len(programs)}" if found else None
         if word is not None:
             programs[word] = found

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxvars.tf as tf
+from jaxvars.errors import SavedError
 
 
 class Scale(tf.Module):
@@ -174,6 +175,33 @@ def test_a_saved_step_trains_and_is_part_of_another_model(tmp_path: Path) -> Non
     again = tf.saved_model.load(tmp_path / "bigger")
     np.testing.assert_allclose(again(x).numpy(), result.numpy())
     np.testing.assert_allclose(again.inner(x[:1]).numpy() * 2, result.numpy()[:1], rtol=1e-6)
+
+
+def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
+    class Shift(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean = tf.Variable([1.0, 2.0])
+
+        @tf.function(input_signature=[tf.TensorSpec([None, None])])
+        def __call__(self, x: Any) -> Any:
+            return x - self.mean
+
+    model = Shift()
+    tf.saved_model.save(model, tmp_path, signatures=model.__call__)
+    loaded = tf.saved_model.load(tmp_path)
+    for rows in (1, 3):
+        x = tf.zeros([rows, 2])
+        np.testing.assert_array_equal(loaded(x).numpy(), [[-1, -2]] * rows)
+        served = loaded.signatures["serving_default"](x=x)["output_0"]
+        np.testing.assert_array_equal(served.numpy(), [[-1, -2]] * rows)
+    with pytest.raises(ValueError, match="Could not find matching concrete function"):
+        loaded(tf.zeros([1, 3]))
+    add = tf.function(lambda x: x + tf.ones([2]), input_signature=[tf.TensorSpec([None])])
+    other = tf.train.Checkpoint(mean=model.mean)
+    vars(other)["f"] = add
+    with pytest.raises(SavedError, match=r"Give those that must be certain ones"):
+        tf.saved_model.save(other, tmp_path)
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
