@@ -112,6 +112,7 @@ LAZY = {
     "debugging",
     "distribute",
     "dtypes",
+    "experimental",
     "image",
     "profiler",
     "saved_model",
