@@ -70,7 +70,7 @@ from jaxvars.tf._custom import recompute_grad as recompute_grad
 from jaxvars.tf._custom import stop_gradient as stop_gradient
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
-from jaxvars.tf._dtypes import DTYPES
+from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf._dtypes import DType as DType
 from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._function import Function as Function
@@ -130,7 +130,8 @@ ELSEWHERE = {
 """Names at the top level that are in a namespace, too."""
 
 newaxis = None
-globals().update(DTYPES, half=DTYPES["float16"], double=DTYPES["float64"])  # tf.float32, ...
+globals().update({k: dtype for k, dtype in DTYPES.items() if k not in EXPERIMENTAL})
+globals().update(half=DTYPES["float16"], double=DTYPES["float64"])  # and tf.float32, ...
 
 
 def __getattr__(name: str) -> Any:

@@ -42,6 +42,8 @@ class DType:
     @property
     def as_numpy_dtype(self) -> Any:
         """NumPy's type for one element; `object` for text."""
+        if self.is_quantized:
+            return self.dtype
         return object if self.is_string else self.dtype.type
 
     @property
@@ -91,13 +93,18 @@ class DType:
 
     @property
     def is_quantized(self) -> bool:
-        """Whether it is one of TensorFlow's quantized types: no."""
-        return False
+        """Whether it is one of TensorFlow's quantized types, which are names only."""
+        return self.name.startswith("q")
+
+    @property
+    def as_datatype_enum(self) -> int:
+        """TensorFlow's number for the type."""
+        return _NUMBERS[self.name]
 
     @property
     def is_numeric(self) -> bool:
         """Whether it is a number."""
-        return self.is_integer or self.is_floating or self.is_complex
+        return self.is_integer or self.is_floating or self.is_complex or self.is_quantized
 
     @property
     def is_numpy_compatible(self) -> bool:
@@ -142,6 +149,8 @@ class DType:
         return self == as_dtype(other)
 
     def _info(self, what: str) -> Any:
+        if self.is_quantized:
+            raise TypeError(f"Cannot find {what} value of {self} with quantized type {self}.")
         if self.is_integer:
             return ml_dtypes.iinfo(self.dtype)
         if self.is_floating:
@@ -184,8 +193,26 @@ DTYPES: dict[str, DType] = {
     **{name: DType(name, np.dtype(name)) for name in _NAMES},
     **{name: DType(name, np.dtype(getattr(ml_dtypes, name))) for name in _EXTENDED},
     "string": DType("string", _text),
+    **{
+        f"q{kind}{8 * size}": DType(
+            f"q{kind}{8 * size}", np.dtype([(f"q{kind}{8 * size}", f"{kind[0]}{size}")])
+        )
+        for kind, size in (("int", 1), ("int", 2), ("int", 4), ("uint", 1), ("uint", 2))
+    },
 }
 """All types by name."""
+
+EXPERIMENTAL = frozenset(_EXTENDED) - {"bfloat16"}
+"""The types that are in `tf.dtypes.experimental` and not in `tf`."""
+
+_NUMBERS = {
+    "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "string": 7,
+    "complex64": 8, "int64": 9, "bool": 10, "qint8": 11, "quint8": 12, "qint32": 13,
+    "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "float16": 19,
+    "uint32": 22, "uint64": 23, "float8_e5m2": 24, "float8_e4m3fn": 25, "float8_e4m3fnuz": 26,
+    "float8_e4m3b11fnuz": 27, "float8_e5m2fnuz": 28, "int4": 29, "uint4": 30, "int2": 31,
+    "uint2": 32,
+}  # fmt: skip
 
 _BY_NUMPY = {made.dtype: made for made in DTYPES.values() if made.name != "string"}
 
@@ -214,7 +241,9 @@ def as_dtype(type_value: Any) -> DType:
     """
     if isinstance(type_value, DType):
         return type_value
-    if isinstance(type_value, str):
+    if type(type_value) is int:
+        found = next((d for d in DTYPES.values() if _NUMBERS[d.name] == type_value), None)
+    elif isinstance(type_value, str):
         found = DTYPES.get(_ALIASES.get(type_value, type_value))
     elif isinstance(type_value, type) and type_value in _PYTHON:  # np.dtype(float) == float
         found = _PYTHON[type_value]

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.tf import _creation
-from jaxvars.tf._dtypes import DTYPES
+from jaxvars.tf import _dtypes_experimental as experimental
+from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf._dtypes import DType as DType
 from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._rows import find, operations
 
+__all__ = ["experimental"]
+
 cast = _creation.cast
-globals().update(DTYPES)
+QUANTIZED_DTYPES = frozenset(dtype for dtype in DTYPES.values() if dtype.is_quantized)
+globals().update({name: dtype for name, dtype in DTYPES.items() if name not in EXPERIMENTAL})
+globals().update(half=DTYPES["float16"], double=DTYPES["float64"])
 
 _elsewhere = operations(__name__, [], ["DType", "as_dtype", "cast", *DTYPES])
 
