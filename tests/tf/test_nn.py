@@ -1,0 +1,146 @@
+"""`tf.nn`: what the table of operations can't say: layouts, dropout, compiled programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+
+def noise(*shape):
+    return tf.random.stateless_normal(shape, [1, len(shape)])
+
+
+def close(x, y):
+    np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, name, f: tf.nn.conv2d(x, noise(2, 2, 2, 3), 2, "SAME", data_format=name),
+        lambda x, name, f: tf.nn.conv2d(x, noise(2, 2, 2, 1), f([1, 2, 1, 1]), "VALID", name),
+        lambda x, name, f: tf.nn.conv2d_transpose(
+            x, noise(2, 2, 3, 2), f([1, 8, 8, 3]), 2, data_format=name
+        ),
+        lambda x, name, f: tf.nn.depthwise_conv2d(x, noise(2, 2, 2, 2), [1] * 4, "SAME", name),
+        lambda x, name, f: tf.nn.max_pool2d(x, 2, 2, "VALID", data_format=name),
+        lambda x, name, f: tf.nn.avg_pool2d(x, f([1, 2, 3, 1]), 1, "SAME", data_format=name),
+        lambda x, name, f: tf.nn.space_to_depth(x, 2, data_format=name),
+        lambda x, name, f: tf.nn.bias_add(x, [1.0, 2.0], data_format=name),
+    ],
+)
+def test_channels_may_come_first(call):
+    x = noise(1, 4, 4, 2)
+    last = call(x, "NHWC", lambda sizes: sizes)
+    first = call(
+        tf.transpose(x, [0, 3, 1, 2]), "NCHW", lambda sizes: [sizes[i] for i in (0, 3, 1, 2)]
+    )
+    close(tf.transpose(first, [0, 2, 3, 1]), last)
+
+
+def test_several_batch_axes():
+    x, filters = noise(2, 3, 4, 4, 1), noise(2, 2, 1, 2)
+    found = tf.nn.conv2d(x, filters, 1, "SAME")
+    assert found.shape == (2, 3, 4, 4, 2)
+    close(found[1], tf.nn.conv2d(x[1], filters, 1, "SAME"))
+
+
+def test_groups():
+    x, filters = noise(1, 3, 3, 4), noise(2, 2, 2, 6)
+    found = tf.nn.conv2d(x, filters, 1, "VALID")
+    parts = [
+        tf.nn.conv2d(x[..., 2 * i : 2 * i + 2], filters[..., 3 * i : 3 * i + 3], 1, "VALID")
+        for i in range(2)
+    ]
+    close(found, tf.concat(parts, -1))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tf.nn.conv2d(noise(1, 3, 3, 1), noise(2, 2, 1, 1), [1, 2, 3], "SAME"), "length"),
+        (lambda: tf.nn.conv2d(noise(1, 3, 3, 1), noise(2, 2, 1, 1), [2, 1, 1, 1], "SAME"), "batch"),
+        (lambda: tf.nn.conv2d(noise(1, 3, 3, 1), noise(2, 2, 1, 1), 1, "HALF"), "'SAME' or"),
+        (lambda: tf.nn.conv2d(noise(3, 3, 1), noise(2, 2, 1, 1), 1, "SAME"), "must have 4 axes"),
+        (lambda: tf.nn.conv1d(noise(1, 3, 1), noise(2, 1, 1), 1, "SAME", "NHWC"), "data_format"),
+        (lambda: tf.nn.max_pool(noise(1, 3, 3, 1), 2, 1, [[1, 0]] * 4), "Explicit padding"),
+        (lambda: tf.nn.avg_pool(noise(1, 3, 3, 1), 2, 1, [[0, 0]] * 4), "max pools"),
+        (lambda: tf.nn.pool(noise(1, 3, 1), [2], "MIN"), "pooling_type"),
+        (lambda: tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 1, 1), [1], 1), "length"),
+        (lambda: tf.nn.dropout([1.0], 1.5), r"range \[0, 1\)"),
+        (lambda: tf.nn.dropout([1, 2], 0.5), "floating point"),
+    ],
+)
+def test_refused(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_size_that_does_not_belong():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="computed"):
+        tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 1, 1), [1, 9, 9, 1], 1)
+
+
+def test_labels_that_are_no_classes():
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits
+    with pytest.raises(tf.errors.InvalidArgumentError, match="label value of 3"):
+        loss(labels=[0, 3], logits=noise(2, 3))
+    found = tf.function(lambda labels: loss(labels=labels, logits=noise(2, 3)))(tf.constant([0, 3]))
+    assert np.isnan(found.numpy()).tolist() == [False, True]
+
+
+def test_an_index_out_of_range():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[0,1\] = 4 is not in"):
+        tf.nn.embedding_lookup(noise(3, 2), [[0, 4]])
+    found = tf.function(lambda ids: tf.nn.embedding_lookup(noise(3, 2), ids))(tf.constant([4]))
+    assert found.numpy().tolist() == [[0.0, 0.0]]
+
+
+def test_a_loss_differentiates_twice():
+    x = tf.Variable([[0.5, -1.0, 2.0]])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            loss = tf.nn.softmax_cross_entropy_with_logits([[1.0, 0.0, 0.0]], x)
+        gradient = tape.gradient(loss, x)
+    p = tf.nn.softmax(x).numpy()[0]
+    close(gradient[0], p - [1.0, 0.0, 0.0])
+    close(outer.jacobian(gradient, x)[0, :, 0, :], np.diag(p) - np.outer(p, p))
+
+
+# ---------------------------------------------------------------- dropout
+def test_dropout():
+    tf.random.set_seed(1)
+    x = tf.Variable(tf.ones([40, 50]))
+    with tf.GradientTape() as tape:
+        found = tf.nn.dropout(x, 0.25)
+    kept = found.numpy() != 0
+    assert abs(kept.mean() - 0.75) < 0.05
+    close(found.numpy()[kept], np.full(kept.sum(), 1 / 0.75))
+    close(tape.gradient(found, x), found)  # the same elements
+    tf.random.set_seed(1)
+    assert (tf.nn.dropout(x, 0.25).numpy() == found.numpy()).all()
+    assert tf.nn.dropout(x, 0).numpy().all()
+
+
+def test_dropout_of_whole_rows():
+    found = tf.nn.dropout(tf.ones([20, 3]), 0.5, noise_shape=[None, 1]).numpy()
+    assert {tuple(row) for row in found} == {(0.0, 0.0, 0.0), (2.0, 2.0, 2.0)}
+
+
+def test_dropout_in_a_function():
+    drop = tf.function(lambda x, rate: tf.nn.dropout(x, rate))
+    first, second = (drop(tf.ones([50]), tf.constant(0.5)).numpy() for _ in range(2))
+    assert (first != second).any()
+    seeded = tf.nn.experimental.stateless_dropout(tf.ones([50]), 0.5, [1, 2]).numpy()
+    again = tf.nn.experimental.stateless_dropout(tf.ones([50]), 0.5, [1, 2]).numpy()
+    assert (seeded == again).all()
+
+
+def test_names_of_other_spaces():
+    assert tf.nn.sigmoid is tf.math.sigmoid
+    assert tf.nn.swish is tf.nn.silu
+    assert tf.nn.top_k is tf.math.top_k
+    with pytest.raises(AttributeError, match=r"tf\.nn has no attribute 'rellu'.*relu"):
+        tf.nn.rellu  # noqa: B018 - asked for to be refused

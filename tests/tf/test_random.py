@@ -1,0 +1,231 @@
+"""`tf.random`: the same seeds give the same numbers; shapes, types and errors of TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import random as core
+from jaxvars import tf
+
+R = tf.random
+
+
+@pytest.fixture(autouse=True)
+def _no_global_seed():
+    yield
+    from jaxvars.tf._random_streams import _Streams
+
+    _Streams.seed = None
+    _Streams.eager.clear()
+    _Streams.traced.clear()
+    core.set_seed(0)
+
+
+def numbers(x):
+    return [float(part.numpy().ravel()[0]) for part in tf.nest.flatten(x)]
+
+
+def two():
+    return R.uniform([1]), R.uniform([1])
+
+
+# ---------------------------------------------------------------- seeds
+def test_set_seed_begins_anew():
+    R.set_seed(1234)
+    first = numbers([*two(), R.normal([2]), R.shuffle(tf.range(9))])
+    R.set_seed(1234)
+    assert numbers([*two(), R.normal([2]), R.shuffle(tf.range(9))]) == first
+    assert first[0] != first[1]
+    R.set_seed(1235)
+    assert numbers(two()) != first[:2]
+
+
+def test_functions_are_programs_of_their_own():
+    R.set_seed(1234)
+    f, g = tf.function(two), tf.function(lambda: two())
+    first, second = numbers(f()), numbers(f())
+    assert len({*first, *second}) == 4  # anew each time
+    assert numbers(g()) == first
+    R.set_seed(1234)
+    assert numbers(f()) == first
+
+
+def test_functions_without_a_seed_draw_anew():
+    f = tf.function(two)
+    assert len({*numbers(f()), *numbers(f()), *numbers(two())}) == 6
+
+
+def test_seeds_of_operations():
+    first = numbers([R.uniform([1], seed=1), R.uniform([1], seed=1), R.uniform([1], seed=2)])
+    assert len(set(first)) == 3
+
+    @tf.function
+    def f():
+        return R.uniform([1], seed=1), R.uniform([1], seed=1)
+
+    assert numbers(f()) == [first[0]] * 2  # each operation that is written begins the stream
+    assert numbers(f()) == [first[1]] * 2
+
+
+def test_a_loop_draws_anew():
+    @tf.function
+    def f():
+        total = tf.zeros([4])
+        for i in tf.range(4):
+            drawn = R.uniform([])
+            total = tf.tensor_scatter_nd_add(total, [[i]], [drawn])
+        return total
+
+    R.set_seed(5)
+    assert len(set(f().numpy().tolist())) == 4
+
+
+# ---------------------------------------------------------------- numbers
+@pytest.mark.parametrize(
+    ("draw", "mean", "deviation"),
+    [
+        (lambda: R.normal([4000], mean=3.0, stddev=2.0), 3.0, 2.0),
+        (lambda: R.truncated_normal([4000]), 0.0, 0.88),
+        (lambda: R.uniform([4000], -1.0, 3.0), 1.0, 1.1547),
+        (lambda: R.uniform([4000], 0, 4, dtype=tf.int32), 1.5, 1.118),
+        (lambda: R.poisson([4000], 4.0), 4.0, 2.0),
+        (lambda: R.gamma([4000], 4.0, beta=2.0), 2.0, 1.0),
+        (lambda: R.categorical(tf.math.log([[0.25, 0.75]]), 4000), 0.75, 0.433),
+        (lambda: R.stateless_binomial([4000], [1, 2], 10.0, 0.5), 5.0, 1.58),
+    ],
+)
+def test_statistics(draw, mean, deviation):
+    R.set_seed(1)
+    found = draw().numpy()
+    assert abs(found.mean() - mean) < 0.1 * max(deviation, 0.5)
+    assert abs(found.std() - deviation) < 0.1 * deviation
+
+
+@pytest.mark.parametrize(
+    ("draw", "dtype", "shape"),
+    [
+        (lambda: R.normal([2], mean=[[1.0], [2.0]]), "float32", (2, 2)),
+        (lambda: R.normal(tf.constant([2, 3]), dtype=tf.float64), "float64", (2, 3)),
+        (lambda: R.uniform((), 0, 3, dtype=tf.int64), "int64", ()),
+        (lambda: R.poisson([3], [1.0, 2.0]), "float32", (3, 2)),
+        (lambda: R.gamma([3], [1.0, 2.0], beta=[[1.0], [2.0]]), "float32", (3, 2, 2)),
+        (lambda: R.categorical([[1.0, 2.0]], 5), "int64", (1, 5)),
+        (lambda: R.stateless_uniform([4], [1, 2], None, None, dtype=tf.uint32), "uint32", (4,)),
+        (lambda: R.stateless_gamma([3, 2], [1, 2], alpha=[1.0, 2.0]), "float32", (3, 2)),
+        (lambda: R.stateless_poisson([3, 2], [1, 2], lam=[1.0, 2.0]), "int32", (3, 2)),
+        (lambda: R.stateless_categorical([[1.0, 2.0]], 5, [1, 2]), "int64", (1, 5)),
+        (lambda: R.stateless_parameterized_truncated_normal([4], [1, 2]), "float32", (4,)),
+        (lambda: R.split(tf.constant([1, 2], tf.int64), 3), "int64", (3, 2)),
+        (lambda: R.fold_in([1, 2], 3), "int32", (2,)),
+        (lambda: R.experimental.stateless_shuffle([1, 2, 3], [1, 2]), "int32", (3,)),
+    ],
+)
+def test_shapes_and_types(draw, dtype, shape):
+    found = draw()
+    assert (found.dtype.name, tuple(found.shape)) == (dtype, shape)
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "words"),
+    [
+        (lambda: R.uniform([2], dtype=tf.int32), ValueError, "Must specify maxval"),
+        (lambda: R.uniform([2], 0, 3, dtype=tf.uint8), ValueError, "Accepted dtypes"),
+        (lambda: R.uniform([2], 3, 3, dtype=tf.int32), "Invalid", "Need minval < maxval, got 3"),
+        (lambda: R.normal([2], mean=[1.0, 2.0, 3.0]), "Invalid", "Incompatible shapes"),
+        (lambda: R.normal([2], dtype=tf.int32), TypeError, "int32"),
+        (lambda: R.categorical([1.0, 2.0], 5), "Invalid", "logits should be a matrix"),
+        (lambda: R.stateless_normal([2], seed=1), "Invalid", r"seed must have shape \[2\]"),
+        (lambda: R.stateless_gamma([3], [1, 2], [1.0, 2.0]), "Invalid", "must end with"),
+        (
+            lambda: R.stateless_uniform([4], [1, 2], minval=0, dtype=tf.int32),
+            ValueError,
+            "must be both None or not None",
+        ),
+        (lambda: R.Generator.from_seed(1, alg="dice"), ValueError, "unsupported value dice"),
+        (lambda: R.Generator(), ValueError, "made of `copy_from`"),
+        (lambda: R.Generator.from_state([1, 2, 3], "philox"), ValueError, r"has shape \(4,\)"),
+        (lambda: R.set_global_generator(3), TypeError, "is no Generator"),
+    ],
+)
+def test_errors(draw, error, words):
+    kind = tf.errors.InvalidArgumentError if error == "Invalid" else error
+    with pytest.raises(kind, match=words):
+        draw()
+
+
+def test_a_refused_draw_changes_nothing():
+    generator = R.Generator.from_seed(7)
+    before = generator.state.numpy().tolist()
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        generator.normal([2], mean=[1.0, 2.0, 3.0])
+    assert generator.state.numpy().tolist() == before
+
+
+def test_stateless_seeds():
+    plain = R.stateless_normal([3], [1, -2]).numpy().tolist()
+    assert R.stateless_normal([3], tf.constant([1, -2], tf.int64)).numpy().tolist() == plain
+    assert tf.function(lambda s: R.stateless_normal([3], s))([1, -2]).numpy().tolist() == plain
+    large = tf.constant([1 + 2**40, -2], tf.int64)
+    assert R.stateless_normal([3], large).numpy().tolist() != plain
+    rows = R.split([1, 2], 4).numpy()
+    assert len({tuple(row) for row in rows}) == 4
+    assert R.fold_in([1, 2], 5).numpy()[1] == 5
+
+
+def test_gradients_go_to_the_parameters():
+    mean = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(R.normal([3, 2], mean=mean, stddev=2.0))
+    assert tape.gradient(loss, mean).numpy().tolist() == [3.0, 3.0]
+
+
+# ---------------------------------------------------------------- generators
+def test_a_generator():
+    one, other = R.Generator.from_seed(7), R.Generator.from_seed(7, alg="philox")
+    drawn = tf.function(lambda: other.normal([2]))
+    first, second = one.normal([2]).numpy().tolist(), one.normal([2]).numpy().tolist()
+    assert [drawn().numpy().tolist(), drawn().numpy().tolist()] == [first, second]
+    one.reset_from_seed(7)
+    one.skip(1)
+    assert one.normal([2]).numpy().tolist() == second
+    copied = R.Generator.from_state(one.state, alg="threefry")
+    again = R.Generator.from_key_counter(one.key, [2], "threefry")
+    wanted = one.uniform([2]).numpy().tolist()
+    assert copied.uniform([2]).numpy().tolist() == wanted == again.uniform([2]).numpy().tolist()
+    assert one.algorithm == R.Algorithm.THREEFRY.value
+
+
+def test_what_a_generator_draws():
+    g = R.Generator.from_seed([1, 2, 3])
+    assert g.make_seeds(3).shape == (2, 3)
+    assert g.make_seeds().dtype == tf.int64
+    assert g.uniform_full_int([2]).dtype == tf.uint64
+    assert g.binomial([2], counts=[5.0, 6.0], probs=[0.1, 0.2]).dtype == tf.int32
+    assert set(g.uniform([60], 1, 4, dtype=tf.int32).numpy()) == {1, 2, 3}
+    assert np.abs(g.truncated_normal([50]).numpy()).max() <= 2
+    with pytest.raises(ValueError, match="both `None` or both"):
+        g.uniform([2], dtype=tf.int32)
+    left, right = g.split(2)
+    assert left.normal([]) != right.normal([])
+    state = R.create_rng_state(7, "philox")
+    made = R.Generator.from_state(state, "philox").normal([2])
+    assert made.numpy().tolist() == R.Generator.from_seed(7).normal([2]).numpy().tolist()
+
+
+def test_the_global_generator(tmp_path):
+    before = R.get_global_generator()
+    try:
+        R.set_global_generator(R.Generator.from_seed(7))
+        drawn = R.get_global_generator().normal([2]).numpy().tolist()
+        assert drawn == R.Generator.from_seed(7).normal([2]).numpy().tolist()
+    finally:
+        R.set_global_generator(before)
+
+
+def test_a_generator_is_saved(tmp_path):
+    g = R.Generator.from_seed(7)
+    path = tf.train.Checkpoint(rng=g).save(str(tmp_path / "saved"))
+    drawn = g.normal([2]).numpy().tolist()
+    tf.train.Checkpoint(rng=g).restore(path)
+    assert g.normal([2]).numpy().tolist() == drawn
