@@ -107,13 +107,13 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
     """Raise InvalidArgumentError if one of some indices, which are known, is out of range.
 
     Args:
-        indices: the indices; the last dimension has one for each of `sizes`.
+        indices: the indices; the last dimension has one for each of `sizes` if `inner` is given.
         sizes: of the dimensions that they are for.
-        inner: what the message says between the indices and the range.
+        inner: what the message calls the shape that lists of indices are for.
     """
     if not checkable(indices):
         return
-    given = np.asarray(indices)
+    given = np.asarray(indices) if inner else np.asarray(indices)[..., None]
     wrong = ((given < 0) | (given >= np.asarray(sizes))).any(axis=-1)
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
@@ -139,7 +139,7 @@ def _gather(
             f"params.shape {list(params.shape)} and indices.shape {list(indices.shape)} must begin "
             f"with the same {batch} sizes, and axis {place} may not be one of them"
         )
-    check_indices(indices[..., None], params.shape[place : place + 1])
+    check_indices(indices, params.shape[place : place + 1])
     if not batch:
         return _take(params, indices, place)
 

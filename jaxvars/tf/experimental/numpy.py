@@ -7,8 +7,8 @@
 Rules this file keeps:
 - nothing is written here: each function is that of `jax.numpy`, which takes and gives Tensors.
 
-Differs from TensorFlow: the types of results are JAX's: int32 with float32 gives float32, as does the
-mean of int32.
+Differs from TensorFlow: the types of results are JAX's: int32 with float32 gives float32, as does
+the mean of int32.
 """
 
 from __future__ import annotations

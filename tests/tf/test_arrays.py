@@ -1,0 +1,189 @@
+"""Array operations: what the table can't say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+Refused = tf.errors.InvalidArgumentError
+
+
+def compiled(func, *args):
+    return tf.function(func, autograph=False)(*args)
+
+
+# ---------------------------------------------------------------- what has no row
+def test_meshgrid():
+    x, y = tf.meshgrid([1, 2], [3, 4, 5])
+    assert x.numpy().tolist() == [[1, 2]] * 3
+    assert y.numpy().tolist() == [[3, 3], [4, 4], [5, 5]]
+    x, y = tf.meshgrid([1.0, 2.0], [3.0], indexing="ij", name="grid")
+    assert x.numpy().tolist() == [[1.0], [2.0]]
+    assert y.dtype == tf.float32
+    assert tf.meshgrid() == []
+    with pytest.raises(ValueError, match="'xy' or 'ij'"):
+        tf.meshgrid([1], indexing="yx")
+    with pytest.raises(TypeError, match="'sparse' is an invalid keyword"):
+        tf.meshgrid([1], sparse=True)
+
+
+def test_shapes_that_are_broadcast():
+    found = tf.broadcast_static_shape(tf.TensorShape([2, 1, None]), tf.TensorShape([3, 4]))
+    assert found.as_list() == [2, 3, 4]
+    assert tf.broadcast_static_shape(tf.TensorShape(None), tf.TensorShape([3])).rank is None
+    with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
+        tf.broadcast_static_shape(tf.TensorShape([2]), tf.TensorShape([3]))
+    made = tf.broadcast_dynamic_shape(tf.constant([2, 1]), tf.constant([3]))
+    assert made.dtype == tf.int32
+    assert made.numpy().tolist() == [2, 3]
+    with pytest.raises(Refused, match="Incompatible shapes"):
+        tf.broadcast_dynamic_shape([2], [3])
+
+
+def test_bitcast():
+    assert int(tf.bitcast(tf.constant(1.0), tf.int32)) == 1065353216
+    assert tf.bitcast([1, 256], tf.uint8).numpy().tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    assert tf.bitcast(tf.constant([[1, 2]], tf.uint16), tf.uint32).numpy().tolist() == [131073]
+    with pytest.raises(Refused, match="Bitcast"):
+        tf.bitcast(tf.constant([1, 2, 3], tf.uint8), tf.uint16)
+
+
+def test_static_value():
+    assert tf.get_static_value(tf.constant([1, 2])).tolist() == [1, 2]
+    seen = []
+
+    def look(x):
+        seen.extend([tf.get_static_value(x), tf.get_static_value(tf.constant(3))])
+        return x
+
+    compiled(look, tf.constant(1))
+    assert seen == [None, 3]
+
+
+# ---------------------------------------------------------------- in a function
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda x: tf.tile(x, x), "multiples must be known while the function is traced"),
+        (lambda x: tf.one_hot(x, x[0]), "depth must be known"),
+        (lambda x: tf.boolean_mask(x, x > 1), r"mask \(use tf.where\(mask, x, 0\), which keeps"),
+        (lambda x: tf.where(x > 1), r"condition \(give x and y, too"),
+        (lambda x: tf.unique(x), "x must be known"),
+        (lambda x: tf.sequence_mask(x), "maxlen must be known"),
+    ],
+)
+def test_what_must_be_known_in_a_function(program, message):
+    with pytest.raises(Refused, match=message):
+        compiled(program, tf.constant([1, 2]))
+
+
+def test_shapes_that_are_known_in_a_function_may_be_used():
+    def program(x):
+        rows = tf.shape(x)[0]
+        return tf.concat([tf.tile(x, [1, 2]), tf.zeros([rows, 1])], tf.constant(1))
+
+    assert compiled(program, tf.ones([2, 1])).numpy().tolist() == [[1.0, 1.0, 0.0]] * 2
+
+
+def test_begin_of_a_slice_may_depend_on_an_argument():
+    x = tf.range(6)
+    made = compiled(lambda x, i: tf.slice(x, [i], [2]), x, tf.constant(3))
+    assert made.numpy().tolist() == [3, 4]
+    with pytest.raises(Refused, match="size must be known"):
+        compiled(lambda x, i: tf.slice(x, [i], [-1]), x, tf.constant(3))
+
+
+def test_indices_out_of_range_in_a_function():
+    x, bad = tf.constant([1, 2, 3]), tf.constant([5, -1])
+    assert compiled(tf.gather, x, bad).numpy().tolist() == [3, 1]
+    assert compiled(tf.gather_nd, x, bad[:, None]).numpy().tolist() == [3, 1]
+    added = compiled(tf.tensor_scatter_nd_add, x, bad[:, None], tf.constant([10, 20]))
+    assert added.numpy().tolist() == [1, 2, 3]
+    with pytest.raises(Refused, match=r"indices\[0\] = 5 is not in \[0, 3\)"):
+        compiled(lambda x: tf.gather(x, [5, -1]), x)  # a constant can be seen
+
+
+def test_parallel_stack_is_for_functions():
+    assert compiled(lambda x: tf.parallel_stack([x, x]), tf.ones([1])).shape == (2, 1)
+
+
+# ---------------------------------------------------------------- messages
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tf.gather([1, 2, 3], [[0, 3]]), r"indices\[0,1\] = 3 is not in \[0, 3\)"),
+        (
+            lambda: tf.gather_nd([[1, 2]], [[0, 2]]),
+            r"indices\[0\] = \[0, 2\] does not index into param shape \[1, 2\]",
+        ),
+        (lambda: tf.squeeze(tf.ones([2, 1]), 0), r"Can not squeeze dim\[0\], expected a dimension"),
+        (lambda: tf.split(tf.ones(4), 3), "Number of ways to split should evenly divide"),
+        (lambda: tf.concat([tf.ones(2), tf.ones([1, 2])], 0), "ConcatOp : Dimension mismatch"),
+        (lambda: tf.stack([tf.ones(2), tf.ones(3)]), "Shapes of all inputs must match"),
+        (lambda: tf.expand_dims(1, 2), r"is not in range \[-1, 1\)"),
+        (lambda: tf.pad(tf.ones(2), [[1, 1]], "edge"), "'CONSTANT', 'REFLECT' or 'SYMMETRIC'"),
+        (lambda: tf.where([True], [1]), "both be non-None or both be None"),
+        (lambda: tf.strings.split(["a b"]), "no ragged tensors"),
+    ],
+)
+def test_messages(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_text_is_moved_as_numbers_are():
+    x = tf.constant([["a", "b"], ["c", "d"]])
+    assert tf.transpose(x).numpy().tolist() == [[b"a", b"c"], [b"b", b"d"]]
+    assert tf.gather(x, [1]).numpy().tolist() == [[b"c", b"d"]]
+    assert tf.gather_nd(x, [[0, 1]]).numpy().tolist() == [b"b"]
+    assert tf.boolean_mask(x, [False, True]).numpy().tolist() == [[b"c", b"d"]]
+    assert tf.where([True, False], x, "").numpy().tolist() == [[b"a", b""], [b"c", b""]]
+    assert [y.numpy().tolist() for y in tf.unstack(x)] == [[b"a", b"b"], [b"c", b"d"]]
+    assert tf.pad(x[0], [[1, 0]], constant_values="z").numpy().tolist() == [b"z", b"a", b"b"]
+    assert tf.reshape(tf.tile(x, [1, 1]), [-1]).shape == (4,)
+
+
+def test_sort_is_stable_and_keeps_types():
+    assert tf.argsort([1, 1, 0, 1]).numpy().tolist() == [2, 0, 1, 3]
+    assert tf.argsort([1, 1, 0, 1], direction="DESCENDING").numpy().tolist() == [0, 1, 3, 2]
+    assert tf.argsort([1.0]).dtype == tf.int32
+    with pytest.raises(ValueError, match="'ASCENDING' or 'DESCENDING'"):
+        tf.sort([1], direction="UP")
+
+
+# ---------------------------------------------------------------- images by chance
+def test_random_flips_are_of_each_image_for_itself():
+    images = tf.reshape(tf.range(128), [64, 1, 2, 1])
+    tf.random.set_seed(1)
+    made = tf.image.random_flip_left_right(images).numpy()[:, 0, :, 0]
+    is_turned = made[:, 0] > made[:, 1]
+    assert 15 < is_turned.sum() < 50
+    np.testing.assert_array_equal(np.sort(made, 1), np.arange(128).reshape(64, 2))
+    again = tf.image.stateless_random_flip_up_down(images, (1, 2))
+    assert again.numpy().tolist() == images.numpy().tolist()  # of one row
+
+
+def test_random_crop_is_a_part():
+    tf.random.set_seed(1)
+    image = tf.reshape(tf.range(30), [6, 5, 1])
+    found = {tuple(tf.image.random_crop(image, [2, 3, 1]).numpy().ravel()) for _ in range(20)}
+    parts = {tuple(image.numpy()[i : i + 2, j : j + 3].ravel()) for i in range(5) for j in range(3)}
+    assert found <= parts
+    assert len(found) > 3
+
+
+def test_random_brightness_adds_one_number_of_its_range():
+    tf.random.set_seed(1)
+    added = [tf.image.random_brightness([[[0.5]]], 0.2).numpy().item() - 0.5 for _ in range(20)]
+    assert all(-0.2 <= x <= 0.2 for x in added)
+    assert min(added) < -0.02 and max(added) > 0.02  # noqa: PT018
+    with pytest.raises(ValueError, match="max_delta must be non-negative"):
+        tf.image.random_brightness([[[0.5]]], -0.2)
+
+
+def test_resize_method():
+    assert tf.image.ResizeMethod.NEAREST_NEIGHBOR == "nearest"
+    with pytest.raises(ValueError, match="area; there are"):
+        tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "area")
