@@ -137,7 +137,7 @@ ROWS = [
     Row(
         "tanh", "x", "x", jnp.tanh, kinds=_INEXACT, doc="Return the hyperbolic tangent.",
         examples=("math.tanh(r(2, 3))", "math.tanh([-inf, 0.0, inf, nan])", "math.tanh(z(2))"),
-        aliases=("tanh",),
+        aliases=("tanh", "nn.tanh"),
     ),
     # ------------------------------------------------------------ powers and exponentials
     Row(
