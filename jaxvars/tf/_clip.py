@@ -26,10 +26,15 @@ Value: TypeAlias = Any
 
 
 def _clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Value:
-    clipped = maximum(minimum(t, clip_value_max), clip_value_min)
+    clipped = _within(t, clip_value_min, clip_value_max)
     if clipped.shape != t.shape:
         raise ValueError(f"Incompatible shapes: {list(t.shape)} vs. {list(clipped.shape)}")
     return clipped
+
+
+@jax.jit
+def _within(t: Value, least: Value, greatest: Value) -> Value:
+    return maximum(minimum(t, greatest), least)
 
 
 def _clip_by_norm(t: Value, clip_norm: Value, axis: Any) -> Value:

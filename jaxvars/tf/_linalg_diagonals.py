@@ -75,8 +75,12 @@ def _limits(k: Any) -> tuple[int, int]:
 
 def diag_part(x: Value, k: Any = 0, padding: Any = 0, align: str = "RIGHT_LEFT") -> Value:
     """Return diagonals of matrices."""
-    low, high = _limits(k)
     _check_matrix(x)
+    return _parts(x, padding, *_limits(k), align)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _parts(x: Value, padding: Any, low: int, high: int, align: str) -> Value:
     band = _band(*x.shape[-2:], low, high, align)
     made = jnp.full((*x.shape[:-2], band.height, band.length), padding, x.dtype)
     made = made.at[..., band.diagonals, band.positions].set(x[..., band.rows, band.columns])
@@ -91,8 +95,15 @@ def _diag(diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding: Any, a
     if packed.ndim < 2 or packed.shape[-2] != high - low + 1:
         raise ValueError("The number of diagonals provided in the input does not match the band")
     sizes = _sizes(packed.shape[-1], low, high, int(num_rows), int(num_cols))
+    return _filled(packed, padding, sizes, low, high, align)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
+def _filled(
+    packed: Value, padding: Any, sizes: tuple[int, int], low: int, high: int, align: str
+) -> Value:
     band = _band(*sizes, low, high, align)
-    made = jnp.full((*packed.shape[:-2], *sizes), padding, diagonal.dtype)
+    made = jnp.full((*packed.shape[:-2], *sizes), padding, packed.dtype)
     return made.at[..., band.rows, band.columns].set(packed[..., band.diagonals, band.positions])
 
 
@@ -122,6 +133,12 @@ def _set_diag(x: Value, diagonal: Value, k: Any, align: str) -> Value:
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
             "doesn't have the right number or length of diagonals."
         )
+    return _replaced(x, packed, low, high, align)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def _replaced(x: Value, packed: Value, low: int, high: int, align: str) -> Value:
+    band = _band(*x.shape[-2:], low, high, align)
     part = packed[..., band.diagonals, band.positions]
     return x.at[..., band.rows, band.columns].set(part)
 
@@ -140,6 +157,12 @@ def _band_part(x: Value, num_lower: Any, num_upper: Any) -> Value:
         raise ValueError(
             f"num_lower must be negative or less or equal to number of rows ({rows}) got: {low}"
         )
+    return _inside(x, low, high)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _inside(x: Value, low: int, high: int) -> Value:
+    rows, columns = x.shape[-2:]
     offset = np.arange(columns) - np.arange(rows)[:, None]
     inside = (offset >= -low if low >= 0 else True) & (offset <= high if high >= 0 else True)
     return jnp.where(inside, x, jnp.zeros((), x.dtype))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -80,6 +82,7 @@ def _of_vectors(x: Value, order: Any, axis: int | None, keepdims: bool) -> Value
     return jnp.power(jnp.sum(jnp.power(size, order), axis, keepdims=keepdims), 1.0 / order)
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2))
 def _root(x: Value, axis: Any, keepdims: bool) -> Value:
     return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
 

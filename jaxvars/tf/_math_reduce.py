@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeAlias
 
@@ -66,12 +67,22 @@ def _reduce_any(x: Value, axis: Any, keepdims: bool) -> Value:
 
 
 def _reduce_logsumexp(x: Value, axis: Any, keepdims: bool) -> Value:
+    return _logsumexp(x, axes(axis), bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _logsumexp(x: Value, axis: Any, keepdims: bool) -> Value:
     if not x.size:
-        return jnp.log(_reduce_sum(x, axis, keepdims))
-    return jax.nn.logsumexp(x, axis=axes(axis), keepdims=bool(keepdims))
+        return jnp.log(jnp.sum(x, axis=axis, keepdims=keepdims))
+    return jax.nn.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
 def _reduce_variance(x: Value, axis: Any, keepdims: bool) -> Value:
+    _refuse_integers(x)
+    return jnp.var(x, axis=axes(axis), keepdims=bool(keepdims))
+
+
+def _refuse_integers(x: Value) -> None:
     if x.dtype.kind in "iu":
         raise Refused(
             TypeError(
@@ -79,15 +90,20 @@ def _reduce_variance(x: Value, axis: Any, keepdims: bool) -> Value:
                 f"<dtype: '{x.dtype.name}'>."
             )
         )
-    return jnp.var(x, axis=axes(axis), keepdims=bool(keepdims))
 
 
 def _reduce_std(x: Value, axis: Any, keepdims: bool) -> Value:
-    return jnp.sqrt(_reduce_variance(x, axis, keepdims))
+    _refuse_integers(x)
+    return jnp.std(x, axis=axes(axis), keepdims=bool(keepdims))
 
 
 def _reduce_euclidean_norm(x: Value, axis: Any, keepdims: bool) -> Value:
-    total = _reduce_sum(x * jnp.conj(x), axis, keepdims)
+    return _euclidean(x, axes(axis), bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _euclidean(x: Value, axis: Any, keepdims: bool) -> Value:
+    total = jnp.sum(x * jnp.conj(x), axis=axis, keepdims=keepdims, dtype=x.dtype)
     return jnp.sqrt(total).astype(x.dtype)
 
 
@@ -97,22 +113,29 @@ def _count_nonzero(x: Value, axis: Any, keepdims: bool | None, dtype: Any) -> Va
 
 
 def _zero_fraction(value: Value) -> Value:
+    # Two calls: a comparison ends the path of a gradient.
     return jnp.mean(value == 0, dtype=np.float32)
 
 
 def _l2_normalize(x: Value, axis: Any, epsilon: float, dim: Any) -> Value:
     if x.dtype.kind in "iu":
         raise Refused(TypeError(f"Cannot convert {epsilon} to EagerTensor of dtype {x.dtype}"))
-    axis = axis if dim is None else dim
-    total = jnp.sum(jnp.real(x * jnp.conj(x)), axis=axes(axis), keepdims=True)
-    return x * lax.rsqrt(jnp.maximum(total, np.asarray(epsilon, total.dtype))).astype(x.dtype)
+    return _normalized(x, axes(axis if dim is None else dim), epsilon)
 
 
+@functools.partial(jax.jit, static_argnums=1)
+def _normalized(x: Value, axis: Any, epsilon: Any) -> Value:
+    total = jnp.sum(jnp.real(x * jnp.conj(x)), axis=axis, keepdims=True)
+    return x * lax.rsqrt(jnp.maximum(total, jnp.asarray(epsilon, total.dtype))).astype(x.dtype)
+
+
+@jax.jit
 def _is_non_decreasing(x: Value) -> Value:
     flat = x.reshape(-1)
     return jnp.all(flat[1:] >= flat[:-1])
 
 
+@jax.jit
 def _is_strictly_increasing(x: Value) -> Value:
     flat = x.reshape(-1)
     return jnp.all(flat[1:] > flat[:-1])

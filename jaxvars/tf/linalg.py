@@ -1,7 +1,9 @@
 """`tf.linalg`: matrices.
 
 _linalg_diagonals   diagonals, bands, transposes
-_linalg_solve       inverses, equations, determinants, factors, least squares
+_linalg_solve       inverses, equations, determinants, ranks
+_linalg_factors     Cholesky, LU, least squares
+_linalg_bands       matrices of a few diagonals
 _linalg_spectral    QR, singular values, eigenvalues, functions of matrices
 _linalg_norms       norms, products
 """
