@@ -118,6 +118,7 @@ LAZY = {
     "saved_model",
     "strings",
     "summary",
+    "test",
     "train",
     "version",
 }

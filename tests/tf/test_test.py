@@ -1,0 +1,116 @@
+"""`tf.test`: the checks hold and fail where they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+
+class Case(tf.test.TestCase):
+    def runTest(self):  # noqa: N802 - unittest's name
+        pass
+
+
+@pytest.fixture
+def case():
+    made = Case()
+    made.setUp()
+    yield made
+    made.doCleanups()
+
+
+HOLD = {
+    "assertAllEqual": (tf.constant([1.0, np.nan]), [1.0, np.nan]),
+    "assertAllClose": ({"a": [1.0, tf.constant([2.0])]}, {"a": (1.0, np.array([2.0 + 1e-7]))}),
+    "assertAllCloseAccordingToType": (np.float16([1.0]), np.float16([1.001])),
+    "assertNotAllClose": ([1.0], [1.1]),
+    "assertNotAllEqual": ([1, 2], [1, 3]),
+    "assertNear": (1.0, 1.05, 0.1),
+    "assertArrayNear": ([1.0, 2.0], [1.05, 2.0], 0.1),
+    "assertAllGreater": (tf.constant([1, 2]), 0),
+    "assertAllGreaterEqual": ([1, 2], 1),
+    "assertAllLess": ([1, 2], 3),
+    "assertAllLessEqual": ([1, 2], 2),
+    "assertAllInRange": ([0.0, 1.0], 0.0, 1.0),
+    "assertAllInSet": ([1, 2, 1], {1, 2}),
+    "assertDTypeEqual": (np.zeros(1, np.float32), tf.float32),
+    "assertDeviceEqual": ("/cpu:0", "/device:CPU:0"),
+    "assertLen": ([1, 2], 2),
+    "assertEmpty": ([],),
+    "assertNotEmpty": ([1],),
+}
+FAIL = {
+    "assertAllEqual": (tf.constant([1, 2]), [1, 3]),
+    "assertAllClose": ({"a": [1.0]}, {"a": [1.1]}),
+    "assertAllCloseAccordingToType": (np.float32([1.0]), np.float32([1.001])),
+    "assertNotAllClose": ([1.0], [1.0]),
+    "assertNotAllEqual": ("text", "text"),
+    "assertNear": (1.0, 1.2, 0.1),
+    "assertArrayNear": ([1.0], [1.2], 0.1),
+    "assertAllGreater": ([1, 0], 0),
+    "assertAllGreaterEqual": ([1, 0], 1),
+    "assertAllLess": ([1, 3], 3),
+    "assertAllLessEqual": ([1, 3], 2),
+    "assertAllInRange": ([0.0, 1.0], 0.0, 1.0, True),
+    "assertAllInSet": ([1, 3], {1, 2}),
+    "assertDTypeEqual": (np.zeros(1), tf.float32),
+    "assertDeviceEqual": ("/cpu:1", "/device:CPU:0"),
+    "assertLen": ([1, 2], 3),
+    "assertEmpty": ([1],),
+    "assertNotEmpty": ([],),
+}
+
+
+@pytest.mark.parametrize("name", HOLD)
+def test_a_check_holds_and_fails(case, name):
+    getattr(case, name)(*HOLD[name])
+    with pytest.raises(AssertionError):
+        getattr(case, name)(*FAIL[name])
+
+
+def test_errors_of_operations(case):
+    with case.assertRaisesOpError("Incompatible shapes"):
+        tf.constant([1, 2]) + tf.constant([1, 2, 3])
+    with (
+        pytest.raises(AssertionError, match="does not match"),
+        case.assertRaisesWithPredicateMatch(ValueError, "nothing of the kind"),
+    ):
+        tf.constant([1, 2]) + tf.constant([1, 2, 3])
+
+
+def test_values_folders_and_sessions(case):
+    with case.cached_session() as session:
+        found = session.evaluate({"x": tf.constant([1, 2]), "y": tf.Variable(3.0)})
+    assert (found["x"].tolist(), found["y"]) == ([1, 2], 3.0)
+    assert Path(case.get_temp_dir()).is_dir()
+
+
+def test_numbers_start_from_one_seed():
+    drawn = []
+
+    class Drawn(tf.test.TestCase):
+        def runTest(self):  # noqa: N802 - unittest's name
+            drawn.append(tf.random.uniform([2]).numpy().tolist())
+
+    for _ in range(2):
+        assert Drawn().run().wasSuccessful()
+    assert drawn[0] == drawn[1]
+
+
+def test_derivatives_agree_with_differences(case):
+    x = [tf.constant([[1.0, 2.0]], tf.float64), tf.constant([3.0, 4.0], tf.float64)]
+    exact, near = tf.test.compute_gradient(lambda a, b: tf.exp(a) * b, x)
+    for a, b in zip(exact, near, strict=True):
+        case.assertAllClose(a, b, rtol=1e-6, atol=1e-6)
+    assert exact[1].shape == (2, 2)
+
+
+def test_what_there_is():
+    assert not tf.test.is_gpu_available()
+    assert (tf.test.gpu_device_name(), tf.test.is_built_with_cuda()) == ("", False)
+    assert tf.test.is_built_with_xla()
+    assert not tf.test.is_built_with_gpu_support()
