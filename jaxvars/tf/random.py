@@ -132,8 +132,8 @@ def categorical(
 ) -> Tensor:
     """Draw classes for each row of logits.
 
-    >>> categorical([[0.0, -100.0]], 3)
-    <tf.Tensor: shape=(1, 3), dtype=int64, numpy=array([[0, 0, 0]])>
+    >>> categorical([[0.0, -100.0]], 3, dtype="int32").numpy().tolist()
+    [[0, 0, 0]]
     """
     return _draws.categorical(_source("categorical", seed), logits, num_samples, dtype)
 

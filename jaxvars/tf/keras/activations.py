@@ -1,6 +1,7 @@
 """`tf.keras.activations`: functions of one tensor.
 
->>> relu([-1.0, 2.0], negative_slope=0.5).numpy().tolist()
+>>> from jaxvars import tf
+>>> tf.keras.activations.relu([-1.0, 2.0], negative_slope=0.5).numpy().tolist()
 [-0.5, 2.0]
 """
 
@@ -71,8 +72,8 @@ _KNOWN: dict[str, Callable[..., Value]] = {
 def get(identifier: Any) -> Any:
     """Return an activation by name, or as it is; the identity for None.
 
-    >>> get("relu") is relu
-    True
+    >>> get("relu")([-1.0]).numpy().tolist()
+    [0.0]
     """
     if identifier is None:
         return __getattr__("linear")

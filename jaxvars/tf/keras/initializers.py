@@ -3,7 +3,8 @@
 Differs from TensorFlow: the numbers are those of `jax.random`. Without a seed each call draws
 other numbers, which follow `tf.random.set_seed`.
 
->>> Constant(3.0)((2,))
+>>> from jaxvars import tf
+>>> tf.keras.initializers.Constant(3.0)((2,))
 <tf.Tensor: shape=(2,), dtype=float32, numpy=array([3., 3.], dtype=float32)>
 """
 

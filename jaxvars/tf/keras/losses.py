@@ -1,6 +1,7 @@
 """`tf.keras.losses`: the losses of `jaxvars.losses`, of Tensors.
 
->>> float(MeanSquaredError()([[1.0, 2.0]], [[1.0, 4.0]]))
+>>> from jaxvars import tf
+>>> float(tf.keras.losses.MeanSquaredError()([[1.0, 2.0]], [[1.0, 4.0]]))
 2.0
 """
 

@@ -1,6 +1,7 @@
 """`tf.keras.metrics`: the metrics of `jaxvars.metrics`, of Tensors.
 
->>> mean = Mean()
+>>> from jaxvars import tf
+>>> mean = tf.keras.metrics.Mean()
 >>> mean.update_state([1.0, 3.0])
 >>> mean.result()
 <tf.Tensor: shape=(), dtype=float32, numpy=2.0>

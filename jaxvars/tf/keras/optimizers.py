@@ -8,7 +8,7 @@ or by `build`; `iterations` is int32; `tf.IndexedSlices` are made dense.
 
 >>> from jaxvars import tf
 >>> v = tf.Variable([1.0, 2.0])
->>> optimizer = SGD(learning_rate=0.5)
+>>> optimizer = tf.keras.optimizers.SGD(learning_rate=0.5)
 >>> _ = optimizer.apply_gradients([(tf.constant([1.0, 1.0]), v)])
 >>> v.numpy().tolist()
 [0.5, 1.5]
