@@ -113,7 +113,12 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
     """
     if not checkable(indices):
         return
-    given = np.asarray(indices) if inner else np.asarray(indices)[..., None]
+    given = np.asarray(indices)
+    if not inner:
+        limit = int(sizes[0])
+        if not given.size or (given.max() < limit and given.min() >= 0):
+            return
+        given = given[..., None]
     wrong = ((given < 0) | (given >= np.asarray(sizes))).any(axis=-1)
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
@@ -127,7 +132,7 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
 def _gather(
     params: Value, indices: Value, validate_indices: Any, axis: Any, batch_dims: Any
 ) -> Value:
-    if not np.issubdtype(indices.dtype, np.integer):
+    if indices.dtype.kind not in "iu":
         raise refused(f"Value for attr 'Tindices' of {indices.dtype} is not an integer type")
     if not params.ndim:
         raise refused("params must be at least 1 dimensional")

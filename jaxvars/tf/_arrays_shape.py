@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import jax
@@ -101,6 +102,8 @@ def _pad(x: Value, paddings: Any, mode: str, constant_values: Any) -> Value:
             f"{list(widths.shape)} {list(x.shape)}"
         )
     how = mode.upper()
+    if how == "CONSTANT" and not _convert.is_text(x) and (widths >= 0).all():
+        return jax.lax.pad(x, _filler(x, constant_values), [(a, b, 0) for a, b in widths.tolist()])
     if how == "CONSTANT":
         return space_of(x).pad(x, widths, constant_values=_filler(x, constant_values))
     if how not in {"REFLECT", "SYMMETRIC"}:
@@ -166,6 +169,11 @@ def _one_hot(
     if size < 0:
         raise refused(f"depth must be non-negative, got: {size}")
     place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
+    return _hot(indices, on, off, size, place)
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def _hot(indices: Value, on: Value, off: Value, size: int, place: int) -> Value:
     shape = [1] * (indices.ndim + 1)
     shape[place] = size
     hot = jnp.expand_dims(indices, place) == jnp.arange(size, dtype=indices.dtype).reshape(shape)

@@ -46,6 +46,8 @@ def known(value: Any, what: str) -> np.ndarray:
         InvalidArgumentError: when it depends on an argument of the function that is traced.
     """
     if isinstance(value, list | tuple):
+        if value and all(type(part) is int for part in value):
+            return np.array(value)
         return np.array([known(part, what) for part in value], dtype=None if value else np.int64)
     array = value if isinstance(value, int | np.ndarray) else _convert.to_array(value)
     if not is_known(array):
@@ -65,6 +67,8 @@ def ints(value: Any, what: str) -> tuple[int, ...]:
     Raises:
         InvalidArgumentError: when they are not known.
     """
+    if type(value) in (list, tuple) and all(type(part) is int for part in value):
+        return tuple(value)
     return tuple(map(int, known(value, what).reshape(-1)))
 
 
