@@ -135,6 +135,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def _target_value(self, target: Any) -> Value:
         if isinstance(target, Variable):
+            if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
+                self.saw(target.cell, _trace.fresh(target.value))
             reads = self._reads.get(target.cell.key)
             return reads[-1] if reads else None
         value = target.value if isinstance(target, Face) else target

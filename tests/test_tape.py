@@ -439,3 +439,17 @@ def test_batch_jacobian_of_what_is_not_connected() -> None:
         y = x * 2
     assert tape.batch_jacobian(y, z) is None
     assert tape.batch_jacobian(y, z, unconnected_gradients="zero").shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("how", [lambda f: f, jv.compile])
+def test_a_variable_as_the_target_depends_on_itself(how):
+    v, u = jv.Variable([2.0, 3.0]), jv.Variable(1.0)
+
+    def chosen():
+        with jv.GradientTape() as tape:
+            result = v  # not read: the variable itself
+        return tape.gradient(result, [v, u])
+
+    grad, none = how(chosen)()
+    assert grad.tolist() == [1.0, 1.0]
+    assert none is None

@@ -66,7 +66,7 @@ def unconnected(how: str) -> tuple[jv.GradientTape, Any, Any]:
         "frozen": (y, frozen), "unread": (y, b), "unwatched": (y, x), "outside": (outside, w),
         "stopped": (stopped, w), "rounded": (rounded, w), "numpy": (through_numpy, w),
         "integer source": (counted * 1.0, count), "integer target": (counted, w),
-        "variable target": (b, w),
+        "variable target": (b, w), "frozen target": (frozen, w),
     }  # fmt: skip
     return tape, *pairs[how]
 
@@ -81,7 +81,8 @@ WHY = {
     "numpy": "not computed from anything watched.*with NumPy",
     "integer source": "'count' has dtype int32; only floats have gradients",
     "integer target": "target has dtype int32; only floating point",
-    "variable target": "target is a variable that was not read",
+    "variable target": "No recorded operation leads from the source to the target",
+    "frozen target": "target is a variable that was not read",
 }
 
 
