@@ -12,7 +12,7 @@ from jaxvars._compile import Function as CoreFunction
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import described, is_spec, is_traced, outside
 from jaxvars.tf._convert import dtype_of, to_array
-from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._dtypes import as_dtype, string
 from jaxvars.tf._graph_view import Graph
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._signature import fit_tensor
@@ -44,7 +44,11 @@ class ConcreteFunction:
 
     @property
     def _is_open(self) -> bool:
-        return any(None in tuple(spec.shape) for spec in self._specs())
+        return self._has_text or any(_is_open(spec.shape) for spec in self._specs())
+
+    @property
+    def _has_text(self) -> bool:
+        return any(spec.dtype == string for spec in self._specs())
 
     def _specs(self) -> Iterator[Any]:
         return filter(_is_tensor_spec, nest.flatten((self._args, self._kwargs)))
@@ -57,6 +61,13 @@ class ConcreteFunction:
     @property
     def core(self) -> Any:
         """The concrete function of jaxvars, for the smallest sizes where some are open."""
+        if self._has_text:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{self.name} takes text, which is a constant of a program: it is traced for each "
+                "text when it is called, and has no program before.",
+            )
         if self._traced is None:
             self._traced = self._trace()
         return self._traced
@@ -199,17 +210,20 @@ class ConcreteFunction:
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Return the parameters and the result as text."""
+        result = "<unknown>" if self._has_text else described(self.structured_outputs)
         if not verbose:
-            return f"{self._short()} -> {described(self.structured_outputs)}"
+            return f"{self.key} -> {result}"
         kinds = {name: p.kind.name for name, p in self._bound.signature.parameters.items()}
         lines = ["Input Parameters:"]
         for name, x in [*zip(self._names, self._args, strict=True), *self._kwargs.items()]:
             lines.append(f"  {name} ({kinds.get(name, 'POSITIONAL_ONLY')}): {described(_bare(x))}")
-        captures = [f"  {v.name}: {described(v)}" for v in self.variables] or ["  None"]
-        result = f"  {described(self.structured_outputs)}"
-        return "\n".join([*lines, "Output Type:", result, "Captures:", *captures])
+        found = () if self._has_text else self.variables
+        captures = [f"  {v.name}: {described(v)}" for v in found] or ["  None"]
+        return "\n".join([*lines, "Output Type:", f"  {result}", "Captures:", *captures])
 
-    def _short(self) -> str:
+    @property
+    def key(self) -> str:
+        """The arguments as text."""
         pairs = [*zip(self._names, self._args, strict=True), *self._kwargs.items()]
         return f"({', '.join(f'{name}: {described(_bare(x))}' for name, x in pairs)})"
 
@@ -222,6 +236,10 @@ class ConcreteFunction:
 
 def _is_tensor_spec(x: Any) -> bool:
     return isinstance(x, TensorSpec)
+
+
+def _is_open(shape: TensorShape) -> bool:
+    return shape.rank is None or None in tuple(shape)
 
 
 def _is_struct(x: Any) -> bool:
@@ -242,7 +260,11 @@ def _struct(value: Any) -> Any:
     """Return a spec as JAX's; an open size as 1."""
     if not _is_tensor_spec(value):
         return value
-    shape = tuple(size or 1 if size is None else size for size in value.shape)
+    if value.shape.rank is None:
+        raise InvalidArgumentError(
+            None, None, f"{value} has no rank: a program has fixed shapes. Call it with tensors."
+        )
+    shape = tuple(1 if size is None else size for size in value.shape)
     return jax.ShapeDtypeStruct(shape, value.dtype.dtype)
 
 

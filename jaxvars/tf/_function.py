@@ -8,11 +8,12 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import weakref
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias, final
 
 import jax
@@ -91,7 +92,7 @@ class Function:
                     raise OperatorNotAllowedInGraphError(
                         _NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
-                return nest.map_structure(functools.partial(_result, fn), result)
+                return _in_order(nest.map_structure(functools.partial(_result, fn), result))
 
         program.__name__ = self.__name__
         if self._signature is not None:
@@ -140,6 +141,14 @@ class Function:
                 raise binding_error(str(why), args, kwargs, self._signature) from None
         raise error
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        """Return a compiled function of the copied function (a method of the copied object)."""
+        return Function(
+            copy.deepcopy(self.python_function, memo),
+            autograph=self._autograph,
+            input_signature=self.input_signature,
+        )
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
 
@@ -158,7 +167,7 @@ class Function:
         bound = self._bound(args, kwargs)
         made = ConcreteFunction(self._core, bound, self.__name__)
         holder = id(args[0]) if args else 0
-        if all(str(made) != str(known) for number, known in self._known if number == holder):
+        if all(made.key != known.key for number, known in self._known if number == holder):
             self._known.append((holder, made))
         return made
 
@@ -309,6 +318,15 @@ def _result(fn: Callable[..., Any], leaf: Any) -> Any:
         return to_array(leaf)
     except (TypeError, ValueError):
         raise TypeError(_BAD_RESULT.format(function=fn, kind=type(leaf).__name__)) from None
+
+
+def _in_order(result: Any) -> Any:
+    """Return a result with dicts that JAX does not sort."""
+    if type(result) is dict:
+        return OrderedDict((key, _in_order(part)) for key, part in result.items())
+    if nest.is_nested(result) and not isinstance(result, Mapping):
+        return nest._like(result, list(map(_in_order, result)))
+    return result
 
 
 def function(

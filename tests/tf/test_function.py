@@ -5,6 +5,7 @@ What is expected was seen in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import copy
 import io
 
 import numpy as np
@@ -44,6 +45,7 @@ def test_structures_and_text():
     f = tf.function(lambda d, *a, **k: {"s": d["a"][0] + d["b"], "k": k["u"], "a": a})
     made = f({"a": [tf.constant(1), 2], "b": 3}, True, None, u="text")
     assert numbers(made["s"]) == 4
+    assert list(made) == ["s", "k", "a"]
     assert made["k"].numpy() == b"text"
     assert made["a"][1] is None
     assert numbers(made["a"][0]) is True
@@ -150,6 +152,23 @@ def test_methods_have_variables_and_traces_for_each_object():
     with pytest.raises(CreationError, match="created on the first call"):
         a.add(1.0)
     assert numbers(kept) == 2.0
+
+
+def test_a_copied_object_has_functions_of_its_own():
+    class Scale(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(2.0)
+            self.f = tf.function(self.scale)
+
+        def scale(self, x):
+            return self.w * x
+
+    first = Scale()
+    second = copy.deepcopy(first)
+    second.w.assign(5.0)
+    x = tf.constant(1.0)
+    assert [numbers(m.f(x)) for m in (first, second)] == [2.0, 5.0]
 
 
 def test_a_variable_that_nobody_keeps():
@@ -407,6 +426,15 @@ def test_concrete_functions_of_a_signature():
     assert f.get_concrete_function().structured_input_signature[0][0].name == "inp"
     assert numbers(f.get_concrete_function()(inp=tf.constant([1.0, 2.0]))) == [1.0, 2.0]
     assert f.input_signature == (tf.TensorSpec([2], tf.float32, name="inp"),)
+
+
+def test_concrete_functions_of_text():
+    f = tf.function(lambda x: tf.strings.join([x, x]))
+    made = f.get_concrete_function(tf.TensorSpec([], tf.string))
+    assert [made(tf.constant(x)).numpy() for x in ("a", "b")] == [b"aa", b"bb"]
+    assert "Output Type:\n  <unknown>" in str(made)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="takes text"):
+        _ = made.structured_outputs
 
 
 # ---------------------------------------------------------------- Python at run time
