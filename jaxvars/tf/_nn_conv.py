@@ -118,6 +118,12 @@ def _conv_transpose(x: Value, filters: Value, *rest: Any) -> Value:
     return _transposed(filters.ndim - 2)(x, filters, *rest)
 
 
+def _atrous_transposed(
+    x: Value, filters: Value, output_shape: Any, rate: int, padding: Any
+) -> Value:
+    return _transposed(2)(x, filters, output_shape, None, padding, None, rate)
+
+
 def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
     shape = [int(size) for size in np.asarray(output_shape).ravel()]
     if len(shape) == where.spatial:
@@ -260,6 +266,15 @@ ROWS = [
             "nn.conv3d_transpose(r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2)",
             "nn.conv3d_transpose(r(1, 1, 1, 1, 1), r(2, 2, 2, 2, 1), [1, 2, 2, 2, 2], 1, 'VALID')",
             "nn.conv3d_transpose(r(1, 1, 1, 2, 1), r(1, 1, 2, 1, 1), [1, 1, 1, 4, 1], [1, 1, 2])",
+        ),
+    ),
+    Row(
+        "atrous_conv2d_transpose", "value filters", "value, filters, output_shape, rate, padding",
+        _atrous_transposed, same=True, kinds="float", doc="Undo the shape of atrous_conv2d.",
+        examples=(
+            "nn.atrous_conv2d_transpose(r(1, 3, 3, 1), r(2, 2, 2, 1), [1, 5, 5, 2], 2, 'VALID')",
+            "nn.atrous_conv2d_transpose(r(1, 4, 4, 1), r(2, 2, 1, 1), [1, 4, 4, 1], 2, 'SAME')",
+            "nn.atrous_conv2d_transpose(r(1, 3, 3, 2), r(2, 2, 1, 2), [1, 3, 3, 1], 1, 'SAME')",
         ),
     ),
     Row(
