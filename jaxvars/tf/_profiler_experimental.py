@@ -28,7 +28,7 @@ class ProfilerOptions(
     Args:
         host_tracer_level: 0 nothing of the host, 1 what programs mark, 2 and 3 more.
         python_tracer_level: 1 records each call of a Python function.
-        device_tracer_level: 0 nothing of devices.
+        device_tracer_level: 0 nothing of devices, where JAX can leave them out.
         delay_ms: must be None.
 
     >>> ProfilerOptions(python_tracer_level=1).host_tracer_level
@@ -66,7 +66,8 @@ def start(logdir: str | PathLike[str], options: ProfilerOptions | None = None) -
     given = jax.profiler.ProfileOptions()
     given.host_tracer_level = asked.host_tracer_level
     given.python_tracer_level = asked.python_tracer_level
-    given.device_tracer_level = asked.device_tracer_level
+    if hasattr(given, "device_tracer_level"):  # newer versions of JAX have none
+        given.device_tracer_level = asked.device_tracer_level
     try:
         jax.profiler.start_trace(logdir, profiler_options=given)
     except RuntimeError as error:
