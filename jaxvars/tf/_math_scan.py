@@ -72,7 +72,7 @@ def _scan(scan: Callable[..., Value], start: float) -> Callable[..., Value]:
 
 def _place(x: Value, axis: Any, words: str) -> int:
     """Return an axis, counted from the front."""
-    number = operator.index(np.asarray(axis)[()])
+    number = axis if type(axis) is int else operator.index(np.asarray(axis)[()])
     if not -x.ndim <= number < x.ndim:
         raise ValueError(f"{words} in the range [{-x.ndim}, {x.ndim}), but got {number}")
     return number % x.ndim
@@ -104,13 +104,14 @@ def _extreme(
 
 # ---------------------------------------------------------------- the largest few
 def _top_k(x: Value, k: Any, is_sorted: bool, index_type: Any) -> TopKV2:
-    k = operator.index(np.asarray(k)[()])
+    k = k if type(k) is int else operator.index(np.asarray(k)[()])
     if x.ndim < 1:
         raise ValueError("input must be >= 1-D, got shape []")
     if k > x.shape[-1] or k < 0:
         raise ValueError(f"input must have at least k columns. Had {x.shape[-1]}, needed {k}")
     values, indices = lax.top_k(x, k)
-    return TopKV2(values, indices.astype(as_dtype(index_type).dtype))
+    wanted = as_dtype(index_type).dtype
+    return TopKV2(values, indices if indices.dtype == wanted else indices.astype(wanted))
 
 
 def _in_top_k(targets: Value, predictions: Value, k: Any) -> Value:

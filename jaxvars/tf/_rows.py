@@ -290,8 +290,8 @@ def shape_text(array: Value) -> str:
 
 def axes(axis: Any) -> int | tuple[int, ...] | None:
     """Return an axis argument, a number, a tensor or a list of them, as JAX takes it."""
-    if axis is None:
-        return None
+    if axis is None or type(axis) is int:
+        return axis
     given = np.asarray(axis)
     return int(given) if given.ndim == 0 else tuple(map(int, given))
 

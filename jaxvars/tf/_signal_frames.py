@@ -6,9 +6,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -32,6 +34,13 @@ def frame(
     size = signal.shape[place]
     count = -(-size // step) if pad_end else max(0, 1 + (size - length) // step)
     missing = max(0, (count - 1) * step + length - size) if pad_end else 0
+    return _framed(signal, pad_value, length, step, count, missing, place)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6))
+def _framed(
+    signal: Value, pad_value: Any, length: int, step: int, count: int, missing: int, place: int
+) -> Value:
     ends = [(0, missing if i == place else 0) for i in range(signal.ndim)]
     padded = jnp.pad(signal, ends, constant_values=pad_value) if missing else signal
     index = np.arange(count)[:, None] * step + np.arange(length)
@@ -42,7 +51,11 @@ def overlap_and_add(signal: Value, frame_step: Any) -> Value:
     """Put frames together again, and add up where they overlap."""
     if signal.ndim < 2:
         raise Refused(ValueError("signal must have rank of 2 or more, of frames"))
-    step = number(frame_step)
+    return _overlapped(signal, number(frame_step))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _overlapped(signal: Value, step: int) -> Value:
     frames, length = signal.shape[-2:]
     index = np.arange(frames)[:, None] * step + np.arange(length)
     size = (frames - 1) * step + length
@@ -71,12 +84,17 @@ def _inverse_stft(
 ) -> Value:
     length = number(frame_length)
     size = _power(length) if fft_length is None else number(fft_length)
-    pieces = jnp.fft.irfft(stfts, n=size)[..., :length]
-    ends = [(0, 0)] * (pieces.ndim - 1) + [(0, length - pieces.shape[-1])]
-    pieces = jnp.pad(pieces, ends)
+    pieces = _restored(stfts, size, length)
     if window_fn is not None:
         pieces = pieces * window(window_fn, length, pieces.dtype)
     return overlap_and_add(pieces, frame_step)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _restored(stfts: Value, size: int, length: int) -> Value:
+    pieces = jnp.fft.irfft(stfts, n=size)[..., :length]
+    ends = [(0, 0)] * (pieces.ndim - 1) + [(0, length - pieces.shape[-1])]
+    return jnp.pad(pieces, ends)
 
 
 def _inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any) -> Callable[..., Tensor]:
@@ -99,21 +117,30 @@ def _mdct(signals: Value, frame_length: Any, window_fn: Any, pad_end: bool, norm
     if length % 4:
         raise Refused(ValueError("frame_length must be an integer multiple of 4."))
     pieces = frame(signals, length, length // 2, pad_end, 0, -1)
-    pieces = pieces * _mdct_window(window_fn, length, pieces.dtype)
+    return _folded(pieces, _mdct_window(window_fn, length, pieces.dtype), norm)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _folded(pieces: Value, factors: Value, norm: Any) -> Value:
+    pieces = pieces * factors
     a, b, c, d = jnp.split(pieces, 4, -1)
     folded = jnp.concatenate([-c[..., ::-1] - d, a - b[..., ::-1]], -1)
     return dct(folded, 4, None, -1, norm)
 
 
 def _inverse_mdct(mdcts: Value, window_fn: Any, norm: Any) -> Value:
+    return _unfolded(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _unfolded(mdcts: Value, factors: Value, norm: Any) -> Value:
     half = mdcts.shape[-1]
     made = idct(mdcts, 4, None, -1, norm)
     if norm is None:
         made = made * (0.5 / half)
     first, second = jnp.split(made, 2, -1)
     parts = [second, -second[..., ::-1], -first[..., ::-1], -first]
-    pieces = jnp.concatenate(parts, -1) * _mdct_window(window_fn, 2 * half, made.dtype)
-    return overlap_and_add(pieces, half)
+    return _overlapped(jnp.concatenate(parts, -1) * factors, half)
 
 
 def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Value:
