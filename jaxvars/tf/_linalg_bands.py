@@ -6,6 +6,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeAlias
 
 import jax
@@ -83,8 +84,18 @@ def _matrix_of(bands: list[Value], size: int, offsets: tuple[int, ...]) -> Value
     return total
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _dense(bands: Value, size: int, offsets: tuple[int, ...]) -> Value:
+    return _matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
+
+
 def _tridiagonal_matmul(diagonals: Any, rhs: Value, form: str) -> Value:
     bands = _diagonals(diagonals, form)
+    return _product(bands, rhs)
+
+
+@jax.jit
+def _product(bands: list[Value], rhs: Value) -> Value:
     return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
 
 
@@ -92,7 +103,7 @@ def _banded_triangular_solve(bands: Value, rhs: Value, lower: bool, is_adjoint: 
     check_matrix(bands)
     count, size = bands.shape[-2:]
     offsets = tuple(range(0, -count, -1)) if lower else tuple(range(count - 1, -1, -1))
-    matrix = _matrix_of([bands[..., i, :] for i in range(count)], size, offsets)
+    matrix = _dense(bands, size, offsets)
     return triangular_solve(matrix, rhs, lower, is_adjoint)
 
 

@@ -95,6 +95,11 @@ def _both(lower_upper: Value) -> tuple[Value, Value]:
 
 def _lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool) -> Value:
     check_square(lower_upper)
+    return _multiplied(lower_upper, perm)
+
+
+@jax.jit
+def _multiplied(lower_upper: Value, perm: Value) -> Value:
     lower, upper = _both(lower_upper)
     back = jnp.argsort(perm, axis=-1)
     return jnp.take_along_axis(lower @ upper, back[..., None], axis=-2)
@@ -103,6 +108,11 @@ def _lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool) -> Val
 def _lu_solve(lower_upper: Value, perm: Value, rhs: Value, validate_args: bool) -> Value:
     check_square(lower_upper)
     check_matrix(rhs, 2)
+    return _by_lu(lower_upper, perm, rhs)
+
+
+@jax.jit
+def _by_lu(lower_upper: Value, perm: Value, rhs: Value) -> Value:
     lower, upper = _both(lower_upper)
     batch = np.broadcast_shapes(perm.shape[:-1], rhs.shape[:-2])
     rows = jnp.broadcast_to(perm, batch + perm.shape[-1:])[..., None]
