@@ -61,10 +61,11 @@ class Checkpoint(Holder, Node):
         array([1., 2.], dtype=float32)
         >>> folder.cleanup()
 
-    Differs from TensorFlow: a checkpoint is one file, `<prefix>.npz`, which `jv.checkpoint` and
-    NumPy can read, and TensorFlow cannot. Each value is verified by a digest. Plain Python objects
-    are looked into as modules are. A variable that existed before `restore`, and is put into
-    one of the objects afterwards, has its value when the status is asked. `save_counter` is int32.
+    Differs from TensorFlow: a checkpoint is one file, `<prefix>.npz`, which `jv.checkpoint` (but
+    for optimizers' slots) and NumPy can read, and TensorFlow cannot. Each value is verified by a
+    digest. Plain Python objects are looked into as modules are. A variable that existed before
+    `restore`, and is put into one of the objects afterwards, has its value when the status is
+    asked. `save_counter` is int32.
     """
 
     __slots__ = ("__core", "__is_counted", "__root")

@@ -5,6 +5,7 @@ Rules this file keeps:
   a part of it are escaped;
 - two graphs are matched from their roots by the names of the edges: so an object is found under
   any of its names, and a part of a model under those of the whole;
+- the state of an optimizer is known by numbers, as in Keras: names of variables do not matter;
 - what leads to no variable is not written.
 """
 
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias, final
 from jaxvars._compile import BoundFunction
 from jaxvars._compile import Function as CoreFunction
 from jaxvars._concrete import ConcreteFunction
+from jaxvars._optimizer import Optimizer
 from jaxvars._variable import Variable
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars._walk import Alias
@@ -125,7 +127,18 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
     elif isinstance(value, tuple):
         yield from zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
     elif not isinstance(value, Variable):
+        if isinstance(value, Optimizer):
+            yield from _state_of(value)
         yield from attributes(value).items()
+
+
+def _state_of(optimizer: Optimizer) -> Iterator[tuple[str, object]]:
+    """Yield the variables of an optimizer by Keras's names: slots by number, not by name."""
+    rate = optimizer._rate
+    firsts = [optimizer.iterations, *([rate] if isinstance(rate, Variable) else [])]
+    yield from zip(("_iterations", "_learning_rate"), firsts, strict=False)
+    slots = [one[kind] for one in optimizer.slots.values() for kind in sorted(one)]
+    yield "_variables", [*firsts, *slots]
 
 
 def escaped(name: str) -> str:
