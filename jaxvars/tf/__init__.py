@@ -151,5 +151,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"jaxvars.tf has no tf.{name}: TensorFlow 1 is not here. Write it with tf.function."
         )
+    if name in {"sets", "sparse", "ragged", "SparseTensor", "RaggedTensor"}:
+        raise AttributeError(
+            f"jaxvars.tf has no tf.{name}: there are no sparse and ragged tensors, since XLA compiles "
+            "for fixed shapes. Pad to one shape, as Dataset.padded_batch does, and use a mask."
+        )
     hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
     raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -187,3 +187,9 @@ def test_resize_method():
     assert tf.image.ResizeMethod.NEAREST_NEIGHBOR == "nearest"
     with pytest.raises(ValueError, match="area; there are"):
         tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "area")
+
+
+@pytest.mark.parametrize("name", ["sets", "ragged", "SparseTensor"])
+def test_what_needs_sparse_tensors_says_so(name):
+    with pytest.raises(AttributeError, match=r"no sparse and ragged tensors.*padded_batch"):
+        getattr(tf, name)
