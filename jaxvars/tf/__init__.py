@@ -153,8 +153,9 @@ def __getattr__(name: str) -> Any:
         )
     if name in {"sets", "sparse", "ragged", "SparseTensor", "RaggedTensor"}:
         raise AttributeError(
-            f"jaxvars.tf has no tf.{name}: there are no sparse and ragged tensors, since XLA compiles "
-            "for fixed shapes. Pad to one shape, as Dataset.padded_batch does, and use a mask."
+            f"jaxvars.tf has no tf.{name}: there are no sparse and ragged tensors, since XLA "
+            "compiles for fixed shapes. Pad to one shape, as Dataset.padded_batch does, and use a "
+            "mask."
         )
     hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
     raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")
