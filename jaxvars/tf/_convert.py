@@ -204,7 +204,9 @@ def _of_python(value: Any, dtype: DType | None) -> Array:
         raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {_c_name(found)}")
     if found == string:
         return text_array(_rectangle(value, np.dtype(object)))
-    return _of_numpy(_numbers(value, found), found)
+    made = _numbers(value, found)
+    with _trace.at(_trace.EVAL):
+        return jnp.asarray(made)  # nobody else has it: without a copy
 
 
 def _fully_known(shape: Any) -> Any:
