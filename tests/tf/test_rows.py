@@ -60,7 +60,21 @@ def test_values(example):
         assert_same(x, words, 2e-5)
 
 
-@pytest.mark.parametrize("example", [e for e in EXAMPLES if GOLDENS.get(e, {}).get("gradients")])
+def has_gradients(example):
+    return bool(GOLDENS.get(example, {}).get("gradients"))
+
+
+SEEN = [next(filter(has_gradients, row.examples), None) for row in ROWS.values()]
+OFTEN = {example for example in SEEN if example}  # one of each row; compiling takes its time
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(e, marks=() if e in OFTEN else pytest.mark.slow)
+        for e in filter(has_gradients, EXAMPLES)
+    ],
+)
 def test_gradients(example):
     wanted = GOLDENS[example]["gradients"]
     got = cases.gradients(tf, example)
