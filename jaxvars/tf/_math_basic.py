@@ -53,6 +53,8 @@ def hinted(x: Any, y: Any, op: str) -> tuple[Value, Value]:
 
 
 def _divided(x: Any, y: Any, op: str) -> tuple[Value, Value]:
+    if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
+        return x._array, np.asarray(y, x._array.dtype)  # the common case, in a hurry
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
     b = to_array(y, hint=dtype_of(a))
     if a.dtype != b.dtype:
