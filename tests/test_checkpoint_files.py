@@ -213,7 +213,8 @@ for form in forms:
     print(jv.checkpoint.load(form)["v"][7], checkpoint.save_counter.numpy())
 """
     done = run_python("-W", "error", "-c", code)
-    assert done.stderr == ""
+    # A thread of orbax's may come back when its failed write has been given up.
+    assert done.stderr.count("Traceback") == done.stderr.count("Event loop is closed\n")
     assert done.stdout.count("orbax could not write it: ") == 2
     assert done.stdout.lower().count("file too large") == 4
     assert done.stdout.count("7.0 0\n") == 2

@@ -298,8 +298,9 @@ class Dataset:
         Raises:
             TypeError: when the next state has another type.
 
-        >>> Dataset.range(4).reduce(np.int64(0), lambda total, x: total + x).numpy()
-        np.int64(6)
+        >>> numbers = Dataset.from_tensor_slices([1, 2, 3])
+        >>> numbers.reduce(0, lambda total, x: total + x).numpy()
+        np.int32(6)
         """
         func = checked(reduce_func)
         state = mapped(stored, initial_state)

@@ -17,8 +17,15 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tf"))
 
 import keras_cases  # noqa: E402 - after the path is set
-import tensorflow as tf  # noqa: E402 - after its messages are switched off
 
-made = {expression: keras_cases.evaluate(tf, expression) for expression in keras_cases.EXPRESSIONS}
-lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
-(HERE / "tf_keras.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+def main() -> None:
+    import tensorflow as tf
+
+    made = {text: keras_cases.evaluate(tf, text) for text in keras_cases.EXPRESSIONS}
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
+    (HERE / "tf_keras.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
