@@ -32,7 +32,6 @@ _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
-_RULES = frozenset({"custom_jvp_call", "custom_vjp_call"})
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
@@ -153,7 +152,7 @@ def _runs_twice(equation: Equation) -> bool:
     """
     inside = [_trace.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
     names = {equation.name}.union(*inside)
-    if not _RULES.isdisjoint(names) and _trace.is_differentiated():
+    if not _trace.CUSTOM.isdisjoint(names) and _trace.is_differentiated():
         return False
     large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
     return large or not _NOT_MERGED.isdisjoint(names)

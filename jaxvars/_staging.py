@@ -144,7 +144,6 @@ class Staged:
     def to_run(self) -> Staged:
         """Return the same without what only matters to whoever differentiates it."""
         program, kept = _trace.without(self.program, reread_p, len(self.reads))
-        program = _trace.merged(program)
         return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
 
 

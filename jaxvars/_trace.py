@@ -188,19 +188,6 @@ def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
     return _closed(closed, opened), kept[:count]
 
 
-def merged(closed: Any) -> Any:
-    """Take out what a program computes a second time; the rest is to be run, not differentiated.
-
-    Functions with a derivative of their own are the same if they compute the same. A partitioner
-    of XLA's would else write the collectives of both.
-    """
-    jaxpr = open_jaxpr(closed)
-    if sum(eqn.primitive.name in _CUSTOM for eqn in jaxpr.eqns) < 2:  # `capture` did the rest
-        return closed
-    eqns, outputs = _merged(jaxpr.eqns, jaxpr, _primal_key)
-    return _closed(closed, jaxpr.replace(eqns=_needed(eqns, outputs)[0], outvars=outputs))
-
-
 def _closed(like: Any, jaxpr: Any) -> Any:
     return jaxpr if open_jaxpr(like) is like else like.replace(jaxpr=jaxpr)
 
@@ -216,9 +203,7 @@ def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set
     return kept[::-1], needed
 
 
-def _merged(
-    eqns: Sequence[Any], jaxpr: Any, key_of: Callable[[Any], Any] | None = None
-) -> tuple[list[Any], list[Any]]:
+def _merged(eqns: Sequence[Any], jaxpr: Any) -> tuple[list[Any], list[Any]]:
     """Drop copies and equations that stand there already; return the rest and the outputs.
 
     A tape's replay writes the forward pass a second time. XLA would merge the two, but later.
@@ -228,7 +213,7 @@ def _merged(
     kept: list[Any] = []
     for old in eqns:
         eqn = old.replace(invars=[_same(var, same) for var in old.invars])
-        key = None if eqn.effects else (key_of or _equation_key)(eqn)
+        key = None if eqn.effects else _equation_key(eqn)
         first = known.setdefault(key, eqn) if key is not None else eqn
         if eqn.primitive is copy_p:
             same[eqn.outvars[0]] = eqn.invars[0]
@@ -245,18 +230,11 @@ def _same(var: Any, same: dict[Any, Any]) -> Any:
 
 def _equation_key(eqn: Any) -> Any:
     """Return what two equations that compute the same have in common; None if it is unclear."""
-    return _key_of(eqn, eqn.invars)
+    return _key_of(eqn, eqn.invars, eqn.params)
 
 
-def _key_of(eqn: Any, given: Iterable[Any]) -> Any:
-    inputs = tuple(
-        (var.aval, repr(var.val)) if isinstance(var, jex.Literal) else var  # 0.0 == -0.0
-        for var in given
-    )
-    return _if_hashable((eqn.primitive, inputs, tuple(eqn.params.items()), eqn.ctx))
-
-
-def _if_hashable(key: Any) -> Any:
+def _key_of(eqn: Any, given: Iterable[Any], params: dict[str, Any]) -> Any:
+    key = (eqn.primitive, tuple(map(_literal_key, given)), tuple(params.items()), eqn.ctx)
     try:
         hash(key)
     except TypeError:
@@ -264,21 +242,10 @@ def _if_hashable(key: Any) -> Any:
     return key
 
 
-_CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
-
-
-def _primal_key(eqn: Any) -> Any:
-    """Return the same as `_equation_key`, whatever the derivative is."""
-    if eqn.primitive.name not in _CUSTOM:
-        return _equation_key(eqn)
-    inputs = tuple(map(_literal_key, eqn.invars))
-    return _if_hashable((eqn.primitive, inputs, _program_key(eqn.params["call_jaxpr"]), eqn.ctx))
-
-
 def _literal_key(var: Any) -> Any:
     if not isinstance(var, jex.Literal):
         return var
-    return var.aval, repr(var.val) if getattr(var.val, "ndim", 0) == 0 else id(var.val)
+    return var.aval, repr(var.val) if getattr(var.val, "ndim", 0) == 0 else id(var.val)  # 0. == -0.
 
 
 def _program_key(program: Any) -> Any:
@@ -361,9 +328,16 @@ def _asks_nothing(params: dict[str, Any]) -> bool:
     )
 
 
+CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
+"""The operations with a derivative of their own."""
+
+
 def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[Value]:
     pairs = zip(eqn.invars, inputs, strict=True)
-    key = _key_of(eqn, [x if isinstance(x, jex.Literal) else id(value) for x, value in pairs])
+    given = [x if isinstance(x, jex.Literal) else id(value) for x, value in pairs]
+    is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
+    params = {"": _program_key(eqn.params["call_jaxpr"])} if is_custom else eqn.params
+    key = _key_of(eqn, given, params)
     if eqn.effects or key is None or key not in known:
         scope = str(eqn.source_info.name_stack)
         with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._placement import device_name, list_devices
+from jaxvars._placement import device_name, find_device, list_devices
 from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
 from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
 from jaxvars.errors import DeviceError
@@ -225,8 +225,6 @@ def get_memory_info(device: str | Device) -> dict[str, int]:
     Raises:
         DeviceError: for a device that does not count it, like a CPU.
     """
-    from jaxvars._placement import find_device
-
     found: Any = find_device(device) if isinstance(device, str) else device
     stats = found.memory_stats()
     if not stats:

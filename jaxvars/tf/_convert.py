@@ -349,6 +349,3 @@ def text_array(array: np.ndarray) -> np.ndarray:
     for index, part in np.ndenumerate(array):
         made[index] = part if isinstance(part, bytes) else str(part).encode()
     return made
-
-
-DEFAULT_FLOAT = float32
