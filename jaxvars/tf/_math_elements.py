@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxvars._trace import EVAL, current
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import NotFoundError
 
@@ -22,12 +23,15 @@ Value: TypeAlias = Any
 
 
 def _flat(rounded: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """Return a function through which no gradient goes."""
-    return lambda x: lax.stop_gradient(rounded(x))
+    """Return a function through which no gradient goes, where somebody could ask for one."""
+    return lambda x: rounded(x) if current() is EVAL else lax.stop_gradient(rounded(x))
+
+
+_rounded = _flat(jnp.round)
 
 
 def _round(x: Value) -> Value:
-    return x if x.dtype.kind in "iu" else lax.stop_gradient(jnp.round(x))
+    return x if x.dtype.kind in "iu" else _rounded(x)
 
 
 def _reciprocal(x: Value) -> Value:
