@@ -100,6 +100,13 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     return a, b
 
 
+def as_given(value: Any, dtype: Any) -> Array:
+    """Return a number or tensor as an array of a type; of a number, one that need not be sent."""
+    if type(value) in (int, float):
+        return np.asarray(value, dtype)
+    return to_array(value, hint=as_dtype(dtype)).astype(dtype)
+
+
 def _operand(value: Any, other: Array) -> Array:
     """Return an operand as an array; of the type of the other one, if it is no tensor."""
     kind = type(value)

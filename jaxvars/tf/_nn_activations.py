@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxvars.tf._convert import as_given
 from jaxvars.tf._rows import Refused, Row
 
 Value: TypeAlias = Any
@@ -19,24 +20,29 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
-def _relu(x: Value) -> Value:
-    return jax.nn.relu(x)
+_relu = jax.jit(jax.nn.relu)
 
 
 def _leaky_relu(x: Value, alpha: Any) -> Value:
     if x.dtype.kind in "iu":
         x = x.astype(jnp.float32)
-    return jnp.where(x > 0, x, jnp.asarray(alpha, x.dtype) * x)
+    return _leaking(x, as_given(alpha, x.dtype))
 
 
+@jax.jit
+def _leaking(x: Value, alpha: Value) -> Value:
+    return jnp.where(x > 0, x, alpha * x)
+
+
+@jax.jit
 def _relu6(x: Value) -> Value:
     return jnp.clip(x, jnp.asarray(0, x.dtype), jnp.asarray(6, x.dtype))
 
 
-def _elu(x: Value) -> Value:
-    return jax.nn.elu(x)
+_elu = jax.jit(jax.nn.elu)
 
 
+@jax.jit
 def _selu(x: Value) -> Value:
     negative = jnp.asarray(_SELU_SCALE_ALPHA, x.dtype) * jnp.expm1(jnp.minimum(x, 0))
     return jnp.where(x >= 0, jnp.asarray(_SELU_SCALE, x.dtype) * x, negative)
@@ -49,19 +55,30 @@ def _gelu(x: Value, approximate: Any) -> Value:
                 f"`features.dtype` must be a floating point tensor. Received: {x.dtype.name}"
             )
         )
-    return jax.nn.gelu(x, approximate=bool(approximate))
+    return _gelu_of(x, bool(approximate))
+
+
+_gelu_of = jax.jit(jax.nn.gelu, static_argnums=1)
 
 
 def _silu(x: Value, beta: Any) -> Value:
-    return x * jax.nn.sigmoid(jnp.asarray(beta, x.dtype) * x)
+    return _silu_of(x, as_given(beta, x.dtype))
+
+
+@jax.jit
+def _silu_of(x: Value, beta: Value) -> Value:
+    return x * jax.nn.sigmoid(beta * x)
 
 
 def _crelu(x: Value, axis: int) -> Value:
-    return jax.nn.relu(jnp.concatenate([x, -x], axis))
+    return _relu(jnp.concatenate([x, -x], axis))
 
 
 def _softmax(x: Value, axis: Any) -> Value:
-    return jax.nn.softmax(x, axis=-1 if axis is None else int(axis))
+    return _softmax_of(x, -1 if axis is None else int(axis))
+
+
+_softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
 
 
 def _log_softmax(x: Value, axis: Any) -> Value:

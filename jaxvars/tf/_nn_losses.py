@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars.tf._convert import as_given
 from jaxvars.tf._rows import Refused, Row, shape_text
 from jaxvars.tf.errors import InvalidArgumentError
 
@@ -32,6 +33,7 @@ def _check_same_shape(logits: Value, labels: Value) -> None:
         )
 
 
+@jax.jit
 def _sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
     _check_same_shape(logits, labels)
     positive = logits >= 0  # not jnp.abs, whose derivative at 0 is another
@@ -40,6 +42,7 @@ def _sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
     return relu - logits * labels + jnp.log1p(jnp.exp(negative))
 
 
+@jax.jit
 def _weighted_cross_entropy(labels: Value, logits: Value, pos_weight: Value) -> Value:
     _check_same_shape(logits, labels)
     weight = 1 + (pos_weight - 1) * labels
@@ -62,7 +65,12 @@ def _softmax_cross_entropy(labels: Value, logits: Value, axis: int) -> Value:
             f"logits and labels must be broadcastable: logits_size={shape_text(logits)} "
             f"labels_size={shape_text(labels)} [Op:SoftmaxCrossEntropyWithLogits] name: ",
         ) from None
-    return _cross_entropy(labels.astype(wide.dtype), wide, int(axis)).astype(logits.dtype)
+    return _cross_entropy_of(labels, wide, int(axis)).astype(logits.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _cross_entropy_of(labels: Value, logits: Value, axis: int) -> Value:
+    return _cross_entropy(labels.astype(logits.dtype), logits, axis)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -81,6 +89,11 @@ def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Value, Val
 
 def _sparse_softmax_cross_entropy(labels: Value, logits: Value) -> Value:
     _check_sparse(labels, logits)
+    return _sparse_cross_entropy(labels, logits)
+
+
+@jax.jit
+def _sparse_cross_entropy(labels: Value, logits: Value) -> Value:
     wide = _wide(logits)
     classes = logits.shape[-1]
     log_p = jax.nn.log_softmax(wide, axis=-1)
@@ -127,11 +140,17 @@ def _check_labels(labels: Value, classes: int) -> None:
         )
 
 
+@jax.jit
 def _l2_loss(t: Value) -> Value:
     return jnp.sum(jnp.square(t), dtype=t.dtype) / jnp.asarray(2, t.dtype)
 
 
 def _log_poisson_loss(targets: Value, log_input: Value, compute_full_loss: Any) -> Value:
+    return _poisson(targets, log_input, bool(compute_full_loss))
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _poisson(targets: Value, log_input: Value, compute_full_loss: bool) -> Value:
     result = jnp.exp(log_input) - log_input * targets
     if compute_full_loss:
         safe = jnp.where(targets > 1, targets, 1)
@@ -147,26 +166,38 @@ def _average_loss(losses: Value, sample_weight: Value | None, global_batch_size:
                        "at least 1.")
         )  # fmt: skip
     size = losses.shape[0] if global_batch_size is None else global_batch_size
+    return _average(losses, sample_weight, as_given(size, losses.dtype))
+
+
+@jax.jit
+def _average(losses: Value, sample_weight: Value | None, size: Value) -> Value:
     if sample_weight is not None:
         weight = sample_weight.astype(losses.dtype)
         losses = losses * weight.reshape(weight.shape + (1,) * (losses.ndim - weight.ndim))
-    return jnp.sum(losses) / jnp.asarray(size, losses.dtype)
+    return jnp.sum(losses) / size
 
 
 def _ctc_loss(
     labels: Value, logits: Value, label_length: Value, logit_length: Value,
     time_major: Any, unique: Any, blank: Any,
 ) -> Value:  # fmt: skip
-    from optax import ctc_loss
-
     batch = jnp.swapaxes(logits, 0, 1) if time_major else logits
-    frames = jnp.arange(batch.shape[1]) >= logit_length[:, None]
-    symbols = jnp.arange(labels.shape[1]) >= label_length[:, None]
     index = int(blank or 0)
     index = index + batch.shape[2] if index < 0 else index
+    return _ctc(labels, batch, label_length, logit_length, index)
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _ctc(
+    labels: Value, batch: Value, label_length: Value, logit_length: Value, index: int
+) -> Value:
+    from optax import ctc_loss
+
+    frames = jnp.arange(batch.shape[1]) >= logit_length[:, None]
+    symbols = jnp.arange(labels.shape[1]) >= label_length[:, None]
     paddings = frames.astype(batch.dtype), symbols.astype(batch.dtype)
     loss = ctc_loss(batch, paddings[0], labels, paddings[1], blank_id=index)
-    return loss.astype(logits.dtype)
+    return loss.astype(batch.dtype)
 
 
 ROWS = [
