@@ -8,10 +8,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
+import copy
 import weakref
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
 import jax
@@ -28,13 +27,15 @@ from jaxvars.tf import _convert
 from jaxvars.tf._convert import is_tensor_like, to_array
 from jaxvars.tf._dtypes import DType, as_dtype, string
 from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import OPERATIONS, Reference, Tensor, TensorLike, described_value
+from jaxvars.tf._tensor import OPERATIONS, Reference, Tensor, described_value
 from jaxvars.tf._variable_options import (
     CREATORS,
     VariableAggregation,
     VariableSynchronization,
+    check_options,
+    created,
 )
-from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf._variable_updates import Updates, text_or
 
 Value: TypeAlias = Any
 
@@ -43,7 +44,7 @@ _FACES: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary
 
 
 @final
-class Variable(TensorLike, Alias):
+class Variable(Updates, Alias):
     """A tensor that can be assigned.
 
     Args:
@@ -63,7 +64,8 @@ class Variable(TensorLike, Alias):
         experimental_enable_variable_lifting: accepted, and of no effect.
 
     Raises:
-        ValueError: when there is no initial value, or inside a `tf.function` after its first call.
+        ValueError: when there is no initial value, an option is none, or inside a `tf.function`
+            after its first call.
 
     >>> from jaxvars import tf
     >>> tf.Variable([1.0, 2.0])
@@ -73,7 +75,7 @@ class Variable(TensorLike, Alias):
     """
 
     __slots__ = (
-        "__weakref__", "_aggregation", "_constraint", "_is_unread", "_static_shape",
+        "__dict__", "__weakref__", "_aggregation", "_constraint", "_is_unread", "_static_shape",
         "_synchronization", "_variable",
     )  # fmt: skip
 
@@ -95,13 +97,14 @@ class Variable(TensorLike, Alias):
     ) -> None:
         if CREATORS.open:
             given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-            self._become(_created(given))
+            self._become(created(Variable, given))
             return
         if initial_value is None:
             raise ValueError(
                 "The `initial_value` arg to `tf.Variable` must be specified: tf.Variable([1.0, "
                 "2.0]), or a function that returns a value."
             )
+        check_options(name, constraint, synchronization, aggregation)
         wanted = None if dtype is None else as_dtype(dtype)
         first = _first_value(initial_value, wanted)
         if trainable is None:
@@ -126,7 +129,7 @@ class Variable(TensorLike, Alias):
         """Stand for what another variable stands for."""
         if not isinstance(other, Variable):
             raise TypeError(f"A variable creator returned {other!r}, which is no tf.Variable.")
-        for name in Variable.__slots__[1:]:
+        for name in Variable.__slots__[2:]:
             setattr(self, name, getattr(other, name))
         _FACES[self._variable.cell.key] = self
 
@@ -138,8 +141,8 @@ class Variable(TensorLike, Alias):
     # ------------------------------------------------------------ what it is
     @property
     def name(self) -> str:
-        """The name, with its scopes, and ":0"."""
-        return f"{self._variable.name}:0"
+        """The name, with its scopes, and ":0"; of what assigning gives: UnreadVariable."""
+        return "UnreadVariable" if self._is_unread else f"{self._variable.name}:0"
 
     @property
     def trainable(self) -> bool:
@@ -233,82 +236,6 @@ class Variable(TensorLike, Alias):
         """Return parts by index."""
         return OPERATIONS["gather_nd"](self, indices)
 
-    # ------------------------------------------------------------ writing
-    def assign(
-        self,
-        value: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        """Make `value` the value.
-
-        Raises:
-            ValueError: when it has another shape, or is a tensor of another type.
-            TypeError: when it cannot be converted to the type.
-        """
-        array = to_array(value, self.dtype)
-        shape = self._variable.cell.aval.shape
-        if array.shape != shape:
-            raise ValueError(
-                f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
-                f"shape {TensorShape(shape)}, and the assigned value shape "
-                f"{TensorShape(array.shape)} are incompatible."
-            )
-        self._variable.assign(_text_or(array))
-        return self._unread() if read_value else None
-
-    def assign_add(
-        self,
-        delta: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        """Add `delta` to the value."""
-        self._variable.assign_add(self._delta(delta, "AssignAddVariableOp"))
-        return self._unread() if read_value else None
-
-    def assign_sub(
-        self,
-        delta: Any,
-        use_locking: bool = False,
-        name: str | None = None,
-        read_value: bool = True,
-    ) -> Any:
-        """Subtract `delta` from the value."""
-        self._variable.assign_sub(self._delta(delta, "AssignSubVariableOp"))
-        return self._unread() if read_value else None
-
-    def load(self, value: Any, session: Any = None) -> None:
-        """Make `value` the value."""
-        self.assign(value)
-
-    def count_up_to(self, limit: int) -> Tensor:
-        """Add 1, and return the value before.
-
-        Raises:
-            OutOfRangeError: when it has reached `limit`.
-        """
-        before = self.value()
-        if int(before) >= limit:
-            raise OutOfRangeError(None, None, f"Reached limit of {limit} [Op:ResourceCountUpTo]")
-        self.assign_add(1)
-        return before
-
-    def _delta(self, delta: Any, op: str) -> Value:
-        """Return what is added, of the variable's shape."""
-        array = to_array(delta, self.dtype)
-        shape = self._variable.cell.aval.shape
-        if array.shape != shape:
-            raise InvalidArgumentError(
-                None,
-                None,
-                f"Cannot update variable with shape {list(shape)} using a Tensor with shape "
-                f"{list(array.shape)}, shapes must be equal. [Op:{op}] name: ",
-            )
-        return array
-
     def _unread(self) -> Variable:
         """Return what assigning gives: the variable, under TensorFlow's name for that."""
         made = object.__new__(Variable)
@@ -316,92 +243,6 @@ class Variable(TensorLike, Alias):
         made._constraint, made._synchronization = self._constraint, self._synchronization
         made._aggregation, made._is_unread = self._aggregation, True
         return made
-
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Replace rows by those of `tf.IndexedSlices`."""
-        return self._scatter("update", sparse_delta)
-
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Add `tf.IndexedSlices`."""
-        return self._scatter("add", sparse_delta)
-
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Subtract `tf.IndexedSlices`."""
-        return self._scatter("sub", sparse_delta)
-
-    def scatter_mul(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Multiply by `tf.IndexedSlices`."""
-        return self._scatter("mul", sparse_delta)
-
-    def scatter_div(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Divide by `tf.IndexedSlices`."""
-        return self._scatter("div", sparse_delta)
-
-    def scatter_max(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Take the larger of rows and `tf.IndexedSlices`."""
-        return self._scatter("max", sparse_delta)
-
-    def scatter_min(self, sparse_delta: Any, use_locking: bool = False, name: Any = None) -> Any:
-        """Take the smaller of rows and `tf.IndexedSlices`."""
-        return self._scatter("min", sparse_delta)
-
-    def batch_scatter_update(
-        self, sparse_delta: Any, use_locking: bool = False, name: Any = None
-    ) -> Any:
-        """Replace rows batch by batch by those of `tf.IndexedSlices`."""
-        indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        with _scattering("batch_scatter_update"):
-            self._variable.batch_scatter_update(indices, values)
-        return self._unread()
-
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Replace parts by index."""
-        return self._scatter_nd("update", indices, updates)
-
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Add to parts by index."""
-        return self._scatter_nd("add", indices, updates)
-
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Subtract from parts by index."""
-        return self._scatter_nd("sub", indices, updates)
-
-    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the larger of parts and updates."""
-        return self._scatter_nd("max", indices, updates)
-
-    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Take the smaller of parts and updates."""
-        return self._scatter_nd("min", indices, updates)
-
-    def _scatter(self, how: str, sparse_delta: Any) -> Variable:
-        if not hasattr(sparse_delta, "indices"):
-            raise TypeError(
-                "Argument `sparse_delta` must be a `tf.IndexedSlices`. Received arg: "
-                f"{sparse_delta}"
-            )
-        indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
-        with _scattering(f"ResourceScatter{how.title()}"):
-            getattr(self._variable, f"scatter_{how}")(indices, values)
-        return self._unread()
-
-    def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
-        new = to_array(updates, self.dtype)
-        with _scattering(f"ResourceScatterNd{how.title()}"):
-            getattr(self._variable, f"scatter_nd_{how}")(to_array(indices), new)
-        return self._unread()
-
-    def __getitem__(self, key: Any) -> Any:
-        return OPERATIONS["getitem"](self, key)
-
-    def assign_part(self, key: Any, value: Any, name: str | None = None) -> Variable:
-        """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
-        array = to_array(value, self.dtype)
-        shape = self._variable.cell.aval.shape
-        index = OPERATIONS["index_of"](key, shape)
-        with _scattering("ResourceStridedSliceAssign"):
-            self._variable[index].assign(array)
-        return self._unread()
 
     # ------------------------------------------------------------ conversion
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -431,6 +272,17 @@ class Variable(TensorLike, Alias):
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.value())
 
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute.
+        if name in {"graph", "op"}:
+            raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
+        if name in {"eval", "to_proto", "initialized_value"}:
+            raise AttributeError(
+                f"'Variable' object has no attribute {name!r}: that is TensorFlow 1. A variable "
+                "has its value from the start: read it with v.numpy() or v.value()."
+            )
+        raise AttributeError(f"'Variable' object has no attribute {name!r}")
+
     def __hash__(self) -> int:
         raise TypeError(
             f"Variable is unhashable. Instead, use variable.ref() as the key. (Variable: {self!r})"
@@ -442,6 +294,9 @@ class Variable(TensorLike, Alias):
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         made = face_of(self._variable.__deepcopy__({}))
         made._static_shape, made._constraint = self._static_shape, self._constraint
+        made._synchronization, made._aggregation = self._synchronization, self._aggregation
+        for name, value in vars(self).items():
+            setattr(made, name, copy.deepcopy(value, memo))
         memo[id(self)] = made
         return made
 
@@ -450,8 +305,7 @@ class Variable(TensorLike, Alias):
 
     # ------------------------------------------------------------ display
     def __repr__(self) -> str:
-        name = "UnreadVariable" if self._is_unread else self.name
-        words = f"tf.Variable {name!r} shape={self.shape} dtype={self.dtype.name}"
+        words = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
             value = self.value()
         except JaxvarsError:
@@ -475,27 +329,6 @@ def face_of(variable: CoreVariable) -> Variable:
     return made
 
 
-def _created(given: dict[str, Any]) -> Any:
-    """Return what the creators of the open scopes make of the arguments of `tf.Variable`."""
-    creators, CREATORS.open = CREATORS.open, ()
-    make: Callable[..., Any] = Variable
-    for creator in creators:
-        make = functools.partial(creator, make)
-    try:
-        return make(**given)
-    finally:
-        CREATORS.open = creators
-
-
-@contextmanager
-def _scattering(op: str) -> Generator[None]:
-    """Raise what TensorFlow raises where jaxvars refuses."""
-    try:
-        yield
-    except (JaxvarsError, IndexError) as error:
-        raise InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ") from error
-
-
 def _read(variable: Variable) -> Value:
     value = variable._variable.value
     return _convert.text_array(value) if type(value) is np.ndarray else value
@@ -505,23 +338,16 @@ def _first_value(initial_value: Any, dtype: DType | None) -> Any:
     """Return what the variable of jaxvars is made from."""
     if not callable(initial_value):
         try:
-            return _text_or(to_array(initial_value, dtype))
+            return text_or(to_array(initial_value, dtype))
         except ValueError as error:
             if is_tensor_like(initial_value):
                 raise ValueError(f"initial_value: {error}") from None
             raise
 
     def made() -> Any:
-        return _text_or(to_array(initial_value(), dtype))
+        return text_or(to_array(initial_value(), dtype))
 
     return made
-
-
-def _text_or(array: Value) -> Value:
-    """Return an array as jaxvars keeps it: text not as bytes."""
-    if not _convert.is_text(array):
-        return array
-    return np.vectorize(bytes.decode, otypes=[object])(array) if array.size else array
 
 
 BOXES[Variable] = _read

@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -68,3 +69,31 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
         yield
     finally:
         CREATORS.open = outer
+
+
+def created(make: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Return what the creators of the open scopes make of the arguments of `tf.Variable`."""
+    creators, CREATORS.open = CREATORS.open, ()
+    for creator in creators:
+        make = functools.partial(creator, make)
+    try:
+        return make(**given)
+    finally:
+        CREATORS.open = creators
+
+
+def check_options(name: Any, constraint: Any, synchronization: Any, aggregation: Any) -> None:
+    """Raise ValueError if an option of `tf.Variable` is none."""
+    if not isinstance(name, str | None):
+        raise ValueError(f"The name of a variable is text, not {name!r}.")
+    if constraint is not None and not callable(constraint):
+        raise ValueError(
+            "Argument `constraint` must be None or a function of the value. Got a "
+            f"{type(constraint)}: {constraint}"
+        )
+    if not isinstance(synchronization, VariableSynchronization | None):
+        raise ValueError(
+            f"Invalid variable synchronization mode: {synchronization} for variable: {name}"
+        )
+    if not isinstance(aggregation, VariableAggregation | None):
+        raise ValueError(f"Invalid variable aggregation mode: {aggregation} for variable: {name}")

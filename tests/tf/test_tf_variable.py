@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -112,3 +114,39 @@ def test_rows_by_index_are_a_tree():
     assert tf.convert_to_tensor(rows).numpy().tolist() == [[0.0], [3.0], [0.0]]
     assert tf.reduce_sum(rows).numpy() == 3.0
     assert tf.IndexedSlices(tf.ones((2, 3)), [0, 1]).shape.as_list() == [None, 3]
+
+
+def test_options_are_checked():
+    for option in ("constraint", "synchronization", "aggregation", "name"):
+        with pytest.raises(ValueError):
+            tf.Variable(1.0, **{option: 3})
+
+
+def test_a_copy_keeps_what_the_variable_was_given():
+    v = tf.Variable(
+        1.0,
+        synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.SUM,
+    )
+    v.note = ["kept"]
+    copied = copy.deepcopy(v)
+    assert (copied.synchronization, copied.aggregation) == (v.synchronization, v.aggregation)
+    assert copied.note is not v.note
+    v.note.append("more")
+    assert copied.note == ["kept"]
+    assert v.assign(2.0).name == "UnreadVariable"
+
+
+def test_text_of_no_elements():
+    v = tf.Variable(tf.zeros((0,), tf.string))
+    assert (v.dtype, v.shape, v.assign(v.value()).numpy().tolist()) == (tf.string, [0], [])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="holds text"):
+        tf.Variable("a").assign_add("b")
+
+
+def test_what_only_tensorflow_1_had_says_so():
+    v = tf.Variable(1.0)
+    with pytest.raises(AttributeError, match="TensorFlow 1"):
+        v.eval()
+    with pytest.raises(AttributeError, match="undefined when eager"):
+        v.op  # noqa: B018
