@@ -64,8 +64,9 @@ def _unstack(value: Value, num: Any, axis: Any) -> list[Value]:
     place = one_axis(axis, value.ndim)
     if num is not None and int(num) != value.shape[place]:
         raise refused(f"Input shape axis {place} must equal {num}, got shape {list(value.shape)}")
-    moved = space_of(value).moveaxis(value, place, 0)
-    return list(moved) if _convert.is_text(value) else list(jnp.unstack(moved))
+    if isinstance(value, np.ndarray):
+        return list(np.moveaxis(value, place, 0))
+    return list(jnp.unstack(value, axis=place))
 
 
 def _split(value: Value, num_or_size_splits: Any, axis: Any, num: Any) -> list[Value]:

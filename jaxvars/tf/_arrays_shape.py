@@ -103,7 +103,8 @@ def _pad(x: Value, paddings: Any, mode: str, constant_values: Any) -> Value:
         )
     how = mode.upper()
     if how == "CONSTANT" and not _convert.is_text(x) and (widths >= 0).all():
-        return jax.lax.pad(x, _filler(x, constant_values), [(a, b, 0) for a, b in widths.tolist()])
+        edges = tuple([(a, b, 0) for a, b in widths.tolist()])
+        return _padded(x, _filler(x, constant_values), edges)
     if how == "CONSTANT":
         return space_of(x).pad(x, widths, constant_values=_filler(x, constant_values))
     if how not in {"REFLECT", "SYMMETRIC"}:
@@ -117,7 +118,12 @@ def _pad(x: Value, paddings: Any, mode: str, constant_values: Any) -> Value:
     return space_of(x).pad(x, widths, mode=how.lower())
 
 
+_padded = jax.jit(jax.lax.pad, static_argnums=2)
+
+
 def _filler(x: Value, constant_values: Any) -> Value:
+    if type(constant_values) is int and 0 <= constant_values < 128 and x.dtype.kind in "iuf":
+        return np.asarray(constant_values, x.dtype)
     if not _convert.is_text(x):
         return _convert.pair(x, constant_values, "PadV2")[1]
     return b"" if isinstance(constant_values, int) else _convert.to_array(constant_values)[()]

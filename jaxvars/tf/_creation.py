@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -164,7 +165,10 @@ def _fill(dims: Any, value: Value) -> Value:
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
     sizes = _not_negative(sizes_of(dims, integers=False))
-    return np.full(sizes, value[()], object) if is_text(value) else jnp.broadcast_to(value, sizes)
+    return np.full(sizes, value[()], object) if is_text(value) else _full(value, sizes)
+
+
+_full = jax.jit(jnp.broadcast_to, static_argnums=1)
 
 
 def _zeros_like(x: Value, dtype: Any) -> Value:
@@ -195,7 +199,7 @@ def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
         start, limit = 0, start
     wanted = None if dtype is None else type_of(dtype)
     try:
-        ends = [_static.known(to_array(x, hint=wanted), "a range") for x in (start, limit, delta)]
+        ends = [_end(x, wanted) for x in (start, limit, delta)]
     except (TypeError, ValueError) as error:
         raise Refused(error) from None
     for name, end in zip(("start", "limit", "delta"), ends, strict=True):
@@ -205,6 +209,12 @@ def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
     kind = wanted or as_dtype(max(names, key=lambda n: _LADDER.index(n) if n in _LADDER else 0))
     first, last, step = (end.astype(kind.dtype) for end in ends)
     return _sequence(first, _length(first, last, step), step)
+
+
+def _end(x: Any, wanted: DType | None) -> np.ndarray:
+    if type(x) is int and abs(x) < 2**31 and wanted is None:
+        return np.asarray(x, np.int32)  # the common case, in a hurry
+    return _static.known(to_array(x, hint=wanted), "a range")
 
 
 def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
@@ -226,6 +236,8 @@ def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Value:
 
 
 def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
+    if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
+        return np.float32(start), np.float32(stop)  # the common case, in a hurry
     first = to_array(start)
     try:
         last = to_array(stop, dtype_of(first))
@@ -240,7 +252,8 @@ def _linspace(start: Value, stop: Value, num: Any, axis: Any) -> Value:
     count = _static.one_int(num, "num")
     if count < 0:
         raise ValueError(f"Dimension {count} must be >= 0")
-    return jnp.linspace(start, stop, count, axis=_static.one_int(axis, "axis"), dtype=start.dtype)
+    place = axis if type(axis) is int else _static.one_int(axis, "axis")
+    return jnp.linspace(start, stop, count, axis=place, dtype=start.dtype)
 
 
 ROWS = [

@@ -132,10 +132,12 @@ def _add_n(inputs: list[Value]) -> Value:
         raise Refused(ValueError("Inputs must be an iterable of at least one Tensor."))
     if any(x.shape != inputs[0].shape for x in inputs):
         raise ValueError("Dimension 0 in both shapes must be equal: inputs have different shapes")
-    total = inputs[0]
-    for x in inputs[1:]:
-        total = jnp.add(total, x)
-    return total
+    return inputs[0] if len(inputs) == 1 else _sum_of(inputs)
+
+
+@jax.jit
+def _sum_of(inputs: list[Value]) -> Value:
+    return sum(inputs[1:], inputs[0])
 
 
 def _scalar_mul(scalar: Value, x: Value) -> Value:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars.tf._convert import as_given
 from jaxvars.tf._nn_shapes import layout
 from jaxvars.tf._rows import Row, axes, shape_text
 from jaxvars.tf.errors import InvalidArgumentError
@@ -20,8 +21,12 @@ Value: TypeAlias = Any
 
 # ---------------------------------------------------------------- moments
 def _moments(x: Value, along: Any, shift: Any, keepdims: Any) -> tuple[Value, Value]:
+    return _mean_and_variance(x, axes(along), bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _mean_and_variance(x: Value, where: Any, keepdims: bool) -> tuple[Value, Value]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    where = axes(along)
     mean = jnp.mean(wide, axis=where, keepdims=True)
     variance = jnp.mean(_square_abs(wide - jax.lax.stop_gradient(mean)), where, keepdims=True)
     if not keepdims:
@@ -34,8 +39,12 @@ def _square_abs(x: Value) -> Value:
 
 
 def _weighted_moments(x: Value, along: Any, weights: Value, keepdims: Any) -> tuple[Value, Value]:
+    return _weighted(x, axes(along), weights, bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 3))
+def _weighted(x: Value, where: Any, weights: Value, keepdims: bool) -> tuple[Value, Value]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
-    where = axes(along)
     spread = jnp.broadcast_to(
         weights.astype(wide.dtype), jnp.broadcast_shapes(x.shape, weights.shape)
     )
@@ -73,7 +82,14 @@ def _normalize_moments(
 def _batch_normalization(
     x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None, epsilon: Any
 ) -> Value:
-    factor = jax.lax.rsqrt(variance + jnp.asarray(epsilon, variance.dtype))
+    return _normalized(x, mean, variance, offset, scale, as_given(epsilon, variance.dtype))
+
+
+@jax.jit
+def _normalized(
+    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None, least: Value
+) -> Value:
+    factor = jax.lax.rsqrt(variance + least)
     if scale is not None:
         factor = factor * scale
     rest = -mean * factor if offset is None else offset - mean * factor
@@ -81,12 +97,16 @@ def _batch_normalization(
 
 
 def _local_response(x: Value, radius: int, bias: Any, alpha: Any, beta: Any) -> Value:
+    return _responses(x, int(radius), *(as_given(each, x.dtype) for each in (bias, alpha, beta)))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _responses(x: Value, radius: int, bias: Value, alpha: Value, beta: Value) -> Value:
     window = (1, 1, 1, 2 * radius + 1)
     pads = [(0, 0), (0, 0), (0, 0), (radius, radius)]
     zero = np.asarray(0, x.dtype)[()]
     total = jax.lax.reduce_window(jnp.square(x), zero, jax.lax.add, window, (1, 1, 1, 1), pads)
-    one = functools.partial(jnp.asarray, dtype=x.dtype)
-    return x / (one(bias) + one(alpha) * total) ** one(beta)
+    return x / (bias + alpha * total) ** beta
 
 
 def _bias_add(value: Value, bias: Value, data_format: Any) -> Value:

@@ -6,6 +6,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -34,16 +35,19 @@ def _pooled(
     found = paddings(padding, spatial, reach(sizes, gaps), steps, where)
     for axis, pair in zip(where.axes, found, strict=True):
         pads[axis] = pair
-    rest = (where.everywhere(sizes), where.everywhere(steps), pads, None, where.everywhere(gaps))
-    made = _mean(flat, rest) if mean else _largest(flat, rest)
+    everywhere = [tuple(where.everywhere(each)) for each in (sizes, steps, gaps)]
+    rest = (*everywhere[:2], tuple(pads), None, everywhere[2])
+    made = (_mean if mean else _largest)(flat, rest)
     return made.reshape(*batch, *made.shape[1:])
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def _largest(x: Value, rest: Any) -> Value:
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
     return jax.lax.reduce_window(x, np.asarray(least, x.dtype)[()], jax.lax.max, *rest)
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def _mean(x: Value, rest: Any) -> Value:
     zero = np.asarray(0, x.dtype)[()]
     counts = jax.lax.reduce_window(jnp.ones_like(x), zero, jax.lax.add, *rest)

@@ -46,7 +46,7 @@ def known(value: Any, what: str) -> np.ndarray:
         InvalidArgumentError: when it depends on an argument of the function that is traced.
     """
     if isinstance(value, list | tuple):
-        if value and all(type(part) is int for part in value):
+        if value and all(map(_is_plain, value)):
             return np.array(value)
         return np.array([known(part, what) for part in value], dtype=None if value else np.int64)
     array = value if isinstance(value, int | np.ndarray) else _convert.to_array(value)
@@ -59,6 +59,13 @@ def known(value: Any, what: str) -> np.ndarray:
             "call this outside of tf.function",
         )
     return np.asarray(array)
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is an int, or a list of two: a pair of paddings, for example."""
+    if type(value) in (list, tuple):
+        return len(value) == 2 and type(value[0]) is int and type(value[1]) is int
+    return type(value) is int
 
 
 def ints(value: Any, what: str) -> tuple[int, ...]:
