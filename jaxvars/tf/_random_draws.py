@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -48,12 +49,18 @@ def sizes(shape: Any) -> tuple[int, ...]:
     return as_shape(to_array(shape))
 
 
-def _broadcast(noise: Value, parameters: Sequence[Value], op: str) -> None:
+def _number(value: Any, kind: DType) -> Value:
+    """Return a parameter as an array; a number as one that need not be sent."""
+    is_plain = type(value) in (int, float) and kind.is_floating
+    return np.asarray(value, kind.dtype) if is_plain else to_array(value, kind)
+
+
+def _broadcast(size: tuple[int, ...], parameters: Sequence[Value], op: str) -> None:
     for other in parameters:
         try:
-            np.broadcast_shapes(noise.shape, other.shape)
+            np.broadcast_shapes(size, other.shape)
         except ValueError:
-            words = f"Incompatible shapes: {list(noise.shape)} vs. {list(other.shape)}"
+            words = f"Incompatible shapes: {list(size)} vs. {list(other.shape)}"
             raise refused(words, op) from None
 
 
@@ -70,22 +77,27 @@ def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: 
 
 def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     kind = as_dtype(dtype)
-    middle, spread = to_array(mean, kind), to_array(stddev, kind)
+    middle, spread = _number(mean, kind), _number(stddev, kind)
     size = sizes(shape)
-    _broadcast(jnp.empty(size), (middle, spread), "AddV2")
+    _broadcast(size, (middle, spread), "AddV2")
     noise = draw(size, source, dtype=kind.dtype)
     if type(mean) is float and type(stddev) is float and (mean, stddev) == (0.0, 1.0):
         return Tensor(noise)
-    return Tensor(noise * spread + middle)
+    return Tensor(_moved(noise, spread, middle))
+
+
+@jax.jit
+def _moved(noise: Value, spread: Value, middle: Value) -> Value:
+    return noise * spread + middle
 
 
 def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
     """Draw uniformly distributed numbers; all that an integer type has if there are no bounds."""
     size = sizes(shape)
     if not dtype.is_integer:
-        low = to_array(0 if minval is None else minval, dtype)
-        high = to_array(1 if maxval is None else maxval, dtype)
-        _broadcast(jnp.empty(size), (low, high), "AddV2")
+        low = _number(0 if minval is None else minval, dtype)
+        high = _number(1 if maxval is None else maxval, dtype)
+        _broadcast(size, (low, high), "AddV2")
         noise = core.stateless_uniform(size, source, dtype=dtype.dtype)
         return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
     if minval is None:
@@ -95,6 +107,7 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
     return Tensor(core.stateless_randint(size, source, low, high, dtype.dtype))
 
 
+@jax.jit
 def _between(noise: Value, low: Value, high: Value) -> Value:
     found = noise * (high - low) + low
     return jnp.where(found < high, found, low)  # it may have been rounded up
