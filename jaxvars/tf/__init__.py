@@ -50,6 +50,7 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
+from jaxvars.tf._absent import reason
 from jaxvars.tf._callbacks import numpy_function as numpy_function
 from jaxvars.tf._callbacks import py_function as py_function
 from jaxvars.tf._constant import constant as constant
@@ -88,7 +89,7 @@ from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
-from jaxvars.tf._rows import HOMES, find
+from jaxvars.tf._rows import HOMES, find, lister
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._shapes import TensorShape as TensorShape
@@ -107,6 +108,7 @@ if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
 
 LAZY = {
+    "compat",
     "config",
     "data",
     "debugging",
@@ -116,10 +118,13 @@ LAZY = {
     "image",
     "profiler",
     "saved_model",
+    "sets",
+    "sparse",
     "strings",
     "summary",
     "test",
     "train",
+    "types",
     "version",
 }
 """Namespaces that are imported when they are first asked for."""
@@ -127,16 +132,23 @@ LAZY = {
 ELSEWHERE = {
     **dict.fromkeys(["assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"),
     "__version__": "version:VERSION",
+    "SparseTensor": "sparse",
 }
 """Names at the top level that are in a namespace, too."""
+
+_KERAS = {"initializers", "losses", "metrics", "optimizers"}
+"""Namespaces of `tf.keras` that are at the top level, too."""
 
 newaxis = None
 globals().update({k: dtype for k, dtype in DTYPES.items() if k not in EXPERIMENTAL})
 globals().update(half=DTYPES["float16"], double=DTYPES["float64"])  # and tf.float32, ...
 
 
+__dir__ = lister(__name__, {*LAZY, *ELSEWHERE, *_KERAS, *DTYPES} - set(EXPERIMENTAL))
+
+
 def __getattr__(name: str) -> Any:
-    if name in {"initializers", "losses", "metrics", "optimizers"}:
+    if name in _KERAS:
         return getattr(keras, name)
     if name in LAZY:
         return importlib.import_module(f"{__name__}.{name}")
@@ -147,15 +159,7 @@ def __getattr__(name: str) -> Any:
     if found is not None:
         globals()[name] = found
         return found
-    if name in {"compat", "contrib", "Session", "placeholder"}:
-        raise AttributeError(
-            f"jaxvars.tf has no tf.{name}: TensorFlow 1 is not here. Write it with tf.function."
-        )
-    if name in {"sets", "sparse", "ragged", "SparseTensor", "RaggedTensor"}:
-        raise AttributeError(
-            f"jaxvars.tf has no tf.{name}: there are no sparse and ragged tensors, since XLA "
-            "compiles for fixed shapes. Pad to one shape, as Dataset.padded_batch does, and use a "
-            "mask."
-        )
+    if why := reason(name):
+        raise AttributeError(f"jaxvars.tf has no tf.{name}: {why}")
     hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
     raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -35,6 +35,7 @@ from jaxvars._display import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import DType
+from jaxvars.tf._listing import defined
 from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 
@@ -145,6 +146,8 @@ def operations(
         TABLE[full] = row
         HOMES.update(dict.fromkeys([full, *row.aliases], f"{module}:{row.name}"))
 
+    setattr(sys.modules[module], "__dir__", lister(module, others, space))  # noqa: B010 - pyright knows no such name
+
     def attribute(name: str) -> Any:
         if name not in by_name:
             if name == "__all__":
@@ -159,6 +162,26 @@ def operations(
         return made
 
     return attribute
+
+
+def lister(
+    module: str, others: Iterable[str] = (), space: str | None = None
+) -> Callable[[], list[str]]:
+    """Return a module's `__dir__`: its own names and those of operations, for completion.
+
+    Args:
+        module: its `__name__`.
+        others: names that its `__getattr__` knows besides.
+        space: the namespace, if it is not that of the file.
+    """
+    space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
+
+    def listed() -> list[str]:
+        rows = [name.rpartition(".") for name in HOMES]
+        own = [last for where, _, last in rows if where == space]
+        return sorted({*defined(module), *own, *others})
+
+    return listed
 
 
 def function_of(row: Row, module: str) -> Callable[..., Any]:
