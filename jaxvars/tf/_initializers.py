@@ -1,24 +1,34 @@
 """`tf.zeros_initializer` and its kin, which TensorFlow has beside Keras's initializers.
 
+Rules this file keeps:
+- `partition_shape` is the shape that is made, where it is given; where the part begins is of no
+  effect, since no number depends on its place.
+
 Differs from TensorFlow: the numbers are those of `jax.random`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, final
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._constant import constant
+from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._random_streams import source
 from jaxvars.tf._tensor import Tensor
+
+_PARTITION = ("partition_shape", "partition_offset")
 
 
 class _Initializer:
     """What the initializers share."""
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({given})"
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
@@ -40,7 +50,8 @@ class zeros_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and type."""
-        return Tensor(jnp.zeros(draws.sizes(shape), as_dtype(dtype).dtype))
+        kind = _number_or_bool(dtype)
+        return Tensor(jnp.zeros(_sizes(shape, kwargs), kind.dtype))
 
 
 @final
@@ -53,7 +64,8 @@ class ones_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and type."""
-        return Tensor(jnp.ones(draws.sizes(shape), as_dtype(dtype).dtype))
+        kind = _number_or_bool(dtype)
+        return Tensor(jnp.ones(_sizes(shape, kwargs), kind.dtype))
 
 
 @final
@@ -62,31 +74,38 @@ class constant_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     Args:
         value: a number, or as many as the shape has, in any form.
-        support_partition: of no effect.
+        support_partition: whether a part may be asked for.
+
+    Raises:
+        TypeError: when the value is a tensor or a variable.
 
     >>> constant_initializer(3.0)((2,)).numpy().tolist()
     [3.0, 3.0]
     """
 
     def __init__(self, value: Any = 0, support_partition: bool = False) -> None:
-        self.value = value
+        if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
+            raise TypeError(
+                f"Invalid type for initial value: {type(value).__name__}. Expected Python scalar, "
+                "list or tuple of values, or numpy.ndarray."
+            )
+        self.value, self.support_partition = value, support_partition
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the value that it was made with, by name."""
+        return {"value": self.value}
 
     def __call__(self, shape: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
         """Return a value of a shape, and of a type: that of the value when None.
 
         Raises:
             TypeError: when there are not as many numbers as the shape has.
+            ValueError: when a part is asked for without `support_partition`.
         """
-        value = to_array(self.value, None if dtype is None else as_dtype(dtype))
-        size = draws.sizes(shape)
-        if value.size == 1:
-            return Tensor(jnp.broadcast_to(value.reshape(()), size))
-        if value.size != math.prod(size):
-            raise TypeError(
-                f"constant_initializer has {value.size} numbers, and the shape {size} as many as "
-                "its product."
-            )
-        return Tensor(value.reshape(size))
+        sizes = _sizes(shape, kwargs)
+        if kwargs and not self.support_partition:
+            raise ValueError("Constant initializer doesn't support partition-related arguments")
+        return constant(self.value, dtype=dtype, shape=sizes)
 
 
 @final
@@ -107,9 +126,9 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and floating type."""
-        kind = _floating(dtype)
+        kind, sizes = _floating(dtype), _sizes(shape, kwargs)
         key = source(f"normal {kind.name}", self.seed)
-        return draws.normal(key, shape, self.mean, self.stddev, kind)
+        return draws.normal(key, sizes, self.mean, self.stddev, kind)
 
 
 @final
@@ -130,15 +149,31 @@ class random_uniform_initializer(_Initializer):  # noqa: N801 - TensorFlow's nam
 
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape, and of a floating or integer type."""
-        kind = as_dtype(dtype)
+        kind, sizes = as_dtype(dtype), _sizes(shape, kwargs)
         if not (kind.is_floating or kind.is_integer):
-            raise ValueError(f"Expected float or integer dtype, got {kind}.")
+            raise ValueError(f"Argument `dtype` expected to be float or integer. Received {kind}.")
         key = source(f"uniform {kind.name}", self.seed)
-        return draws.uniform(key, shape, self.minval, self.maxval, kind)
+        return draws.uniform(key, sizes, self.minval, self.maxval, kind)
 
 
-def _floating(dtype: Any) -> Any:
+def _sizes(shape: Any, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    for name in kwargs:
+        if name not in _PARTITION:
+            raise TypeError(
+                f"Keyword argument should be one of {list(_PARTITION)}. Received: {name}"
+            )
+    return draws.sizes(kwargs.get("partition_shape") or shape)
+
+
+def _number_or_bool(dtype: Any) -> DType:
+    kind = as_dtype(dtype)
+    if not (kind.is_numeric or kind.is_bool):
+        raise ValueError(f"Argument `dtype` expected to be numeric or boolean. Received {kind}.")
+    return kind
+
+
+def _floating(dtype: Any) -> DType:
     kind = as_dtype(dtype)
     if not kind.is_floating:
-        raise ValueError(f"Argument `dtype` is a floating type here, not {kind}.")
+        raise ValueError(f"Argument `dtype` is expected to be floating point. Received: {kind}.")
     return kind

@@ -44,7 +44,7 @@ class Module(CoreModule):
     """
 
     _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset()
-    _scope_name: str | None = None
+    _name_scope: name_scope | None = None
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not name.isidentifier():
@@ -53,15 +53,17 @@ class Module(CoreModule):
                 "identifiers (e.g. a valid class name)."
             )
         super().__init__(name)
-        self._scope_name = f"{whole_scope()}{self.name}/"
+        self._name_scope = name_scope(f"{whole_scope()}{self.name}/")
 
     def __rich_repr__(self) -> Iterator[Any]:
-        yield from (part for part in super().__rich_repr__() if part[0] != "_scope_name")
+        yield from (part for part in super().__rich_repr__() if part[0] != "_name_scope")
 
     @property
     def name_scope(self) -> name_scope:
         """A context in which new variables' names begin with the module's, wherever it is used."""
-        return name_scope(self._scope_name or f"{self.name}/")
+        if self._name_scope is None:  # without super().__init__()
+            self._name_scope = name_scope(f"{self.name}/")
+        return self._name_scope
 
     @property
     def variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
@@ -97,10 +99,11 @@ class Module(CoreModule):
             recursive: enter the modules that are found.
             predicate: what to yield; everything when None.
             attribute_traversal_key: what attributes' names are sorted by.
-            with_path: yield pairs of a path and the object.
+            with_path: yield pairs of a path and the object, which may be there by several paths.
             expand_composites: of no effect.
         """
-        found = _flat(self, (), recursive, attribute_traversal_key, {id(self)})
+        seen = None if with_path else {id(self)}
+        found = _flat(self, (), recursive, attribute_traversal_key, seen)
         for path, leaf in found:
             if predicate is None or predicate(leaf):
                 yield (path, leaf) if with_path else leaf
@@ -111,22 +114,35 @@ def _flat(
     path: Path,
     recursive: bool,
     key: Callable[[str], Any] | None,
-    seen: set[int],
+    seen: set[int] | None,
+    outer: tuple[CoreModule, ...] = (),
 ) -> Iterator[tuple[Path, Any]]:
     inner: list[tuple[Path, CoreModule]] = []
     ignored = getattr(module, "_TF_MODULE_IGNORED_PROPERTIES", frozenset[str]())
     for name in sorted(vars(module), key=key):
         if name in ignored:
             continue
-        for leaf_path, leaf in _leaves(vars(module)[name], (*path, name)):
-            if id(leaf) in seen:
-                continue
-            seen.add(id(leaf))
+        for leaf_path, leaf in _property_leaves(module, (*path, name)):
+            if seen is not None:
+                if id(leaf) in seen:
+                    continue
+                seen.add(id(leaf))
             yield leaf_path, leaf
-            if recursive and isinstance(leaf, CoreModule):
+            if recursive and isinstance(leaf, CoreModule) and leaf not in (module, *outer):
                 inner.append((leaf_path, leaf))
     for below, submodule in inner:
-        yield from _flat(submodule, below, recursive, key, seen)
+        yield from _flat(submodule, below, recursive, key, seen, (*outer, module))
+
+
+def _property_leaves(module: CoreModule, path: Path) -> list[tuple[Path, Any]]:
+    name = path[-1]
+    try:
+        return list(_leaves(vars(module)[name], path))
+    except TypeError as error:
+        raise ValueError(
+            f"Error processing property {name!r} of {type(module).__name__}: the keys of a dict "
+            f"must be sortable ({error})."
+        ) from error
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:

@@ -2,14 +2,27 @@
 
 Rules this file keeps:
 - a name that ends with "/" is a whole scope, entered from anywhere; other names are added to the
-  scopes that are open.
+  scopes that are open;
+- one object may be entered by several threads: which scopes were open before is known to each.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any, final
 
 from jaxvars._variable import _NAMES
+
+
+@final
+class _Outer(threading.local):
+    """The scopes that were open before each of those that are, of each thread."""
+
+    def __init__(self) -> None:
+        self.scopes: list[tuple[str, ...]] = []
+
+
+_OUTER = _Outer()
 
 
 @final
@@ -30,13 +43,12 @@ class name_scope:  # noqa: N801 - TensorFlow's name
     Differs from TensorFlow: operations have no names.
     """
 
-    __slots__ = ("_name", "_outer")
+    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise ValueError("name for name_scope must be a string.")
         self._name = name
-        self._outer: list[tuple[str, ...]] = []
 
     @property
     def name(self) -> str:
@@ -45,14 +57,14 @@ class name_scope:  # noqa: N801 - TensorFlow's name
 
     def __enter__(self) -> str:
         outer = _NAMES.scopes
-        self._outer.append(outer)
+        _OUTER.scopes.append(outer)
         words = tuple(filter(None, self._name.split("/")))
         is_whole = not self._name or self._name.endswith("/")
         _NAMES.scopes = words if is_whole else (*outer, *words)
         return whole_scope()
 
     def __exit__(self, *error: Any) -> None:
-        _NAMES.scopes = self._outer.pop()
+        _NAMES.scopes = _OUTER.scopes.pop()
 
 
 def whole_scope() -> str:

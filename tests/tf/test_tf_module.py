@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 
 import pytest
 
@@ -40,7 +41,12 @@ def test_what_is_listed():
     assert names == ["core:0", "Variable:0", "layer/w:0", "second/w:0"]
     assert [m.name for m in model.submodules] == ["layer", "second"]
     paths = [path for path, _ in model._flatten(predicate=tf.is_tensor, with_path=True)]
-    assert paths == [("layers", "a", 0), ("again", "w"), ("layers", "b", 1, "w")]
+    assert paths == [
+        ("layers", "a", 0),
+        ("again", "w"),
+        ("layers", "b", 0, "w"),
+        ("layers", "b", 1, "w"),
+    ]
     assert not list(model._flatten(recursive=False, predicate=lambda x: x is model.again.w))
 
 
@@ -73,7 +79,7 @@ def test_it_is_a_module_of_jaxvars():
     assert model.again.w.numpy().tolist() == [1.0, 1.0]
     assert isinstance(model, jv.Module)
     assert "layers/b/1/w" in model.named_variables
-    assert "_scope_name" not in repr(model)
+    assert "_name_scope" not in repr(model)
 
 
 def test_a_copy_has_variables_of_its_own():
@@ -88,3 +94,59 @@ def test_a_copy_has_variables_of_its_own():
 def test_names_are_identifiers(name):
     with pytest.raises(ValueError, match="not a valid module name"):
         tf.Module(name=name)
+
+
+def test_paths_show_each_way_to_a_variable():
+    model = tf.Module()
+    model.w = tf.Variable(1.0)
+    model.inner = tf.Module()
+    model.inner.w = [{"k": model.w}]
+    model.again, model.inner.up = model.inner, model
+    found = dict(
+        model._flatten(with_path=True, predicate=lambda leaf: isinstance(leaf, tf.Variable))
+    )
+    assert set(found) == {("w",), ("inner", "w", 0, "k"), ("again", "w", 0, "k")}
+    assert len(model.variables) == 1
+
+
+def test_a_dict_that_has_no_order_is_named():
+    model = tf.Module()
+    model.layers = {object(): None, object(): None}
+    with pytest.raises(ValueError, match="Error processing property 'layers'"):
+        model.variables  # noqa: B018
+
+
+def test_the_scope_is_one_object_for_all_threads():
+    model = tf.Module(name="model")
+    assert model.name_scope is model.name_scope
+    inside, outside = threading.Event(), threading.Event()
+    names = []
+
+    def other():
+        with tf.name_scope("other"), model.name_scope:
+            inside.set()
+            outside.wait(10)
+        names.append(tf.Variable(0.0, name="v").name)
+
+    thread = threading.Thread(target=other)
+    with model.name_scope:
+        thread.start()
+        inside.wait(10)
+    outside.set()
+    thread.join()
+    assert (names, tf.Variable(0.0, name="v").name) == (["v:0"], "v:0")
+
+
+def test_initializers_make_parts_and_check_what_they_are_given():
+    part = {"partition_shape": (1, 2), "partition_offset": (0, 0)}
+    for make in (tf.zeros_initializer(), tf.ones_initializer(), tf.random_normal_initializer()):
+        assert make((4, 2), **part).shape == (1, 2)
+        with pytest.raises(TypeError, match="Received: dtpye"):
+            make((2,), dtpye="float32")
+        with pytest.raises(ValueError, match="dtype"):
+            make((2,), dtype="string")
+    with pytest.raises(ValueError, match="partition"):
+        tf.constant_initializer(1)((4, 2), **part)
+    with pytest.raises(TypeError, match="Invalid type for initial value"):
+        tf.constant_initializer(tf.constant(1))
+    assert tf.constant_initializer("a")((2,)).numpy().tolist() == [b"a", b"a"]
