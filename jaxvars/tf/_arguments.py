@@ -7,6 +7,7 @@
 | bool, str, bytes, None, other hashables | by value | it | it |
 | Variable | itself | the variable of jaxvars | it |
 | Module, other object, function | itself | it | it |
+| object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
 
 Rules this file keeps:
@@ -24,6 +25,7 @@ import numpy as np
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._convert import dtype_of, text_array
 from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._types_experimental import TraceType
 from jaxvars.tf._variable import Variable, face_of
 
 _MARK = "literal "
@@ -53,18 +55,24 @@ def inside(value: Any) -> Any:
         return type(value)(map(inside, value))
     if isinstance(value, dict):
         return {key: inside(part) for key, part in value.items()}
-    return wrap(value)
+    return value.placeholder_value(None) if isinstance(value, TraceType) else wrap(value)
 
 
 def _how(kind: type) -> Callable[[Any], Any]:
     for base, how in _RULES:
         if issubclass(kind, base):
             return how
+    if hasattr(kind, "__tf_tracing_type__"):
+        return _trace_type
     return _namedtuple if issubclass(kind, tuple) and hasattr(kind, "_fields") else _itself
 
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _trace_type(value: Any) -> TraceType:
+    return value.__tf_tracing_type__(None)
 
 
 def _literal(value: Any) -> str:

@@ -185,8 +185,8 @@ _NAMES = (
     "float16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
 _EXTENDED = (
-    "bfloat16", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "int2", "int4", "uint2", "uint4",
+    "bfloat16", "float4_e2m1fn", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "int2", "int4", "uint2", "uint4",
 )  # fmt: skip
 
 DTYPES: dict[str, DType] = {
@@ -211,7 +211,7 @@ _NUMBERS = {
     "bfloat16": 14, "qint16": 15, "quint16": 16, "uint16": 17, "complex128": 18, "float16": 19,
     "uint32": 22, "uint64": 23, "float8_e5m2": 24, "float8_e4m3fn": 25, "float8_e4m3fnuz": 26,
     "float8_e4m3b11fnuz": 27, "float8_e5m2fnuz": 28, "int4": 29, "uint4": 30, "int2": 31,
-    "uint2": 32,
+    "uint2": 32, "float4_e2m1fn": 33,
 }  # fmt: skip
 
 _BY_NUMPY = {made.dtype: made for made in DTYPES.values() if made.name != "string"}

@@ -1,0 +1,56 @@
+"""What TensorFlow has and this package has not: the reason, and what to write instead."""
+
+from __future__ import annotations
+
+_FIXED = (
+    "there are no ragged tensors, since XLA compiles for fixed shapes. Pad to one shape, as "
+    "Dataset.padded_batch does, and use a mask."
+)
+_GRAPHS = "TensorFlow's graphs and sessions are not here. Write it with tf.function."
+_V1 = "TensorFlow 1 is not here. Write it with tf.function."
+
+_WHY = {
+    **dict.fromkeys(["contrib", "Session", "placeholder", "get_variable", "layers"], _V1),
+    **dict.fromkeys(
+        ["ragged", "RaggedTensor", "RaggedTensorSpec", "ragged_fill_empty_rows",
+         "ragged_fill_empty_rows_grad"], _FIXED,
+    ),
+    **dict.fromkeys(["Graph", "Operation", "import_graph_def"], _GRAPHS),
+    "graph_util": "there are no GraphDefs to look at. f.get_concrete_function(...).graph and "
+    "f.experimental_get_compiler_ir(...)() show a function's program.",
+    "feature_column": "it is deprecated. Write the columns as functions: tf.one_hot, "
+    "tf.nn.embedding_lookup, tf.searchsorted for buckets, tf.concat.",
+    "lite": "it makes files for TensorFlow Lite. tf.saved_model.save writes a program that "
+    "jaxvars loads anywhere; jax.export writes StableHLO, from which other tools convert.",
+    "tpu": "TPUs are devices of JAX: tf.config.list_physical_devices('TPU'), and tf.distribute or "
+    "jv.Mesh for more than one.",
+    "xla": "everything is compiled by XLA: @tf.function is enough.",
+    "mlir": "f.experimental_get_compiler_ir(...)('hlo') returns a function's StableHLO, as MLIR.",
+    "dtensor": "tensors on meshes are those of JAX: jax.make_mesh and jax.sharding, or "
+    "tf.distribute.MirroredStrategy.",
+    "queue": "queues belong to TensorFlow 1. Use tf.data.Dataset, or Python's queue.Queue.",
+    **dict.fromkeys(
+        ["load_library", "load_op_library"],
+        "operations written in C++ are JAX's: see jax.ffi. Python on the host: "
+        "tf.numpy_function.",
+    ),
+    "RegisterGradient": "gradients belong to functions: use tf.custom_gradient.",
+    **dict.fromkeys(
+        ["no_gradient", "NoGradient"], "use tf.stop_gradient on the result."
+    ),
+    **dict.fromkeys(["resource", "variant"], "no tensor has this type."),
+    "CriticalSection": "a tf.function that assigns is all-or-nothing: calls take turns.",
+    "AggregationMethod": "gradients are added as XLA sees fit. Leave it out.",
+    "raw_ops": "its operations have public names, like tf.add or tf.nn.conv2d.",
+    "security": "there is nothing in it for programs.",
+    "tools": "there is nothing in it for programs.",
+}  # fmt: skip
+
+
+def reason(name: str) -> str:
+    """Return why a name of TensorFlow's is not there; nothing if it is not known.
+
+    >>> reason("xla")
+    'everything is compiled by XLA: @tf.function is enough.'
+    """
+    return _WHY.get(name, "")

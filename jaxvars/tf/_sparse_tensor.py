@@ -1,0 +1,174 @@
+"""`tf.SparseTensor`: the elements of a tensor that are not zero, and where they are.
+
+Rules this file keeps:
+- it never changes; flattened as a pytree it is its three arrays, so that a `tf.function` takes it
+  and returns it: a program is compiled for each number of elements;
+- it is no tensor, and is never converted to one but by `tf.sparse.to_dense`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import DType, int64
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import OPERATIONS, Tensor, wrap
+
+Value: TypeAlias = Any
+
+
+@final
+class SparseTensor:
+    """Some elements of a tensor; the others are zero.
+
+    Args:
+        indices: where they are: int64 of shape [n, rank], sorted for most operations.
+        values: the elements, of shape [n].
+        dense_shape: the shape of the whole tensor: int64 of shape [rank].
+
+    Raises:
+        ValueError: when the shapes do not fit.
+
+    >>> from jaxvars import tf
+    >>> tf.sparse.to_dense(tf.SparseTensor([[0, 1]], [5], [1, 3]))
+    <tf.Tensor: shape=(1, 3), dtype=int32, numpy=array([[0, 5, 0]], dtype=int32)>
+
+    Differs from TensorFlow: it is there for `tf.sets` and what is decoded; `tf.sparse` has only a
+    few operations, since XLA compiles for fixed sizes.
+    """
+
+    __slots__ = ("__weakref__", "_dense_shape", "_indices", "_values")
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        self._indices = Tensor(to_array(indices, hint=int64))
+        self._values = Tensor(to_array(values))
+        self._dense_shape = Tensor(to_array(dense_shape, hint=int64))
+        _check(self._indices, self._values, self._dense_shape)
+
+    @property
+    def indices(self) -> Tensor:
+        """Where the elements are."""
+        return self._indices
+
+    @property
+    def values(self) -> Tensor:
+        """The elements."""
+        return self._values
+
+    @property
+    def dense_shape(self) -> Tensor:
+        """The shape of the whole tensor, as a tensor."""
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole tensor, as far as it is known."""
+        sizes = self._dense_shape._array
+        if _trace.is_tracer(sizes):
+            return TensorShape([None] * sizes.shape[0])
+        return TensorShape(np.asarray(sizes).tolist())
+
+    def get_shape(self) -> TensorShape:
+        """Return the shape of the whole tensor."""
+        return self.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._values.dtype
+
+    def with_values(self, new_values: Any) -> SparseTensor:
+        """Return one with other elements in the same places."""
+        return SparseTensor(self._indices, new_values, self._dense_shape)
+
+    def consumers(self) -> list[Any]:
+        """Return an empty list: nothing is known of who uses it."""
+        return []
+
+    def __mul__(self, other: Any) -> SparseTensor:
+        return self._with(OPERATIONS["mul"], other)
+
+    def __truediv__(self, other: Any) -> SparseTensor:
+        return self._with(OPERATIONS["truediv"], other)
+
+    def _with(self, operation: Any, other: Any) -> SparseTensor:
+        """Return what an operation makes of the elements and those of a tensor at their places."""
+        dense = to_array(other, hint=self.dtype)
+        if dense.ndim:
+            sizes = host_array(self._dense_shape._array, "sparse").tolist()
+            dense = jnp.broadcast_to(dense, sizes)[tuple(self._indices._array.T)]
+        return self.with_values(operation(self._values, Tensor(dense)))
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self._indices!s}, values={self._values!s}, "
+            f"dense_shape={self._dense_shape!s})"
+        )
+
+
+def _check(indices: Tensor, values: Tensor, sizes: Tensor) -> None:
+    """Raise ValueError if the shapes of the parts do not fit."""
+    for tensor, rank in ((indices, 2), (values, 1), (sizes, 1)):
+        if tensor.ndim != rank:
+            raise ValueError(f"Shape {tensor.shape} must have rank {rank}")
+    pairs = ((indices.shape[0], values.shape[0]), (indices.shape[1], sizes.shape[0]))
+    for one, other in pairs:
+        if one != other:
+            raise ValueError(f"Dimensions {one} and {other} are not compatible")
+
+
+def on_host(sparse: SparseTensor, op: str) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Return the parts of a sparse tensor as NumPy arrays.
+
+    Raises:
+        NotImplementedError: when they are known only when the program runs.
+    """
+    parts = (sparse.indices._array, sparse.values._array, sparse.dense_shape._array)
+    indices, values, sizes = (host_array(part, op) for part in parts)
+    return indices, values, tuple(sizes.tolist())
+
+
+def host_array(array: Value, op: str) -> np.ndarray:
+    """Return an array as NumPy's.
+
+    Raises:
+        NotImplementedError: when it is known only when the program runs.
+    """
+    if _trace.is_tracer(array):
+        raise NotImplementedError(
+            f"tf.{op} cannot be part of a compiled function: the size of its result depends on "
+            "values, and XLA compiles for fixed sizes. Call it outside of tf.function, or by "
+            "tf.numpy_function on the host."
+        )
+    return np.asarray(array)
+
+
+def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:
+    """Return a sparse tensor of NumPy arrays."""
+    rank = len(sizes)
+    return SparseTensor(
+        np.asarray(indices, np.int64).reshape(-1, rank),
+        Tensor(_convert.text_array(values)) if values.dtype == object else values,
+        np.asarray(sizes, np.int64),
+    )
+
+
+def _flatten(sparse: SparseTensor) -> tuple[tuple[Value, ...], None]:
+    parts = (sparse._indices, sparse._values, sparse._dense_shape)
+    return tuple(x._array if isinstance(x, Tensor) else x for x in parts), None
+
+
+def _unflatten(_: None, parts: Any) -> SparseTensor:
+    made = object.__new__(SparseTensor)
+    made._indices, made._values, made._dense_shape = map(wrap, parts)
+    return made
+
+
+jax.tree_util.register_pytree_node(SparseTensor, _flatten, _unflatten)

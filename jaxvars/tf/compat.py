@@ -1,0 +1,92 @@
+"""`tf.compat`: text and bytes, for code that ran on Python 2, too."""
+
+from __future__ import annotations
+
+import importlib
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+
+bytes_or_text_types = (bytes, str)
+complex_types = (numbers.Complex, np.number)
+integral_types = (numbers.Integral, np.integer)
+real_types = (numbers.Real, np.integer, np.floating)
+
+
+def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+    """Return text as bytes.
+
+    Raises:
+        TypeError: when it is neither text nor bytes.
+
+    >>> as_bytes("a")
+    b'a'
+    """
+    if isinstance(bytes_or_text, bytearray):
+        return bytes(bytes_or_text)
+    return _text(bytes_or_text, encoding).encode(encoding)
+
+
+def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """Return bytes as text.
+
+    Raises:
+        TypeError: when it is neither text nor bytes.
+    """
+    return _text(bytes_or_text, encoding)
+
+
+def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+    """Return bytes as text: `as_text`."""
+    return _text(bytes_or_text, encoding)
+
+
+def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+    """Return anything as text: bytes are decoded."""
+    return _text(value, encoding) if isinstance(value, bytes) else str(value)
+
+
+def path_to_str(path: Any) -> Any:
+    """Return a path as text; other things as they are."""
+    return as_str_any(os.fspath(path)) if isinstance(path, os.PathLike) else path
+
+
+def path_to_bytes(path: Any) -> bytes:
+    """Return a path as bytes."""
+    return as_bytes(os.fspath(path))
+
+
+def dimension_value(dimension: Any) -> int | None:
+    """Return a size of a TensorShape as a number; None if it is open."""
+    return dimension
+
+
+def dimension_at_index(shape: Any, index: int) -> int | None:
+    """Return one size of a TensorShape; None if it is open."""
+    return None if shape.rank is None else shape[index]
+
+
+def forward_compatible(year: int, month: int, day: int) -> bool:
+    """Tell whether programs of a day can be read: always."""
+    return True
+
+
+def _text(value: Any, encoding: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode(encoding)
+    raise TypeError(f"Expected binary or unicode string, got {value!r}")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "v2":
+        return importlib.import_module(__name__.rpartition(".")[0])
+    if name == "v1":
+        raise AttributeError(
+            "jaxvars.tf has no tf.compat.v1: TensorFlow 1 is not here. Write it with tf.function; "
+            "most names of v1 are there without compat.v1."
+        )
+    raise AttributeError(f"tf.compat has no attribute {name!r}.")
