@@ -41,15 +41,15 @@ MESSAGES = frozenset(_FIELDS)
 
 
 def message(name: str) -> Any:
-    """Return the class of a message.
+    r"""Return the class of a message.
 
     Args:
         name: one of MESSAGES.
 
     >>> Int64List = message("Int64List")
     >>> Int64List(value=[1, 300]).SerializeToString()
-    b'\\n\\x03\\x01\\xac\\x02'
-    >>> Int64List.FromString(b"\\n\\x03\\x01\\xac\\x02").value
+    b'\n\x03\x01\xac\x02'
+    >>> Int64List.FromString(b"\n\x03\x01\xac\x02").value
     [1, 300]
     """
     return _classes()[name]
