@@ -9,7 +9,7 @@ _FIXED = (
 _GRAPHS = "TensorFlow's graphs and sessions are not here. Write it with tf.function."
 _V1 = "TensorFlow 1 is not here. Write it with tf.function."
 
-_WHY = {
+WHY = {
     **dict.fromkeys(["contrib", "Session", "placeholder", "get_variable", "layers"], _V1),
     **dict.fromkeys(
         ["ragged", "RaggedTensor", "RaggedTensorSpec", "ragged_fill_empty_rows",
@@ -53,4 +53,4 @@ def reason(name: str) -> str:
     >>> reason("xla")
     'everything is compiled by XLA: @tf.function is enough.'
     """
-    return _WHY.get(name, "")
+    return WHY.get(name, "")

@@ -1,0 +1,124 @@
+"""The page "what there is and what differs" (`NAMES.md`), made of the table and of docstrings.
+
+    python -m jaxvars.tf            print the page
+    python -m jaxvars.tf concat     print the lines whose name holds a word
+
+Rules this file keeps:
+- every public name is on it, once in each namespace that has it;
+- what it says of a name stands at that name: in its row, or in its docstring.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import inspect
+import pkgutil
+import re
+import types
+from typing import Any
+
+from jaxvars import tf
+from jaxvars.tf._absent import WHY
+from jaxvars.tf._rows import HOMES, TABLE, find, lister
+
+_HEAD = """# TensorFlow's names in `jaxvars.tf`: what there is, and what differs
+
+Made by `python -m jaxvars.tf`, from the table of operations and the docstrings;
+`python -m jaxvars.tf concat` prints the lines whose name holds a word. Signatures and results are
+TensorFlow's, but for what stands behind *Differs*.
+
+Everywhere: everything is compiled by XLA, for fixed shapes; text is on the host; there are no
+sessions and no `tf.compat.v1`; random numbers are those of `jax.random`, not TensorFlow's, unless
+it is said.
+"""
+_DIFFERS = re.compile(r"Differs from TensorFlow:\s*(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+
+def page() -> str:
+    """Return the page, as Markdown."""
+    spaces = namespaces()
+    sections = [_section(space, spaces[space]) for space in sorted(spaces)]
+    absent = [f"- `tf.{name}`: {why}" for name, why in sorted(WHY.items())]
+    return "\n".join([_HEAD, *sections, "## What is not there, and why\n", *absent, ""])
+
+
+def lines_with(word: str) -> list[str]:
+    """Return the lines of the page whose name holds a word."""
+    lines = [line for line in page().splitlines() if line.startswith("- `tf.")]
+    return [line for line in lines if word in re.split(r"[(`]", line[3:])[0]]
+
+
+def namespaces() -> dict[str, Any]:
+    """Return the modules by their name behind `tf`: "" for `tf` itself, "math", "keras.losses"."""
+    found: dict[str, Any] = {"": tf}
+    for each in pkgutil.walk_packages(tf.__path__, "jaxvars.tf."):
+        space = each.name.removeprefix("jaxvars.tf.")
+        if not any(part.startswith("_") for part in space.split(".")):
+            found[space] = importlib.import_module(each.name)
+    for name in HOMES:  # `math.special` is no module of its own
+        space = name.rpartition(".")[0]
+        if space not in found:
+            found[space] = None
+    return found
+
+
+def _section(space: str, module: Any) -> str:
+    names = _names(space, module)
+    title = f"tf.{space}" if space else "tf"
+    lines = [line for name in names for line in _lines(space, name, module)]
+    return f"## `{title}`\n\n" + "\n".join(lines) + "\n"
+
+
+def _names(space: str, module: Any) -> list[str]:
+    if module is None:
+        found = [name.rpartition(".") for name in HOMES]
+        return sorted(name for where, _, name in found if where == space)
+    own = vars(module).get("__dir__")
+    return own() if own else lister(module.__name__)()
+
+
+def _lines(space: str, name: str, module: Any) -> list[str]:
+    full = f"{space}.{name}" if space else name
+    if full in HOMES:
+        return [_line_of_operation(full)]
+    value = getattr(module, name)
+    if isinstance(value, types.SimpleNamespace):
+        return [_line(f"{full}.{key}", part) for key, part in sorted(vars(value).items())]
+    return [] if inspect.ismodule(value) else [_line(full, value)]
+
+
+def _line_of_operation(full: str) -> str:
+    """Return the line of an operation, or that it has another name, under which it stands."""
+    row = TABLE.get(full)
+    if row is not None:
+        signature = ", ".join(filter(None, [row.signature, "name=None"]))
+        return _written(f"tf.{full}({signature})", row.doc, row.differs)
+    others = [name for name in [*TABLE, *HOMES] if HOMES[name] == HOMES[full]]
+    return _line(full, find(full)) if others[0] == full else f"- `tf.{full}`: `tf.{others[0]}`."
+
+
+def _line(full: str, value: Any) -> str:
+    text = inspect.getdoc(value) if callable(value) else ""
+    found = _DIFFERS.search(text or "")
+    first = (text or "").split("\n\n")[0]
+    return _written(f"tf.{full}{_signature(value)}", first, found.group(1) if found else "")
+
+
+def _signature(value: Any) -> str:
+    """Return the parameters of a function or class, without types; nothing for what has none."""
+    if not callable(value) or (inspect.isclass(value) and issubclass(value, enum.Enum)):
+        return ""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return ""
+    plain = [each.replace(annotation=each.empty) for each in found.parameters.values()]
+    text = str(found.replace(parameters=plain, return_annotation=found.empty))
+    return "" if " at 0x" in text or "<" in text else text
+
+
+def _written(name: str, doc: str, differs: str) -> str:
+    parts = [f"- `{name}`", " ".join(doc.split())]
+    line = ": ".join(filter(None, parts))
+    return f"{line} *Differs: {' '.join(differs.split())}*" if differs else line
