@@ -6,6 +6,7 @@ Rules this file keeps:
 - a value without a variable waits. `_store.py` is told of new variables, and has them looked for
   here before they are used; when all values have been taken nobody looks;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
+- of two checkpoints for one variable, by other names, the one counts that was restored last;
 - who waits does not keep the objects alive, and ends with them.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import sys
 import threading
 import warnings
@@ -39,6 +41,9 @@ Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has n
 
 _LOCK = threading.RLock()
 _TAKING: list[None] = []  # not empty while variables are given values, by who holds the lock
+_NUMBERS = itertools.count(1)
+_GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
+"""Which restore, by its number, gave a cell its value last."""
 
 
 def find_cells(roots: Roots) -> dict[str, Cell]:
@@ -81,6 +86,7 @@ class Restore(Seeker):
         refs = {name: _weak(root, self._look_again) for name, root in roots.items()}
         self._roots = {name: ref for name, ref in refs.items() if ref is not None}
         self._is_over = False
+        self._number = next(_NUMBERS)
         self.waiting = self._verified(file, find_cells(roots))
 
     def begin(self) -> None:
@@ -149,8 +155,10 @@ class Restore(Seeker):
         _TAKING.append(None)
         try:
             with _trace.at(_trace.EVAL):
-                values = [placed(cell, self.waiting[path]) for path, cell in cells.items()]
-                LOCAL.eager.write_all(list(cells.values()), values)
+                mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
+                values = [placed(cells[path], self.waiting[path]) for path in mine]
+                LOCAL.eager.write_all([cells[path] for path in mine], values)
+                _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
             _TAKING.clear()
         self.taken |= {path: cell.key for path, cell in cells.items()}

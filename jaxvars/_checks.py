@@ -73,7 +73,7 @@ NO_FAILURE = np.zeros(_SIZE, np.int32)
 class Raised:
     """The error that a callback raised last: XLA hands on no more than its text."""
 
-    error: CheckError | None = None
+    error: Exception | None = None
 
 
 def raise_if_failed(failure: Any) -> None:
@@ -225,7 +225,7 @@ def require_finite_writes(name: str, line: str) -> None:
 
 
 def calling_back(run: Callable[[], Any]) -> Any:
-    """Run a program that calls back into Python; raise what a check in a callback raised."""
+    """Run a program that calls back into Python; raise what a callback of ours raised."""
     Raised.error = None
     try:
         return run()

@@ -4,7 +4,9 @@ Rules this file keeps:
 - run eagerly the function is just called;
 - XLA must know the shapes of what comes back: while a function is traced, the Python function is
   called once with zeros of the arguments' shapes, unless it returns nothing;
-- what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays.
+- what is called back runs eagerly, with Tensors (`py_function`) or NumPy arrays;
+- what it raises is raised by the program, as the exception of `tf.errors` that TensorFlow makes of
+  it; but for those of a `numpy_function` that runs eagerly.
 """
 
 from __future__ import annotations
@@ -18,15 +20,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._checks import Raised
 from jaxvars._frames import LOCAL, entered
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._scope import outside_functions
 from jaxvars.tf._tape import GradientTape
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.errors import (
+    InvalidArgumentError,
+    OpError,
+    OutOfRangeError,
+    ResourceExhaustedError,
+    UnimplementedError,
+    UnknownError,
+)
 
 Value: TypeAlias = Any
+
+_KINDS: list[tuple[tuple[type[Exception], ...], type[OpError]]] = [
+    ((TypeError, ValueError), InvalidArgumentError),
+    ((StopIteration,), OutOfRangeError),
+    ((MemoryError,), ResourceExhaustedError),
+    ((NotImplementedError,), UnimplementedError),
+]
+"""What becomes of an exception in a callback; all others are an UnknownError."""
 
 
 def py_function(
@@ -44,7 +62,8 @@ def py_function(
         A Tensor, or a list of them; None if there are none.
 
     Raises:
-        InvalidArgumentError: when the function returns something else than it says.
+        InvalidArgumentError: when the function returns something else than it says, or raises a
+            ValueError or TypeError; other exceptions of `tf.errors` for others that it raises.
 
     >>> from jaxvars import tf
     >>> f = tf.function(lambda x: py_function(lambda y: y.numpy() + 1, [x], tf.float32))
@@ -123,8 +142,12 @@ class _Call:
 
     def on_host(self, *values: Value) -> list[np.ndarray]:
         """Call it, as the program does."""
-        with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
-            return [np.asarray(x) for x in self.tensors(*values)]
+        try:
+            with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+                return [np.asarray(x) for x in self.tensors(*values)]
+        except Exception as error:  # of which XLA would hand on the text alone
+            Raised.error = raised = _of_tensorflow(error)
+            raise raised from error
 
     def pulled(self, *values: Value) -> list[np.ndarray]:
         """Return the gradient of each argument, given these and the gradients of the results."""
@@ -148,6 +171,14 @@ class _Call:
             ]
 
 
+def _of_tensorflow(error: Exception) -> OpError:
+    """Return what TensorFlow makes of an exception in a callback; its own stay as they are."""
+    if isinstance(error, OpError):
+        return error
+    kinds = (made for kinds, made in _KINDS if isinstance(error, kinds))
+    return next(kinds, UnknownError)(None, None, f"{type(error).__name__}: {error}")
+
+
 def _device(x: Value) -> Value:
     return x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x))
 
@@ -159,7 +190,7 @@ def _is_float(x: Tensor) -> bool:
 def _called(call: _Call, inp: Sequence[Any]) -> Any:
     arrays = [to_array(x) for x in inp]
     if not any(map(_trace.is_tracer, arrays)) and not _trace.is_staging():
-        found = call.tensors(*arrays)
+        found = _eagerly(call, arrays)
     elif not call.dtypes:
         jax.experimental.io_callback(call.on_host, [], *arrays, ordered=True)
         return [] if call.is_list else None
@@ -169,6 +200,15 @@ def _called(call: _Call, inp: Sequence[Any]) -> Any:
         return [] if call.is_list else None
     tensors = list(map(Tensor, found))
     return tensors if call.is_list else tensors[0]
+
+
+def _eagerly(call: _Call, arrays: Sequence[Value]) -> list[Value]:
+    if not call.eager:
+        return call.tensors(*arrays)
+    try:
+        return call.tensors(*arrays)
+    except Exception as error:
+        raise _of_tensorflow(error) from error
 
 
 def _staged(call: _Call, arrays: Sequence[Value]) -> list[Value]:

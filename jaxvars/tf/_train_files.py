@@ -1,138 +1,30 @@
-"""What is in a folder of checkpoints, and in a checkpoint, by TensorFlow's names.
+"""What is in a checkpoint, by TensorFlow's names.
 
 Rules this file keeps:
-- names of values are TensorFlow's keys: `net/kernel/.ATTRIBUTES/VARIABLE_VALUE`;
-- which checkpoint is the latest is told by the checkpoints: there is no file named `checkpoint`.
+- names of values are TensorFlow's keys: `net/kernel/.ATTRIBUTES/VARIABLE_VALUE`.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from jaxvars._checkpoint_files import Stored, open_stored
+from jaxvars._checkpoint_files import Stored
 from jaxvars._variable import Variable
-from jaxvars.errors import CheckpointError
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._dtypes import DTYPES, DType, as_dtype, int64, string
-from jaxvars.tf._train_checkpoint import SUFFIX, WRITTEN, file_of, opened, saved_graph
+from jaxvars.tf._train_folder import latest_checkpoint
 from jaxvars.tf._train_graph import Graph, key_of
+from jaxvars.tf._train_stored import file_of, opened, saved_graph
 from jaxvars.tf._variable import face_of
 from jaxvars.tf.errors import DataLossError, NotFoundError
 
 _COUNTER = "save_counter"  # int32 in the file, int64 at this door
 
 
-def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
-    """Return the path of the checkpoint that was saved last in a folder; None if there is none.
-
-    Args:
-        checkpoint_dir: the folder. What `Checkpoint.write` wrote does not count.
-        latest_filename: of no effect.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     print(latest_checkpoint(folder))
-    None
-    """
-    found = _saved(checkpoint_dir)
-    return found[-1][1] if found else None
-
-
-@final
-@dataclass(frozen=True)
-class CheckpointState:
-    """The checkpoints of a folder.
-
-    Attributes:
-        model_checkpoint_path: the one that was saved last.
-        all_model_checkpoint_paths: all, in the order they were saved.
-        all_model_checkpoint_timestamps: when each was, in seconds.
-        last_preserved_timestamp: when the first was.
-    """
-
-    model_checkpoint_path: str
-    all_model_checkpoint_paths: list[str] = field(default_factory=list)
-    all_model_checkpoint_timestamps: list[float] = field(default_factory=list)
-    last_preserved_timestamp: float = 0.0
-
-
-def get_checkpoint_state(
-    checkpoint_dir: Any, latest_filename: str | None = None
-) -> CheckpointState | None:
-    """Return what checkpoints there are in a folder; None if there is none.
-
-    >>> get_checkpoint_state("/there/is/none") is None
-    True
-    """
-    found = _saved(checkpoint_dir)
-    if not found:
-        return None
-    times, paths = [t for t, _ in found], [path for _, path in found]
-    return CheckpointState(paths[-1], paths, times, times[0])
-
-
-def _saved(folder: Any) -> list[tuple[float, str]]:
-    """Return when the checkpoints of a folder were saved, and their paths, in that order."""
-    folder = os.fspath(folder)
-    if not Path(folder).is_dir():
-        return []
-    found: list[tuple[int, str]] = []
-    for place in Path(folder).iterdir():
-        if place.suffix == SUFFIX or (place / "_METADATA").is_file():
-            stored = _sound(place)
-            if stored is not None and WRITTEN not in stored.about:
-                name = place.name.removesuffix(SUFFIX)
-                found.append((stored.time_ns, os.path.join(folder, name)))  # noqa: PTH118 - as given: "./x" stays
-    return [(time_ns / 1e9, path) for time_ns, path in sorted(found)]
-
-
-def _sound(place: Path) -> Stored | None:
-    if place.name[0] == "." or ".tmp-" in place.name:
-        return None
-    try:
-        return open_stored(place)
-    except CheckpointError:
-        return None
-
-
-def checkpoints_iterator(
-    checkpoint_dir: Any,
-    min_interval_secs: float = 0,
-    timeout: float | None = None,
-    timeout_fn: Callable[[], bool] | None = None,
-) -> Iterator[str]:
-    """Yield the path of each checkpoint that comes to be the latest in a folder.
-
-    Args:
-        checkpoint_dir: the folder.
-        min_interval_secs: how many seconds are between two, at least.
-        timeout: how many seconds to wait for the next; for ever when None.
-        timeout_fn: asked when the time is over whether to end; it ends when None.
-    """
-    last: str | None = None
-    while True:
-        start = time.monotonic()
-        new = latest_checkpoint(checkpoint_dir)
-        while new in (None, last):
-            if timeout is not None and time.monotonic() - start > timeout:
-                if timeout_fn is None or timeout_fn():
-                    return
-                start = time.monotonic()
-            time.sleep(min(1.0, timeout or 1.0) / 4)
-            new = latest_checkpoint(checkpoint_dir)
-        last = new
-        yield str(new)
-        time.sleep(max(0.0, min_interval_secs - (time.monotonic() - start)))
-
-
-# ---------------------------------------------------------------- one checkpoint
 @final
 class CheckpointReader:
     """The values of a checkpoint; made by `tf.train.load_checkpoint`."""
@@ -257,14 +149,15 @@ class CheckpointView:
         """Return which objects below `obj` are which of the checkpoint."""
         graph = graphs.graph_of(obj)
         pairs = graphs.matched(graph, self._graph)
-        return {its: _shown(graph.objects[mine]) for mine, its in pairs.items()}
+        return {its: _shown(graph.objects[mine]) for its, mine in pairs.items()}
 
     def diff(self, obj: Any) -> tuple[list[Any], list[int]]:
         """Return the objects below `obj` that the checkpoint has not, and the other way round."""
         graph = graphs.graph_of(obj)
         pairs = graphs.matched(graph, self._graph)
-        left = [_shown(x) for i, x in enumerate(graph.objects) if i not in pairs]
-        return left, sorted(set(self.descendants()) - set(pairs.values()))
+        met = set(pairs.values())
+        left = [_shown(x) for i, x in enumerate(graph.objects) if i not in met]
+        return left, sorted(set(self.descendants()) - set(pairs))
 
 
 @final

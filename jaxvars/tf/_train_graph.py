@@ -27,6 +27,7 @@ from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars._walk import Alias
 from jaxvars._walk import _attributes as attributes
 from jaxvars.tf._function import Function
+from jaxvars.tf._names import name_scope
 
 Edges: TypeAlias = dict[str, int]
 
@@ -35,7 +36,7 @@ SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 ROOT = "."
 """The name of a variable that is the root itself."""
 
-_FUNCTIONS = (Function, CoreFunction, BoundFunction, ConcreteFunction)
+_HOLD_NONE = (Function, CoreFunction, BoundFunction, ConcreteFunction, name_scope)
 
 
 class Node(ABC):  # noqa: B024 - what it has is right for most
@@ -108,7 +109,7 @@ def children_of(value: object) -> Iterator[tuple[str, object]]:
     """Yield the children of an object that may hold variables, or be some."""
     for name, child in _parts(value):
         child = seen_through(child)
-        if not isinstance(child, (*CLOSED, *_FUNCTIONS)):
+        if not isinstance(child, (*CLOSED, *_HOLD_NONE)):
             yield name, child
 
 
@@ -175,29 +176,34 @@ def from_names(names: Any) -> Graph:
 
 
 def matched(graph: Graph, saved: Graph) -> dict[int, int]:
-    """Return which object of a graph is which of one that was saved."""
-    found, taken = {0: 0}, {0}
+    """Return which object that was saved is which of a graph.
+
+    One of the graph may be several that were saved; one that was saved is the first that is found.
+    """
+    found = {0: 0}
     waiting = deque([(0, 0)])
     while waiting:
-        mine, other = waiting.popleft()
-        for name, child in graph.edges[mine].items():
-            its = saved.edges[other].get(name)
-            if its is not None and child not in found and its not in taken:
-                found[child] = its
-                taken.add(its)
-                waiting.append((child, its))
+        its, mine = waiting.popleft()
+        for name, child in saved.edges[its].items():
+            own = graph.edges[mine].get(name)
+            if own is not None and child not in found:
+                found[child] = own
+                waiting.append((child, own))
     return found
 
 
-def by_saved_name(graph: Graph, saved: Graph) -> dict[str, Variable]:
-    """Return the variables of a graph by the names of their values; others by a name of theirs."""
+def by_saved_name(graph: Graph, saved: Graph) -> dict[str, Variable | None]:
+    """Return the variables of a graph by the names of their values; others by a name of theirs.
+
+    A value whose variable has another one already has None.
+    """
     pairs = matched(graph, saved)
-    found: dict[str, Variable] = {}
-    for number, own in graph.names.items():
-        variable: Any = graph.objects[number]
-        name = saved.names.get(pairs.get(number, -1))
-        found[f"{own}/-" if name is None else name] = variable  # no value has such a name
-    return found
+    found: dict[str, Variable | None] = {}
+    left: dict[int, Any] = {number: graph.objects[number] for number in graph.names}
+    for its, name in saved.names.items():
+        if pairs.get(its) in graph.names:
+            found[name] = left.pop(pairs[its], None)
+    return {**found, **{f"{graph.names[n]}/-": v for n, v in left.items()}}  # no value's name
 
 
 def by_name(graph: Graph) -> dict[str, Variable]:

@@ -14,8 +14,10 @@ from typing import Any, final
 from jaxvars._checkpoint_manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf._train_checkpoint import SUFFIX, Checkpoint
+from jaxvars.tf._train_checkpoint import Checkpoint
+from jaxvars.tf._train_folder import latest_checkpoint
 from jaxvars.tf._train_options import CheckpointOptions
+from jaxvars.tf._train_stored import SUFFIX
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
 
@@ -106,16 +108,22 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of the newest checkpoints, the oldest first; not those kept for ever."""
-        paths = self._core.checkpoints
-        kept = paths if self._max_to_keep is None else paths[-self._max_to_keep :]
-        return list(map(self._shown, kept))
+        """The paths of the checkpoints that managers saved, the oldest first.
+
+        Those kept for ever are among them only as long as they are among the newest.
+        """
+        records = [record for record in self._core._directory.records() if record.serial]
+        newest = 0 if self._max_to_keep is None else len(records) - self._max_to_keep
+        listed = [r for i, r in enumerate(records) if i >= newest or not r.forever]
+        return [self._shown(self._core._path(record)) for record in listed]
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The path of the checkpoint that was saved last, or None."""
-        latest = self._core.latest_checkpoint
-        return None if latest is None else self._shown(latest)
+        """The path of the checkpoint that was saved last in the directory, or None.
+
+        It may be another manager's, or one that `Checkpoint.save` put there.
+        """
+        return latest_checkpoint(self._given)
 
     def _shown(self, path: str) -> str:
         return os.path.join(self._given, Path(path).name.removesuffix(SUFFIX))  # noqa: PTH118 - as given: "./x" stays

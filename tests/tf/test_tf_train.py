@@ -81,7 +81,7 @@ def test_it_counts_and_returns_the_prefix(tmp_path: Path, monkeypatch: pytest.Mo
     assert tf.train.latest_checkpoint("./run") == "./run/ckpt-2"
     state = tf.train.get_checkpoint_state("./run")
     assert state is not None
-    assert state.all_model_checkpoint_paths == ["./run/ckpt-1", "./run/ckpt-2"]
+    assert state.all_model_checkpoint_paths == ["./run/ckpt-2"]  # no manager saved it
 
 
 def test_lists_and_dicts_as_attributes(tmp_path: Path) -> None:

@@ -1,0 +1,187 @@
+"""The values of a checkpoint on their way into the objects of a `tf.train.Checkpoint`.
+
+Rules this file keeps:
+- objects are matched by TensorFlow's rules (`_train_graph.py`), values are verified and waited for
+  by jaxvars (`_checkpoint_restore.py`);
+- what waits for variables that will be made waits as long as the objects do, not the Checkpoint;
+- a variable that is put into one of the objects later has its value when it is used next, were it
+  older than the restore, as in TensorFlow.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, final
+
+import jax.numpy as jnp
+
+from jaxvars import _checkpoint_restore as restoring
+from jaxvars._checkpoint import _refuse_traced as refuse_traced
+from jaxvars._checkpoint_files import Stored
+from jaxvars._store import NEWS, STORE, Cell, exclusively
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars._walk import Alias
+from jaxvars.errors import CheckpointError
+from jaxvars.tf import _train_graph as graphs
+from jaxvars.tf._train_graph import Graph, Node
+from jaxvars.tf._train_stored import NOTES
+from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.errors import DataLossError, InvalidArgumentError
+
+_WAITING: weakref.WeakKeyDictionary[object, list[Wait]] = weakref.WeakKeyDictionary()
+"""What waits for variables in an object: it lives as long as the object does."""
+
+_LOOKS = 4  # how often a variable that is older is looked for, when it is used
+
+
+@final
+class Wait(Alias):
+    """The values of a checkpoint on their way into the objects of a Checkpoint.
+
+    Args:
+        owner: the Checkpoint.
+        saved: the graph of what was saved.
+    """
+
+    __slots__ = ("__weakref__", "_children", "_owner", "_restore", "_saved", "_sinks", "_stored")
+
+    def __init__(self, owner: Node, saved: Graph) -> None:
+        self._owner = weakref.ref(owner)
+        self._saved = saved
+        self._sinks: dict[str, CoreVariable] = {}  # take what is no variable's
+        self._restore: restoring.Restore | None = None
+        self._stored: Stored | None = None
+        children = dict(graphs.children_of(owner))
+        self._children = {name: ref for name, x in children.items() if (ref := _weak(x))}
+
+    def begin(self, stored: Stored) -> None:
+        """Restore what is there, and wait for the rest."""
+        self._stored = stored
+        for note in NOTES & stored.entries.keys():
+            self._sinks[note] = CoreVariable("", name="graph")
+        self._check(stored)
+        try:
+            restore = restoring.Restore(stored, self._roots(), self)
+            self._supersede(str(stored.path))
+            restore.begin()
+        except CheckpointError as error:
+            raise DataLossError(None, None, str(error)) from error
+        self._restore, self._stored = restore, None
+        if restore.waiting:
+            for child in [*self._held(), self._owner()]:
+                waiting = _WAITING.setdefault(child, [])
+                waiting[:] = [other for other in waiting if other.is_waiting] + [self]
+            exclusively(_announce_all)
+
+    def _check(self, stored: Stored) -> None:
+        """Raise what TensorFlow raises for a variable of another shape or type."""
+        cells = restoring.find_cells(self._roots())
+        for name in restoring.misfits_of(stored.entries, cells):
+            entry, cell = stored.entries[name], cells[name]
+            if entry.shape != tuple(cell.aval.shape):
+                raise ValueError(
+                    f"Received incompatible tensor with shape {entry.shape} when attempting to "
+                    f"restore variable with shape {tuple(cell.aval.shape)} and name {cell.name}:0."
+                )
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"tensor_name = {graphs.key_of(name)}; expected dtype {cell.aval.dtype} does not "
+                f"equal original dtype {entry.dtype} [Op:RestoreV2]",
+            )
+
+    def _supersede(self, path: str) -> None:
+        """End what waits for variables in the same objects."""
+        for child in [*self._held(), self._owner()]:
+            for other in _WAITING.get(child, []):
+                if other._restore is not None and other.is_waiting:
+                    other._restore.replaced_by = path
+                    other._restore.is_partial = True  # nobody needs to be told
+                    other._restore.end()
+
+    def _held(self) -> list[object]:
+        return [x for ref in self._children.values() if (x := ref()) is not None]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there are values that nobody has taken."""
+        restore = self._restore
+        return restore is not None and bool(restore.waiting) and not restore.replaced_by
+
+    @property
+    def restore(self) -> restoring.Restore:
+        """What has become of the values, looked at again."""
+        if self._restore is None:
+            raise CheckpointError("Nothing was restored.")
+        refuse_traced("restored")
+        self._restore.look()
+        return self._restore
+
+    # ------------------------------------------------------------ which value is whose
+    def graph(self) -> Graph:
+        """Return the graph of the objects that there are by now."""
+        return graphs.graph_of(self._owner() or _Rest(self._children))
+
+    def matched(self) -> dict[int, int]:
+        """Return which saved object is which of `graph()`."""
+        return graphs.matched(self.graph(), self._saved)
+
+    def owner_of(self, name: str) -> int | None:
+        """Return which object of `graph()` a value belongs to; None if there is none."""
+        numbers = {own: number for number, own in self._saved.names.items()}
+        return self.matched().get(numbers.get(name, -1))
+
+    def _roots(self) -> dict[str | None, object]:
+        return {None: self}
+
+    @property
+    def aliased(self) -> object:
+        """A dict of the variables that are there by now, by the names of their values."""
+        found = graphs.by_saved_name(self.graph(), self._saved)
+        named = {name: self._sink(name) if v is None else v for name, v in found.items()}
+        return {**self._sinks, **named}
+
+    def _sink(self, name: str) -> CoreVariable:
+        """Return a variable for a value whose variable has another one already."""
+        if name not in self._sinks:
+            source: Any = self._stored or self._restore
+            entry = (source.entries if self._stored else source._entries)[name]
+            self._sinks[name] = CoreVariable(jnp.zeros(entry.shape, entry.dtype), name=name)
+        return self._sinks[name]
+
+    def missing(self) -> list[Variable]:
+        """Return the variables that have got no value."""
+        restore = self.restore
+        cells: Mapping[str, Cell] = restoring.find_cells(self._roots())
+        owners = [cells[name].owner() for name in restore.missing()]
+        return [face_of(owner) for owner in owners if isinstance(owner, CoreVariable)]
+
+
+def _announce_all() -> None:
+    """Have the variables that there are looked for, too, when they are used."""
+    for key in STORE:
+        NEWS.setdefault(key, _LOOKS)
+
+
+@final
+class _Rest(Node):
+    """What is left of a Checkpoint that is gone."""
+
+    __slots__ = ("_children",)
+
+    def __init__(self, children: dict[str, Any]) -> None:
+        self._children = children
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the objects that are there still."""
+        yield from ((name, x) for name, ref in self._children.items() if (x := ref()) is not None)
+
+
+def _weak(child: object) -> weakref.ref[Any] | None:
+    """Return a weak reference; None of what cannot have one, or no place in a dict."""
+    try:
+        hash(child)
+        return weakref.ref(child)
+    except TypeError:
+        return None

@@ -1,0 +1,41 @@
+"""`tf.py_function` and `tf.numpy_function`: what their functions raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import jaxvars.tf as tf
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (TypeError("bad"), tf.errors.InvalidArgumentError),
+        (StopIteration("bad"), tf.errors.OutOfRangeError),
+        (NotImplementedError("bad"), tf.errors.UnimplementedError),
+        (KeyError("bad"), tf.errors.UnknownError),
+        (tf.errors.NotFoundError(None, None, "bad"), tf.errors.NotFoundError),
+    ],
+)
+def test_what_is_raised_is_tensorflows(error: Exception, kind: Any) -> None:
+    v = tf.Variable(0.0)
+
+    def fail(x: Any) -> None:
+        if float(x) > 1:
+            raise error
+
+    @tf.function
+    def program(x: Any) -> None:
+        v.assign_add(1.0)
+        tf.py_function(fail, [x], [])
+
+    program(tf.constant(1.0))
+    with pytest.raises(kind, match="bad"):
+        program(tf.constant(2.0))
+    assert v.numpy() == 1.0
+    with pytest.raises(kind, match="bad"):
+        tf.py_function(fail, [2.0], [])
+    with pytest.raises(type(error), match="bad"):  # TensorFlow calls these as they are
+        tf.numpy_function(fail, [2.0], [])
