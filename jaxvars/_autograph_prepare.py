@@ -167,4 +167,8 @@ def _always_leaves(body: Sequence[ast.stmt]) -> bool:
         return _always_leaves(last.body) and _always_leaves(last.orelse)
     if isinstance(last, ast.With):
         return _always_leaves(last.body)
+    if isinstance(last, ast.Try):
+        tried = _always_leaves(last.body) or _always_leaves(last.orelse)
+        handled = all(_always_leaves(handler.body) for handler in last.handlers)
+        return (tried and handled) or _always_leaves(last.finalbody)
     return isinstance(last, ast.Return | ast.Raise)

@@ -26,7 +26,7 @@ from jaxvars._autograph_values import (
     Undefined,
     UndefinedReturnValue,
 )
-from jaxvars._boxing import boxed, settled_numbers
+from jaxvars._boxing import boxed, settled_numbers, words
 from jaxvars._face import Face, plain
 from jaxvars._variable import Variable
 from jaxvars._walk import Alias
@@ -66,10 +66,12 @@ class _Plan(NamedTuple):
     Attributes:
         kind: zeros where there is none; the value and whether there is one; not at all.
         form: shapes and dtypes.
+        missing: the branch that gives none.
     """
 
     kind: str
     form: Any
+    missing: str = ""
 
 
 _NO_PLAN = _Plan("", None)
@@ -124,7 +126,8 @@ class Block:
                 self._set(self.start)
                 raise
         rest = self.start[len(results) :]
-        self._set((*map(self._unpacked, range(len(results)), results), *rest))
+        new = map(self._unpacked, range(len(results)), results)
+        self._set((*map(_part, self.names, new), *rest))
 
     def packed_start(self) -> tuple[Any, ...]:
         """Return the values before the block, as they are handed to `_control`."""
@@ -180,6 +183,7 @@ class Block:
     def _plan(self, i: int, *values: Any) -> None:
         """Decide how to carry what has a value on some ways only."""
         value = next(x for x in values if not _is_absent(x))
+        missing = "else" if _is_absent(values[0]) else "main"
         if isinstance(value, Perhaps):
             value, kind = value.value, _PERHAPS
         elif any(isinstance(x, UndefinedReturnValue | Nothing) for x in values):
@@ -188,10 +192,10 @@ class Block:
             kind = _PERHAPS if self._lenient else _REFUSE
         if kind == _REFUSE and not self.names[i].isidentifier():
             raise ControlFlowError(
-                f"{self.names[i]} is set in one branch only of the `if` at {self._line}, whose "
-                "condition is a traced value. Set it before."
+                f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
+                f"at {self._line}, or before it: which branch runs is a traced value."
             )
-        self._plans[i] = _Plan(kind, jax.tree.map(_form, settled_numbers(value)))
+        self._plans[i] = _Plan(kind, jax.tree.map(_form, settled_numbers(value)), missing)
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
@@ -225,7 +229,7 @@ class Block:
             filled, given = pair
             return Perhaps(self.names[i], self._line, boxed(filled), given)
         if plan.kind == _REFUSE:
-            return OneBranch(self.names[i], self._line, _example(plan.form))
+            return OneBranch(self.names[i], self._line, plan.missing, _example(plan.form))
         return boxed(
             jax.tree.map(
                 lambda x: x.variable if isinstance(x, _Held) else x,
@@ -237,6 +241,11 @@ class Block:
 
 def _said(name: str) -> str:
     return "the returned value" if name.startswith("retval_") else name
+
+
+def _part(name: str, value: Any) -> Any:
+    """Return the value of a name; that of a part, like `self.x`, has to be there."""
+    return value.read() if isinstance(value, Perhaps) and not name.isidentifier() else value
 
 
 def _is_absent(value: Any) -> bool:
@@ -279,7 +288,7 @@ def _zeros(form: Any) -> Any:
 
 def _example(form: Any) -> str:
     if _is_form(form):
-        return f"jnp.zeros({form.shape}, jnp.{form.dtype})"
+        return words().zeros.format(shape=form.shape, dtype=form.dtype)
     return "..."
 
 

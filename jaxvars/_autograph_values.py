@@ -39,7 +39,8 @@ class Undefined(NoValue):
     def read(self) -> Any:
         """Raise what Python does."""
         raise UnboundLocalError(
-            f"cannot access local variable {self.name!r} where it is not associated with a value"
+            f"cannot access local variable {self.name!r} where it is not associated with a value: "
+            f"{self.name!r} is used before assignment"
         )
 
 
@@ -72,11 +73,12 @@ class Nothing(NoValue):
 class OneBranch(NoValue):
     """One branch of a staged `if` assigned the name, and the other did not."""
 
-    __slots__ = ("example", "line")
+    __slots__ = ("example", "line", "missing")
 
-    def __init__(self, name: str, line: str, example: str) -> None:
+    def __init__(self, name: str, line: str, missing: str, example: str) -> None:
         super().__init__(name)
         self.line = line
+        self.missing = missing
         self.example = example
 
     def read(self) -> Any:
@@ -84,7 +86,8 @@ class OneBranch(NoValue):
         raise ControlFlowError(
             f"{self.name!r} is used at {user_line()}, but of the two branches of the `if` at "
             f"{self.line} only one sets it, and the condition is a traced value: there is no "
-            f"telling now which one will run. Set it in both, or before:\n"
+            f"telling now which one will run. {self.name!r} must also be initialized in the "
+            f"{self.missing} branch, or before:\n"
             f"    {self.name} = {self.example}\n"
             f"    if ...:\n"
             f"        {self.name} = ..."
@@ -108,7 +111,8 @@ class Perhaps(NoValue):
         require(
             self.given,
             f"{self.name!r} has no value: only the loop at {self.line} sets it, and did not do so. "
-            f"Give it one before the loop",
+            f"The loop must iterate at least once to initialize {self.name}; or give it a value "
+            "before",
         )
         return self.value
 

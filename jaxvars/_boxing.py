@@ -20,16 +20,30 @@ import jax
 from jaxvars._face import BOXES
 
 
+class Words(NamedTuple):
+    """What error messages say of arrays.
+
+    Attributes:
+        cast: how to convert one.
+        zeros: how to make one, with places for a shape and a dtype.
+    """
+
+    cast: str = "x.astype(...)"
+    zeros: str = "jnp.zeros({shape}, jnp.{dtype})"
+
+
 class Manners(NamedTuple):
     """How a package has its users see arrays.
 
     Attributes:
         box: takes a structure with arrays, returns one with boxes.
         array: takes a Python number, returns an array.
+        words: for error messages.
     """
 
     box: Callable[[Any], Any]
     array: Callable[[Any], Any]
+    words: Words = Words()
 
 
 @final
@@ -38,6 +52,7 @@ class _Current(threading.local):
 
 
 _CURRENT = _Current()
+_PLAIN = Words()
 
 
 @contextmanager
@@ -53,6 +68,11 @@ def boxing(manners: Manners | None) -> Generator[None]:
 def is_boxing() -> bool:
     """Tell whether users see boxes now."""
     return _CURRENT.manners is not None
+
+
+def words() -> Words:
+    """Return how error messages speak of arrays now."""
+    return _PLAIN if _CURRENT.manners is None else _CURRENT.manners.words
 
 
 def boxed(value: Any) -> Any:

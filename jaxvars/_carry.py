@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._boxing import is_boxing, words
 from jaxvars._face import plain
 from jaxvars._staging import Rebuild
 from jaxvars.errors import ControlFlowError, user_line
@@ -95,11 +96,12 @@ def taken_apart(value: Any) -> tuple[Rebuild, list[Value]]:
 # ---------------------------------------------------------------- comparing
 @final
 class Difference(NamedTuple):
-    """Where two values differ: in what, and how each is there."""
+    """Where two values differ: in what, how each is there, and their types if these differ."""
 
     label: str
     one: str
     other: str
+    types: tuple[Type, Type] | None = None
 
 
 def difference(
@@ -113,10 +115,10 @@ def difference(
         if a is None and b is None:
             x, y = next(arrays)
             if joined(x, y) is None:
-                return Difference(_label(one.treedef, i, names), str(x), str(y))
+                return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
         elif a is None or b is None or not _is_same(a(), b()):
             text = [_text(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
-            return Difference(_label(one.treedef, i, names), *text)
+            return Difference(_label(one.treedef, i, names), text[0], text[1])
     return None
 
 
@@ -316,11 +318,25 @@ class Carried:
 
     def _change(self, found: Difference) -> ControlFlowError:
         return ControlFlowError(
-            f"The loop at {self.line} changes {found.label} from {found.one} to {found.other} in "
-            "an iteration, but what a loop carries keeps its structure, shape and dtype. Make it "
-            "so before the loop, or convert it at the end of the body, for example with "
-            "x.astype(...) or reshape."
+            f"{_boxed_change(found, self.line) if is_boxing() else _change(found, self.line)} "
+            "what a loop carries keeps its structure, shape and dtype. Make it so before the loop, "
+            f"or convert it at the end of the body, for example with {words().cast} or reshape."
         )
+
+
+def _change(found: Difference, line: str) -> str:
+    change = f"changes {found.label} from {found.one} to {found.other} in an iteration"
+    return f"The loop at {line} {change}, but"
+
+
+def _boxed_change(found: Difference, line: str) -> str:
+    """Return what changes, as shapes and dtypes of tensors."""
+    if found.types is None:
+        said = f"does not have the same nested structure: it is {found.one}"
+        return f"{found.label} {said} before the loop, and {found.other} after it ({line}):"
+    what = "dtype" if found.types[0].dtype != found.types[1].dtype else "shape"
+    one, other = (f"{what} {getattr(kind, what)}" for kind in found.types)
+    return f"{found.label} has {one} before the loop, but {other} after one iteration ({line}):"
 
 
 def stackable(y: Any, line: str) -> tuple[Rebuild, list[Value]]:

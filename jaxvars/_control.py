@@ -30,6 +30,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
+from jaxvars._boxing import is_boxing, words
 from jaxvars._carry import (
     Names,
     Result,
@@ -159,11 +160,15 @@ def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Seq
     for way, other in zip(ways[1:], others, strict=True):
         found = difference(first.form, other.form, (types, other.types), names)
         if found is not None:
+            pair = [(found.one, ways[0]), (found.other, way)]
+            (one, here), (other, there) = (
+                pair[::-1] if is_boxing() and found.other == "None" else pair
+            )
             raise ControlFlowError(
-                f"The branches at {user_line()} do not agree: {found.label} is {found.one} if "
-                f"{ways[0]}, but {found.other} if {way}. Which one runs is known only at run time, "
-                "so that all must give the same structure, shape and dtype. Set it in each "
-                "branch, and convert it, for example with x.astype(...)."
+                f"The branches at {user_line()} do not agree: {found.label} is {one} if {here}, "
+                f"but {other} if {there}. Which one runs is known only at run time, so that all "
+                "must give the same structure, shape and dtype. Set it in each branch, and "
+                f"convert it, for example with {words().cast}."
             )
         types = all_joined(types, other.types)
     return types

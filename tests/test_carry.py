@@ -99,7 +99,7 @@ def differing(one: Any, other: Any, *names: str) -> Any:
         forms.append(form)
         kinds.append(list(map(type_of, arrays)))
     found = difference(*forms, kinds, names)
-    return found and tuple(found)
+    return found and tuple(found)[:3]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any, final
 import jax
 
 from jaxvars import _trace
-from jaxvars._boxing import Manners, boxing
+from jaxvars._boxing import Manners, Words, boxing
 from jaxvars._frames import LOCAL, entered
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import wrap
@@ -37,7 +37,7 @@ def _settled(leaf: Any) -> Any:
     return leaf
 
 
-MANNERS = Manners(_box, to_array)
+MANNERS = Manners(_box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"))
 
 
 @final
