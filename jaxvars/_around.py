@@ -12,6 +12,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 AROUND: list[Callable[[], AbstractContextManager[object]]] = []
 """What makes the contexts."""
 
+RECORDING: list[Callable[[], AbstractContextManager[object]]] = []
+"""What makes the contexts that stand around code that a tape records."""
+
 
 @contextmanager
 def around() -> Generator[None]:

@@ -21,7 +21,7 @@ import enum
 from abc import ABC
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeAlias, final
 
@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._around import RECORDING
 from jaxvars._face import Face
 from jaxvars._frames import LOCAL, Frame
 from jaxvars._record import Program, Record, is_inexact, total
@@ -56,7 +57,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
     def __init__(self, *, watch_accessed_variables: bool, reverse: bool) -> None:
         self._watch_accessed = watch_accessed_variables
         self._reverse = reverse
-        self._open: list[tuple[recording, Frame]] = []
+        self._open: list[tuple[recording, Frame, ExitStack]] = []
         self._place: Any = None
         self._clear()
 
@@ -67,11 +68,13 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._chosen: set[int] = set()
 
     def __enter__(self) -> Self:
-        placed, frame = recording(_Relay(self)), LOCAL.frame
+        placed, frame, others = recording(_Relay(self)), LOCAL.frame, ExitStack()
         self._place = _trace.strip(_trace.current())
+        for enter in RECORDING:
+            others.enter_context(enter())
         placed.__enter__()
         frame.observe(self)
-        self._open.append((placed, frame))
+        self._open.append((placed, frame, others))
         return self
 
     def __exit__(
@@ -80,9 +83,10 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        placed, frame = self._open.pop()
+        placed, frame, others = self._open.pop()
         frame.unobserve(self)
         placed.__exit__(kind, error, trace)
+        others.close()
 
     # A frame calls these.
     def knows(self, value: Value) -> bool:

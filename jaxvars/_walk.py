@@ -11,9 +11,9 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -41,6 +41,18 @@ class Alias(ABC):
     @abstractmethod
     def aliased(self) -> object:
         """The other one."""
+
+
+ALIASES: dict[type, Callable[[Any], object]] = {}
+"""Classes that are no Alias and stand for another object all the same, and what returns that."""
+
+
+def behind(value: object) -> object:
+    """Return what an object stands for; itself, if for nothing else."""
+    if isinstance(value, Alias):
+        return value.aliased
+    find = ALIASES.get(type(value))
+    return value if find is None else find(value)
 
 
 def walk(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
@@ -77,8 +89,9 @@ def _walk(
 
 
 def _children(value: object) -> Iterable[tuple[str, object]]:
-    if isinstance(value, Alias):
-        return [("", value.aliased)]
+    other = behind(value)
+    if other is not value:
+        return [("", other)]
     if isinstance(value, Mapping):
         return sorted(((str(key), child) for key, child in value.items()), key=lambda kv: kv[0])
     if isinstance(value, tuple) and hasattr(value, "_fields"):

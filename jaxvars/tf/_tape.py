@@ -11,6 +11,7 @@ import jax
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._variable import Variable as CoreVariable
+from jaxvars._walk import ALIASES
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
@@ -67,7 +68,7 @@ class GradientTape:
             ValueError: when it is something else.
         """
         for leaf in nest.flatten(tensor):
-            if not isinstance(leaf, Tensor | Variable):
+            if not isinstance(leaf, Tensor | Variable) and type(leaf) not in ALIASES:
                 raise ValueError(
                     f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor or "
                     "tf.Variable."
@@ -181,7 +182,11 @@ class GradientTape:
 
 def core_of(x: Any) -> Any:
     """Return a tensor or variable as jaxvars has it."""
-    return x.aliased if isinstance(x, Variable) else to_array(x)
+    if isinstance(x, Variable):
+        return x.aliased
+    if isinstance(x, CoreVariable):
+        return x
+    return ALIASES[type(x)](x) if type(x) in ALIASES else to_array(x)
 
 
 def _target(x: Any) -> Any:
@@ -208,7 +213,7 @@ def _source(x: Any) -> Any:
 
 
 def _checked(x: Any, what: str) -> Any:
-    if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable):
+    if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable) and type(x) not in ALIASES:
         raise TypeError(
             f"Argument `{what}` is a tensor, a variable or a structure of them, not {x!r} of type "
             f"{type(x).__name__}: what is computed from it cannot be followed."

@@ -6,14 +6,17 @@ What training loops need is here, over jaxvars: `optimizers`, `losses`, `metrics
 
     pip install "jaxvars[keras]"
 
-A model of Keras has variables of its own kind, which tapes do not see, and its results are arrays
-of JAX. `tf.keras.adopt(model)` returns it with Tensors in and out, and with tf.Variables, which
-tapes, `tf.function`, optimizers and checkpoints see (`_adopted.py`):
-
-    net = tf.keras.adopt(tf.keras.Sequential([tf.keras.layers.Dense(10)]), tf.zeros([1, 4]))
+    model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
     with tf.GradientTape() as tape:
-        loss = loss_of(labels, net(images, training=True))
-    optimizer.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), ...))
+        loss = loss_of(labels, model(images, training=True))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+
+Layers take and return Tensors (`_layers.py`); tapes, `tf.function`, optimizers and checkpoints see
+Keras's variables (`_shared.py`); `fit` runs `train_step` as a `tf.function` (`_training.py`).
+
+Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's numbers;
+the shapes and types of Keras's variables are a tuple and text.
 """
 
 from __future__ import annotations
@@ -37,7 +40,6 @@ _CLASSES = {
     "Metric": "metrics",
     "Optimizer": "optimizers",
     "Regularizer": "regularizers",
-    "adopt": "_adopted",
 }
 
 
@@ -49,6 +51,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        return getattr(importlib.import_module(f"{__name__}._keras").keras(), name)
+        return importlib.import_module(f"{__name__}._spaces").find(name)
     except ImportError as error:
         raise AttributeError(f"tf.keras.{name}: {error}") from error

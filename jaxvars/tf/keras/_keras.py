@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import os
 from typing import Any
 
+from jaxvars.tf.keras import _shared
+
 _CURE = 'pip install "jaxvars[keras]"'
 
 
+@functools.cache
 def keras() -> Any:
     """Return the `keras` package.
 
@@ -28,4 +32,5 @@ def keras() -> Any:
             f"Keras runs on {made.config.backend()}, and jaxvars on JAX. Set the environment "
             "variable KERAS_BACKEND=jax before keras is imported, or import jaxvars.tf first."
         )
+    _shared.watch()
     return made

@@ -23,7 +23,7 @@ from typing import Any
 from jaxvars import optimizers as _core
 from jaxvars._optimizer_options import Options
 from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import Alias
+from jaxvars._walk import Alias, behind
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tape import GradientTape
 from jaxvars.tf._tensor import Tensor, TensorLike
@@ -214,12 +214,7 @@ class Optimizer(Alias):
 
 
 def _plain_variable(variable: Any) -> Any:
-    if type(variable).__module__.startswith("keras."):
-        raise TypeError(
-            f"{variable.path} is a variable of Keras, which tapes do not see: take those of "
-            "net = tf.keras.adopt(model), net.trainable_variables."
-        )
-    return variable.aliased if isinstance(variable, Variable) else variable
+    return behind(variable)
 
 
 def _rate(given: Any) -> Any:

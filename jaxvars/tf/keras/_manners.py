@@ -1,0 +1,118 @@
+"""Arrays where Keras computes, Tensors where the user's code does: the borders between them.
+
+    tf.keras.Model.__call__      the user calls Keras: arrays in, Tensors out
+      Layer.__call__ ...         Keras calls Keras: nothing to do
+        call(self, inputs)       Keras calls the user: Tensors in, arrays out
+
+Rules this file keeps:
+- whose code is running is known to each thread; an exception changes nothing about it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf._convert import is_text
+from jaxvars.tf._dtypes import DType
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._variable import Variable
+
+
+@final
+class _Place(threading.local):
+    """Whose code is running in this thread.
+
+    Attributes:
+        is_in_keras: it is Keras's.
+        is_run_at_once: Keras's, called by code that is not being traced by JAX.
+    """
+
+    is_in_keras = False
+    is_run_at_once = False
+
+
+PLACE = _Place()
+
+
+def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function of Keras; with Tensors in and out if the user does so."""
+    if PLACE.is_in_keras:
+        return plain(fn(*args, **kwargs))
+    was = PLACE.is_run_at_once
+    PLACE.is_run_at_once = was or not _trace.is_staging()
+    PLACE.is_in_keras = True
+    try:
+        result = fn(*plain(args), **plain(kwargs))
+    finally:
+        PLACE.is_in_keras, PLACE.is_run_at_once = False, was
+    return boxed(plain(result))
+
+
+def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function of the user; with arrays in and out if Keras does so."""
+    if not PLACE.is_in_keras:
+        return fn(*args, **kwargs)
+    PLACE.is_in_keras = False
+    try:
+        result = fn(*boxed(args), **boxed(kwargs))
+    finally:
+        PLACE.is_in_keras = True
+    return plain(result)
+
+
+def of_keras(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of Keras as one of the user's."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return into_keras(fn, args, kwargs)
+
+    return call
+
+
+def of_user(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function, or method, of the user as one that Keras can call."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return into_user(fn, args, kwargs)
+
+    return call
+
+
+def plain(value: Any) -> Any:
+    """Return a structure with an array in place of each Tensor or tf.Variable."""
+    if isinstance(value, Tensor):
+        return value._array
+    if isinstance(value, Variable):
+        return value.value()._array
+    if isinstance(value, DType):
+        return value.name
+    if isinstance(value, TensorShape):
+        return tuple(value)
+    return _mapped(plain, value)
+
+
+def boxed(value: Any) -> Any:
+    """Return a structure with a Tensor in place of each array of JAX, and of text."""
+    if isinstance(value, jax.Array) or (isinstance(value, np.ndarray) and is_text(value)):
+        return Tensor(value)
+    return _mapped(boxed, value)
+
+
+def _mapped(fn: Callable[[Any], Any], value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(map(fn, value))
+    if type(value) is dict:
+        return {key: fn(part) for key, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(fn, value))
+    return value

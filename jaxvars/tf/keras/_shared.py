@@ -1,0 +1,215 @@
+"""Variables of Keras whose values are jaxvars': tapes, functions and checkpoints see them.
+
+A variable of Keras keeps its value in an attribute. The first time that a tape or a function that
+is traced meets one, a `jaxvars.Variable` is made of the value, and the variable of Keras becomes
+one of a subclass that reads and writes that. It remains the same object: layers, models, optimizers
+and savers of Keras go on using it, eagerly or in programs of their own.
+
+A tape, or a trace, meets the variables through Keras's own `StatelessScope`, which is asked for
+every value that is read and told of every one that is assigned.
+
+Rules this file keeps:
+- a variable has one value, that of its cell;
+- inside of a scope of Keras (the steps of `fit`, for example) the values are that scope's;
+- a variable that is made inside of a tape or a function gets its first value eagerly;
+- nothing here costs anything before Keras is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeAlias
+
+from jaxvars import _trace
+from jaxvars._around import AROUND, RECORDING
+from jaxvars._face import BOXES
+from jaxvars._frames import LOCAL
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars._walk import ALIASES
+from jaxvars.tf._scope import init_scope
+from jaxvars.tf.keras import _operators
+from jaxvars.tf.keras._manners import PLACE
+
+Value: TypeAlias = Any
+
+
+def shared(variable: Any) -> CoreVariable:
+    """Return the variable of jaxvars that a variable of Keras has its value in; make it if need be.
+
+    Args:
+        variable: of Keras.
+    """
+    classes = _classes()
+    if type(variable) is classes.variable:
+        return variable._cell_variable
+    with init_scope():
+        first = variable._value
+        if first is None:  # made in a scope, which leaves the first value for later
+            first = variable._initializer(variable._shape, dtype=variable._dtype)
+            first = variable._convert_to_tensor(first, dtype=variable._dtype)
+        made = CoreVariable(first, trainable=variable.trainable, name=variable.path)
+    return bound(variable, made)
+
+
+def bound(variable: Any, core: CoreVariable) -> CoreVariable:
+    """Have a variable of Keras take its value from one of jaxvars, and return that."""
+    variable.__dict__.pop("_value", None)
+    variable._initializer = None
+    variable.__class__ = _classes().variable
+    variable._cell_variable, variable._is_away = core, False
+    return core
+
+
+def is_variable(x: Any) -> bool:
+    """Tell whether something is a variable of Keras; cheap where Keras is not imported."""
+    return "keras" in sys.modules and isinstance(x, _classes().known)
+
+
+class _Classes:
+    """The classes below those of Keras."""
+
+    def __init__(self) -> None:
+        keras = importlib.import_module("keras")
+        self.known = keras.Variable
+        self.variable = _variable_class(keras.Variable)
+        self.scope, self.probe = _scope_class(keras.StatelessScope), keras.StatelessScope
+
+
+@functools.cache
+def _classes() -> _Classes:
+    return _Classes()
+
+
+# ---------------------------------------------------------------- variables
+def _variable_class(base: Any) -> Any:
+    class Variable(_operators.Boxed, base):
+        """A variable of Keras whose value is that of a variable of jaxvars."""
+
+        @property
+        def _value(self) -> Value:
+            return None if self._is_away else _read(self._cell_variable)
+
+        @_value.setter
+        def _value(self, value: Value) -> None:
+            self._is_away = value is None  # `fit` takes the values out of a model, and puts others
+            if value is not None:
+                self._cell_variable.assign(value)
+
+        @property
+        def trainable(self) -> bool:
+            """Whether a tape watches it by itself."""
+            return self._trainable
+
+        @trainable.setter
+        def trainable(self, value: bool) -> None:
+            self._trainable = self._cell_variable.trainable = bool(value)
+
+        def _deferred_initialize(self) -> None:
+            """Do nothing: it has a value."""
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            return memo.setdefault(id(self), _copied(self))
+
+        def __reduce__(self) -> Any:
+            return _restored, ({**_plain(self), "_value": self._value},)
+
+    Variable.__qualname__, Variable.__module__ = "Variable", __name__
+    return Variable
+
+
+def _read(variable: CoreVariable) -> Value:
+    frame = LOCAL.frame
+    if frame is LOCAL.eager and PLACE.is_run_at_once:
+        with _trace.at(frame.trace):  # a scan of Keras's own: it runs now, and is not kept
+            return frame.read(variable.cell)
+    return frame.read(variable.cell)
+
+
+def _plain(variable: Any) -> dict[str, Any]:
+    """Return the attributes that a variable of Keras has by itself."""
+    mine = ("_cell_variable", "_is_away")
+    return {name: value for name, value in vars(variable).items() if name not in mine}
+
+
+def _restored(attributes: dict[str, Any]) -> Any:
+    made = object.__new__(_classes().known)
+    vars(made).update(attributes)
+    return made
+
+
+def _copied(variable: Any) -> Any:
+    return _restored({**_plain(variable), "_value": variable._value})
+
+
+# ---------------------------------------------------------------- scopes
+def _scope_class(base: Any) -> Any:
+    class Scope(base):
+        """What a tape, or a trace, is told by Keras."""
+
+        def __init__(self, outer: Any) -> None:
+            super().__init__(collect_losses=True)
+            self.outer, self.depth = outer, 0
+
+        def get_current_value(self, variable: Any) -> Value:
+            """Return the value; let the tapes see it."""
+            given = None if self.outer is None else self.outer.get_current_value(variable)
+            core = shared(variable)
+            if given is None:
+                return _read(core)
+            for tape in LOCAL.frame.observers:
+                tape.saw(core.cell, given)
+            return given
+
+        def add_update(self, update: Any) -> None:
+            """Assign a variable."""
+            if self.outer is not None:
+                self.outer.add_update(update)
+            else:
+                shared(update[0]).assign(update[1])
+
+        def __enter__(self) -> Any:
+            self.depth += 1
+            return super().__enter__() if self.depth == 1 else self
+
+        def __exit__(self, *error: object) -> None:
+            self.depth -= 1
+            if not self.depth:
+                with init_scope():
+                    super().__exit__(*error)
+
+    return Scope
+
+
+def scope() -> AbstractContextManager[Any]:
+    """Return a context in which the variables of Keras are seen by tapes and functions."""
+    if "keras" not in sys.modules:
+        return nullcontext()
+    made = _classes()
+    with made.probe(initialize_variables=False) as probe:
+        current = probe.original_scope
+    return current if isinstance(current, made.scope) else made.scope(current)
+
+
+def is_in_scope() -> bool:
+    """Tell whether the variables of Keras are seen by tapes or functions."""
+    made = _classes()
+    with made.probe(initialize_variables=False) as probe:
+        return isinstance(probe.original_scope, made.scope)
+
+
+@functools.cache
+def watch() -> None:
+    """Have all tapes and functions see the variables of Keras from now on."""
+    made = _classes()
+    AROUND.append(scope)
+    RECORDING.append(scope)
+    for kind in (made.known, made.variable):
+        BOXES[kind] = _value_of
+        ALIASES[kind] = shared
+
+
+def _value_of(variable: Any) -> Value:
+    return variable.value

@@ -1,0 +1,190 @@
+"""`compile`, `fit`, `evaluate`, `predict` of the models of `tf.keras`.
+
+Keras's loops and callbacks run, and what they call for each batch is a `tf.function` of the model's
+`train_step(data)`, as in TensorFlow: it sees all variables, whoever made them, and may be written
+anew by the user. So a model is trained by `fit` and by loops of one's own in turns.
+
+Rules this file keeps:
+- the variables have their values all the time: Keras is not handed any to keep;
+- a `train_step(state, data)`, as Keras has it on JAX, is left to Keras.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from jaxvars.tf._function import function
+from jaxvars.tf._tape import GradientTape
+from jaxvars.tf.keras._bridges import bridged
+from jaxvars.tf.keras._data import data_of
+from jaxvars.tf.keras._keras import keras
+from jaxvars.tf.keras._manners import boxed, into_keras, plain
+
+
+class Trained:
+    """What a model of `tf.keras` has besides what one of Keras has."""
+
+    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
+        """Say how to train; see `keras.Model.compile`.
+
+        Args:
+            optimizer: of `tf.keras`, of Keras, or a name.
+            loss: the same, or a function of labels and predictions, or a structure of them.
+            **kwargs: the other arguments, by name.
+        """
+        model: Any = super()
+        for name in ("metrics", "weighted_metrics"):
+            if kwargs.get(name) is not None:
+                kwargs[name] = bridged(kwargs[name])
+        model.compile(optimizer=bridged(optimizer), loss=bridged(loss), **kwargs)
+
+    # ------------------------------------------------------------ one batch
+    def train_step(self, data: Any) -> Any:
+        """Train on one batch; return the logs.
+
+        Args:
+            data: what the data set gives: x, or (x, y), or (x, y, sample_weight).
+        """
+        this: Any = self
+        x, y, weight = keras().utils.unpack_x_y_sample_weight(data)
+        with GradientTape() as tape:
+            predicted = this._predicted(x, training=True)
+            loss = this._tracked_loss(x, y, predicted, weight, training=True)
+            loss = this.optimizer.scale_loss(loss) if this.optimizer else loss
+        weights = this.trainable_weights
+        if weights:
+            this.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+        return this.compute_metrics(x, y, predicted, sample_weight=weight)
+
+    def test_step(self, data: Any) -> Any:
+        """Evaluate one batch; return the logs."""
+        this: Any = self
+        x, y, weight = keras().utils.unpack_x_y_sample_weight(data)
+        predicted = this._predicted(x, training=False)
+        this._tracked_loss(x, y, predicted, weight, training=False)
+        return this.compute_metrics(x, y, predicted, sample_weight=weight)
+
+    def predict_step(self, data: Any) -> Any:
+        """Return the predictions for one batch."""
+        x, _, _ = keras().utils.unpack_x_y_sample_weight(data)
+        return self._predicted(x, training=False)
+
+    def _predicted(self, x: Any, *, training: bool) -> Any:
+        this: Any = self
+        return this(x, training=training) if this._call_has_training_arg else this(x)
+
+    def _tracked_loss(self, x: Any, y: Any, predicted: Any, weight: Any, *, training: bool) -> Any:
+        this: Any = self
+        words = {"training": training} if this._compute_loss_has_training_arg else {}
+        loss = this.compute_loss(x, y, predicted, weight, **words)
+        size = next(part for part in keras().tree.flatten(plain(x)) if part is not None).shape[0]
+        this._loss_tracker.update_state(plain(loss), sample_weight=size)
+        return loss
+
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the loss of predictions; see `keras.Model.compute_loss`."""
+        model: Any = super()
+        return into_keras(model.compute_loss, args, kwargs)
+
+    def compute_metrics(self, *args: Any, **kwargs: Any) -> Any:
+        """Update the metrics, and return their results by name."""
+        model: Any = super()
+        return into_keras(model.compute_metrics, args, kwargs)
+
+    # ------------------------------------------------------------ what Keras calls for a batch
+    def make_train_function(self, force: bool = False) -> Any:
+        """Make the function that trains on the next batch."""
+        return self._make("train", force)
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """Make the function that evaluates the next batch."""
+        return self._make("test", force)
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Make the function that predicts the next batch."""
+        return self._make("predict", force)
+
+    def _make(self, what: str, force: bool) -> Any:
+        this: Any = self
+        if getattr(this, f"{what}_function") is not None and not force:
+            return getattr(this, f"{what}_function")
+        if self._is_of_keras(what):
+            model: Any = super()
+            return getattr(model, f"make_{what}_function")(force)
+        step = getattr(this, f"{what}_step")
+        run = step if this.run_eagerly else function(lambda data: step(data), autograph=False)
+        made = _batches(run, this.steps_per_execution, joined=what == "predict")
+        setattr(this, f"{what}_function", made)
+        return made
+
+    def _is_of_keras(self, what: str) -> bool:
+        """Tell whether the step is written for Keras on JAX, of state and data."""
+        return len(inspect.signature(getattr(self, f"{what}_step")).parameters) > 1
+
+    def _get_jax_state(self, purge_model_variables: bool = False, **parts: bool) -> Any:
+        """Return what Keras keeps for the time of an epoch: nothing."""
+        if self._is_of_keras("train"):
+            model: Any = super()
+            return model._get_jax_state(purge_model_variables=purge_model_variables, **parts)
+        return tuple(None for is_wanted in parts.values() if is_wanted)
+
+    def _symbolic_build(self, *args: Any, **kwargs: Any) -> None:
+        """Leave it to the first batch to make the variables, as TensorFlow does."""
+        if self._is_of_keras("train"):
+            model: Any = super()
+            model._symbolic_build(*args, **kwargs)
+
+    # ------------------------------------------------------------ loops
+    def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Train; see `keras.Model.fit`."""
+        model: Any = super()
+        kwargs = {name: data_of(value) for name, value in kwargs.items()}
+        return into_keras(model.fit, (data_of(x), data_of(y), *args), kwargs)
+
+    def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """Return the loss and the metrics; see `keras.Model.evaluate`."""
+        model: Any = super()
+        kwargs = {name: data_of(value) for name, value in kwargs.items()}
+        return into_keras(model.evaluate, (data_of(x), data_of(y), *args), kwargs)
+
+    def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return predictions as NumPy arrays; see `keras.Model.predict`."""
+        model: Any = super()
+        return into_keras(model.predict, (data_of(x), *args), kwargs)
+
+    def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Train on one batch."""
+        model: Any = super()
+        return into_keras(model.train_on_batch, args, kwargs)
+
+    def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate one batch."""
+        model: Any = super()
+        return into_keras(model.test_on_batch, args, kwargs)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the predictions for one batch as NumPy arrays."""
+        model: Any = super()
+        return into_keras(model.predict_on_batch, (x,), {})
+
+
+def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable[..., Any]:
+    """Return what Keras calls: it takes batches from an iterator, and hands on the state."""
+
+    def function_of_iterator(state: Any, iterator: Any) -> Any:
+        results = [plain(run(boxed(next(iterator))))]
+        for _ in range(count - 1):
+            try:
+                results.append(plain(run(boxed(next(iterator)))))
+            except StopIteration:
+                break
+        if joined and len(results) > 1:
+            joined_results = keras().tree.map_structure(
+                lambda *parts: keras().ops.concatenate(parts), *results
+            )
+            return joined_results, state
+        return results[-1], state
+
+    return function_of_iterator
