@@ -23,6 +23,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import _trace
+from jaxvars._lookup import Uses, is_lookup
+from jaxvars._lookup import total as total
 from jaxvars._reread import for_tape
 from jaxvars._trace import Equation
 
@@ -278,6 +280,12 @@ class Program:
             tuple(map(self._slot, targets)),
         )
 
+    def uses(self, tables: Sequence[Value], targets: Sequence[Value]) -> Uses | None:
+        """Return what it does with some values; None if there are no look-ups."""
+        if not any(is_lookup(node.equation) for node in self._nodes):
+            return None
+        return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
+
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""
         equations = [node.equation for node in self._nodes]
@@ -342,11 +350,3 @@ def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Value]]:
     if linear is None:
         return node.equation.function
     return lambda *inputs: _run_linear(node, linear, inputs)
-
-
-def total(values: Iterable[Value]) -> Value:
-    """Return the sum of one or more values."""
-    first, *rest = values
-    for value in rest:
-        first = first + value
-    return first

@@ -2,13 +2,14 @@
 
 Rules this file keeps:
 - an index out of range is refused where it can be seen without waiting for an accelerator: outside
-  of a traced function, on the CPU, or where it is a constant. Elsewhere the nearest element is
-  taken.
+  of a traced function, on the CPU, or where it is a constant. Elsewhere it gives zeros.
 """
 
 from __future__ import annotations
 
 import builtins  # the functions of the table have names of theirs: `slice`
+import functools
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._lookup import lookup, take
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, is_known, known, one_axis, one_int, refused, space_of
@@ -23,7 +25,9 @@ from jaxvars.tf._tensor import OPERATIONS
 
 Value: TypeAlias = Any
 
-_CLIPPED = "an index out of range is an error on the CPU only, and clipped in a `tf.function`."
+_ZEROS = "an index out of range is an error on the CPU only, and gives zeros in a `tf.function`."
+
+_FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
 
 # ---------------------------------------------------------------- slices
@@ -96,11 +100,16 @@ def _check_keys(x: Value, keys: list[Any]) -> None:
 # ---------------------------------------------------------------- by index
 def checkable(indices: Value) -> bool:
     """Tell whether the values of indices can be looked at without waiting for an accelerator."""
-    if not isinstance(indices, jax.Array):
-        return True
     if _trace.is_tracer(indices):
         return False
+    if _has_cpu_alone() or not isinstance(indices, jax.Array):
+        return True
     return all(device.platform == "cpu" for device in indices.devices())
+
+
+@functools.cache
+def _has_cpu_alone() -> bool:
+    return all(device.platform == "cpu" for device in jax.devices())
 
 
 def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
@@ -115,8 +124,7 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
         return
     given = np.asarray(indices)
     if not inner:
-        limit = int(sizes[0])
-        if not given.size or (given.max() < limit and given.min() >= 0):
+        if _are_within(given, sizes[0]):
             return
         given = given[..., None]
     wrong = ((given < 0) | (given >= np.asarray(sizes))).any(axis=-1)
@@ -129,6 +137,27 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
         raise refused(f"indices[{where}] = {one[0]} is not in [0, {int(sizes[0])})")
 
 
+def _are_within(given: np.ndarray, limit: int) -> bool:
+    if given.size <= _FEW:
+        few = given.ravel().tolist()
+        return not few or (max(few) < limit and min(few) >= 0)
+    return bool(given.max() < limit and given.min() >= 0)
+
+
+def rows_at(table: Value, indices: Value) -> Value:
+    """Return rows of a table, as `tf.gather` does without further arguments.
+
+    Args:
+        table: an array of shape `[n, ...]`.
+        indices: integers, which are checked if that can be done.
+
+    Raises:
+        InvalidArgumentError: when an index is out of range.
+    """
+    check_indices(indices, table.shape)
+    return _take(table, indices, 0) if type(table) is np.ndarray else lookup(table, indices)
+
+
 def _gather(
     params: Value, indices: Value, validate_indices: Any, axis: Any, batch_dims: Any
 ) -> Value:
@@ -136,6 +165,12 @@ def _gather(
         raise refused(f"Value for attr 'Tindices' of {indices.dtype} is not an integer type")
     if not params.ndim:
         raise refused("params must be at least 1 dimensional")
+    if (
+        (axis is None or (type(axis) is int and axis == 0))
+        and type(batch_dims) is int
+        and not batch_dims
+    ):
+        return rows_at(params, indices)
     batch = one_int(batch_dims, "batch_dims")
     batch = batch + indices.ndim if batch < 0 else batch
     place = batch if axis is None else one_axis(axis, params.ndim, "Argument `axis`")
@@ -147,19 +182,30 @@ def _gather(
     check_indices(indices, params.shape[place : place + 1])
     if not batch:
         return _take(params, indices, place)
-
-    def one(params: Value, indices: Value) -> Value:
-        return _take(params, indices, place - batch)
-
-    for _ in range(batch):
-        one = jax.vmap(one)
-    return one(params, indices)
+    return _taken_in_batches(params, indices, batch, place - batch)
 
 
 def _take(params: Value, indices: Value, axis: int) -> Value:
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
-    return jnp.take(params, indices, axis=axis, mode="clip")
+    return _taken(params, indices, axis)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _taken(params: Value, indices: Value, axis: int) -> Value:
+    return take(params, indices, axis)
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _taken_in_batches(params: Value, indices: Value, batch: int, axis: int) -> Value:
+    return _in_batches(functools.partial(take, axis=axis), batch)(params, indices)
+
+
+def _in_batches(one: Callable[..., Value], batch: int) -> Callable[..., Value]:
+    """Return a function that does `one` for each part of the first `batch` dimensions."""
+    for _ in range(batch):
+        one = jax.vmap(one)
+    return one
 
 
 def _gather_nd(params: Value, indices: Value, batch_dims: Any, bad_indices_policy: str) -> Value:
@@ -172,23 +218,31 @@ def _gather_nd(params: Value, indices: Value, batch_dims: Any, bad_indices_polic
         )
     sizes = params.shape[batch : batch + depth]
     check_indices(indices, sizes, "param shape")
+    if batch == 0 and depth == 1 and indices.ndim == 2 and not _convert.is_text(params):
+        return lookup(params, _first(indices))
+    if _convert.is_text(params):
+        return params[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
+    return _at(params, indices, sizes, batch)
+
+
+@jax.jit
+def _first(indices: Value) -> Value:
+    return indices[:, 0]
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _at(params: Value, indices: Value, sizes: tuple[int, ...], batch: int) -> Value:
+    """Return the parts at lists of indices, one for each of some dimensions, of some sizes."""
 
     def one(params: Value, indices: Value) -> Value:
-        if not depth:
+        if not sizes:
             return jnp.broadcast_to(params, indices.shape[:-1] + params.shape)
-        limits = jnp.asarray(sizes, indices.dtype) - 1
-        key = jnp.clip(indices, 0, limits)
-        return params[
-            tuple(
-                space_of(params).moveaxis(
-                    np.asarray(key) if _convert.is_text(params) else key, -1, 0
-                )
-            )
-        ]
+        limits = jnp.asarray(sizes, indices.dtype)
+        found = params[tuple(jnp.moveaxis(jnp.clip(indices, 0, limits - 1), -1, 0))]
+        is_there = jnp.all((indices >= 0) & (indices < limits), axis=-1)
+        return jnp.where(jnp.expand_dims(is_there, range(is_there.ndim, found.ndim)), found, 0)
 
-    for _ in range(batch):
-        one = jax.vmap(one)
-    return one(params, indices)
+    return _in_batches(one, batch)(params, indices)
 
 
 # ---------------------------------------------------------------- by condition
@@ -243,7 +297,7 @@ ROWS = [
         "gather", "params indices",
         "params, indices, validate_indices=None, axis=None, batch_dims=0",
         _gather, op="GatherV2", text=True, doc="Take slices along a dimension, by index.",
-        differs=_CLIPPED,
+        differs=_ZEROS,
         examples=(
             "gather(r(3, 2), [2, 0, 2])", "gather(r(2, 3), [[0, 1], [2, 2]], axis=-1)",
             "gather(r(2, 3), [[0], [2]], batch_dims=1)", "gather(r(3), [3])", "gather(r(3), -1)",
@@ -253,7 +307,7 @@ ROWS = [
     Row(
         "gather_nd", "params indices", "params, indices, batch_dims=0, bad_indices_policy=''",
         _gather_nd, op="GatherNd", text=True, doc="Take elements or slices, by lists of indices.",
-        differs=_CLIPPED,
+        differs=_ZEROS,
         examples=(
             "gather_nd(r(2, 3), [[0, 1], [1, 2]])", "gather_nd(r(2, 3), [[1]])",
             "gather_nd(r(2, 3), [[1], [2]], batch_dims=1)", "gather_nd(i(2, 2), [[0, 2]])",

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
+from jaxvars.tf._arrays_gather import rows_at
 from jaxvars.tf._convert import as_given
 from jaxvars.tf._nn_shapes import layout
 from jaxvars.tf._rows import Row, axes, shape_text
@@ -126,9 +126,7 @@ def _bias_add(value: Value, bias: Value, data_format: Any) -> Value:
 
 # ---------------------------------------------------------------- lookups
 def _embedding_lookup(params: Value, ids: Value, max_norm: Any) -> Value:
-    if not _trace.is_tracer(ids) and next(iter(ids.devices())).platform == "cpu":
-        _check_ids(np.asarray(ids), params.shape[0])
-    rows = jnp.take(params, ids, axis=0, mode="fill", fill_value=0)
+    rows = rows_at(params, ids)
     if max_norm is None:
         return rows
     inner = tuple(range(ids.ndim, rows.ndim))
@@ -136,18 +134,6 @@ def _embedding_lookup(params: Value, ids: Value, max_norm: Any) -> Value:
     norm = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     limit = jnp.asarray(max_norm, rows.dtype)
     return rows * limit / jnp.maximum(norm, limit)
-
-
-def _check_ids(ids: np.ndarray, count: int) -> None:
-    wrong = np.argwhere((ids < 0) | (ids >= count))
-    if len(wrong):
-        place = tuple(map(int, wrong[0]))
-        raise InvalidArgumentError(
-            None,
-            None,
-            f"indices[{','.join(map(str, place))}] = {ids[place]} is not in [0, {count}) "
-            "[Op:ResourceGather] name: ",
-        )
 
 
 ROWS = [
