@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxvars import _trace
 from jaxvars._tensor import to_tensor
 from jaxvars._variable import Variable
+from jaxvars._walk import behind
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 
 Value: TypeAlias = Any
@@ -35,7 +36,8 @@ def check_options(
 
 def checked_variables(variables: Iterable[Any]) -> list[Variable]:
     """Return variables as a list; raise where one cannot be trained."""
-    listed: list[Any] = [variables] if isinstance(variables, Variable) else list(variables)
+    is_one = isinstance(behind(variables), Variable)
+    listed: list[Any] = list(map(behind, [variables] if is_one else variables))
     if not listed:
         raise ValueError(
             "The list of variables is empty; a model's are `model.trainable_variables`."
@@ -83,7 +85,9 @@ def checked_pairs(pairs: Pairs) -> list[tuple[Value, Variable]]:
             f"There are no gradients for the variables {missing}, which keep their values.",
             GradientWarning,
         )
-    return [(_gradient(g, v), v) for g, v in listed if g is not None]
+    return [
+        (_gradient(g, v), v) for (g, _), v in zip(listed, variables, strict=True) if g is not None
+    ]
 
 
 def _gradient(gradient: Any, variable: Variable) -> Value:

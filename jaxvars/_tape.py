@@ -31,13 +31,15 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._around import RECORDING
-from jaxvars._face import Face
+from jaxvars._face import Face, plain
 from jaxvars._frames import LOCAL, Frame
-from jaxvars._record import Program, Record, is_inexact, total
+from jaxvars._lookup import Rows, rows_of, summed
+from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
 from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
+from jaxvars._walk import behind
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 
 Value: TypeAlias = Any
@@ -108,7 +110,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
                 self._record.watch(value)
 
     def _watch(self, tensor: Any) -> None:
-        for leaf in jax.tree.leaves(tensor, is_leaf=_is_face):
+        for leaf in _flat(tensor)[0]:
             if isinstance(leaf, Variable):
                 self._chosen.add(leaf.cell.key)
                 self._variables[leaf.cell.key] = leaf
@@ -116,7 +118,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
                 self._watch_value(leaf)
 
     def _watch_value(self, value: Any) -> None:
-        value = value.value if isinstance(value, Face) else value
+        value = plain(value)
         if not isinstance(value, jax.Array):
             raise TapeError(
                 f"Cannot watch a {type(value).__name__}: what is computed from it cannot be "
@@ -138,12 +140,13 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         return [value] if self._record.knows(value) else []
 
     def _target_value(self, target: Any) -> Value:
+        target = behind(target)
         if isinstance(target, Variable):
             if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
                 self.saw(target.cell, _trace.fresh(target.value))
             reads = self._reads.get(target.cell.key)
             return reads[-1] if reads else None
-        value = target.value if isinstance(target, Face) else target
+        value = plain(target)
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TapeError(
                 f"The target is a {type(value).__name__} ({value!r}), not the array that was "
@@ -188,7 +191,13 @@ class _Relay:
 
 
 def _is_face(x: object) -> bool:
-    return isinstance(x, Face)
+    return isinstance(behind(x), Face)
+
+
+def _flat(tree: Any) -> tuple[list[Any], Any]:
+    """Return arrays and variables, for what stands for one, too, and the structure."""
+    leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_face)
+    return list(map(behind, leaves)), treedef
 
 
 def _warn(message: str) -> None:
@@ -300,20 +309,77 @@ class GradientTape(_Recording):
             TapeError: at the second call, unless the tape is persistent; or for a target
                 that is no array.
         """
+        leaves, treedef = _flat(sources)
+        how = UnconnectedGradients(unconnected_gradients)
+        found = self._gradients(target, leaves, output_gradients, how, _vjp)
+        return jax.tree.unflatten(treedef, found)
+
+    def row_gradients(
+        self,
+        target: Any,
+        sources: Sequence[Any],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> list[Any]:
+        """Return gradients as `gradient` does; that of a table that was only looked up in as Rows.
+
+        Args:
+            target: an array, or a pytree of arrays.
+            sources: variables, watched or computed arrays.
+            output_gradients: what each target's gradient is multiplied with.
+            unconnected_gradients: "none" or "zero".
+
+        Raises:
+            TapeError: as `gradient`.
+        """
+        how = UnconnectedGradients(unconnected_gradients)
+        return self._gradients(target, sources, output_gradients, how, self._rows_vjp)
+
+    def _gradients(
+        self,
+        target: Any,
+        sources: Sequence[Any],
+        output_gradients: Any,
+        unconnected: UnconnectedGradients,
+        vjp: Callable[[Program, Sequence[Value], list[Value], list[Value]], list[Value | None]],
+    ) -> list[Any]:
         self._use()
-        targets = [self._target_value(t) for t in jax.tree.leaves(target, is_leaf=_is_face)]
-        leaves, treedef = jax.tree.flatten(sources, is_leaf=_is_face)
+        targets = [self._target_value(t) for t in _flat(target)[0]]
         with self._aside():
-            values = _Sources(self, leaves)
+            values = _Sources(self, sources)
             pairs = zip(targets, _cotangents(targets, output_gradients), strict=True)
             moving = [(t, c) for t, c in pairs if is_inexact(t)]
             program = self._program(values.unique, [t for t, _ in moving])
-            found = _vjp(program, values.unique, [c for _, c in moving])
+            found = vjp(program, values.unique, [c for _, c in moving], [t for t, _ in moving])
             grads = values.gather(found)
-            if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-                grads = [_zeros(x) if g is None else g for x, g in zip(leaves, grads, strict=True)]
-        self._explain_integers(leaves, targets)
-        return jax.tree.unflatten(treedef, grads)
+            if unconnected is UnconnectedGradients.ZERO:
+                grads = [_zeros(x) if g is None else g for x, g in zip(sources, grads, strict=True)]
+        self._explain_integers(sources, targets)
+        return grads
+
+    def _rows_vjp(
+        self,
+        program: Program,
+        sources: Sequence[Value],
+        cotangents: list[Value],
+        targets: list[Value],
+    ) -> list[Value | Rows | None]:
+        """Return the gradient of each source; from those of its look-ups, if that is all."""
+        uses = program.uses(sources, targets)
+        lookups = [uses.lookups(x) if uses else [] for x in sources]
+        if not any(lookups):
+            return _vjp(program, sources, cotangents)
+        asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
+        asked += [result for parts in lookups for result, _ in parts]
+        unique = {id(x): x for x in asked}
+        found = _vjp(
+            self._program(list(unique.values()), targets), list(unique.values()), cotangents
+        )
+        by_id = dict(zip(unique, found, strict=True))
+        return [
+            rows_of([(by_id[id(y)], i) for y, i in parts], x) if parts else by_id[id(x)]
+            for x, parts in zip(sources, lookups, strict=True)
+        ]
 
     def jacobian(
         self,
@@ -339,7 +405,7 @@ class GradientTape(_Recording):
         [[2.0, 0.0], [0.0, 4.0]]
         """
         self._use()
-        leaves, treedef = jax.tree.flatten(sources, is_leaf=_is_face)
+        leaves, treedef = _flat(sources)
         value = self._target_value(target)
         with self._aside():
             values = _Sources(self, leaves)
@@ -515,7 +581,7 @@ class _Sources:
 
     def _sum(self, found: Sequence[Value | None], values: Sequence[Value]) -> Value | None:
         grads = [g for x in values if (g := found[self._index[id(x)]]) is not None]
-        return total(grads) if grads else None
+        return summed(grads) if grads else None
 
 
 def _zeros(source: Any) -> Value:
@@ -525,7 +591,7 @@ def _zeros(source: Any) -> Value:
 def _cotangents(targets: Sequence[Value], given: Any) -> list[Value]:
     if given is None:
         return [None if t is None else jnp.ones(t.shape, t.dtype) for t in targets]
-    leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or _is_face(x))
+    leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, Face))
     if len(leaves) != len(targets):
         raise TapeError(f"There are {len(targets)} targets, but {len(leaves)} output_gradients.")
     return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
@@ -549,7 +615,7 @@ def _basis(value: Value) -> Value:
 
 
 def _vjp(
-    program: Program, sources: Sequence[Value], cotangents: Sequence[Value]
+    program: Program, sources: Sequence[Value], cotangents: Sequence[Value], _: Any = None
 ) -> list[Value | None]:
     """Return the gradient of each source, None where it is not connected."""
     if not any(program.connected):
@@ -638,7 +704,7 @@ class ForwardAccumulator(_Recording):
 
     def __init__(self, primals: Any, tangents: Any) -> None:
         super().__init__(watch_accessed_variables=False, reverse=False)
-        self._primals = jax.tree.leaves(primals, is_leaf=_is_face)
+        self._primals = _flat(primals)[0]
         self._tangents = jax.tree.leaves(tangents)
         if len(self._primals) != len(self._tangents):
             raise TapeError(
@@ -669,7 +735,7 @@ class ForwardAccumulator(_Recording):
         Raises:
             TapeError: for what is no array.
         """
-        leaves, treedef = jax.tree.flatten(primals, is_leaf=_is_face)
+        leaves, treedef = _flat(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
         found = [self._tangent(target) for target in targets]
         if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:

@@ -1,0 +1,118 @@
+"""Tests of programs on their way from TensorFlow to JAX: parts of both kinds in one program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+import jaxvars.tf as tf
+
+X = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
+Y = np.array([[1.0], [0.0]], np.float32)
+GRADIENT = 2 * X.T @ (X @ [[1.0], [2.0]] - Y) / 2
+
+VARIABLES = {
+    "tf": lambda: tf.Variable([[1.0], [2.0]], name="w"),
+    "jv": lambda: jv.Variable(jnp.array([[1.0], [2.0]], jnp.float32), name="w"),
+}
+COMPILERS: dict[str, Any] = {"eager": lambda fn: fn, "jv": jv.compile, "tf": tf.function}
+
+
+@pytest.fixture(params=sorted(VARIABLES))
+def variable(request: Any) -> Any:
+    return VARIABLES[request.param]()
+
+
+def loss_of(variable: Any) -> Any:
+    return tf.reduce_mean((tf.constant(X) @ variable - Y) ** 2)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("tape", [jv.GradientTape, tf.GradientTape])
+def test_each_tape_knows_variables_of_both_kinds(variable, tape, compiler):
+    def gradient() -> Any:
+        with tape() as recorded:
+            loss = loss_of(variable)
+        return recorded.gradient(loss, {"w": variable})["w"]
+
+    np.testing.assert_allclose(np.asarray(COMPILERS[compiler](gradient)()), GRADIENT, rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("optimizer", [jv.optimizers.SGD, tf.keras.optimizers.SGD])
+def test_each_optimizer_updates_variables_of_both_kinds(variable, optimizer, compiler):
+    rule = optimizer(0.1)
+
+    def step() -> None:
+        with tf.GradientTape() as tape:
+            loss = loss_of(variable)
+        rule.apply_gradients(zip(tape.gradient(loss, [variable]), [variable], strict=True))
+
+    COMPILERS[compiler](step)()
+    expected = [[1.0], [2.0]] - 0.1 * GRADIENT
+    np.testing.assert_allclose(np.asarray(variable.numpy()), expected, rtol=1e-6)
+
+
+def test_a_jacobian_and_a_forward_derivative_of_a_tf_variable():
+    v = tf.Variable([1.0, 2.0])
+    with jv.GradientTape() as tape:
+        y = v * v
+    np.testing.assert_array_equal(np.asarray(tape.jacobian(y, v)), [[2.0, 0.0], [0.0, 4.0]])
+    with jv.ForwardAccumulator(v, tf.constant([1.0, 0.0])) as forward:
+        y = v * v
+    np.testing.assert_array_equal(np.asarray(forward.jvp(y)), [2.0, 0.0])
+
+
+class Both(tf.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = VARIABLES["tf"]()
+        self.b = jv.Variable(jnp.float32(0.5), name="b")
+
+    def __call__(self, x: Any) -> Any:
+        return x @ self.w + self.b
+
+
+def test_a_module_holds_variables_of_both_kinds_and_they_are_saved(tmp_path: Path):
+    module = Both()
+    assert [v.name for v in module.trainable_variables] == ["b:0", "w:0"]
+    checkpoint = jv.checkpoint.Checkpoint(module=module)
+    saved = checkpoint.save(str(tmp_path / "c"))
+    module.w.assign([[0.0], [0.0]])
+    module.b.assign(7.0)
+    checkpoint.restore(saved)
+    assert module.w.numpy().tolist() == [[1.0], [2.0]]
+    assert float(module.b) == 0.5
+
+
+def test_control_flow_of_the_core_takes_tensors():
+    w = VARIABLES["tf"]()
+
+    @jv.compile
+    def signed(x: Any) -> Any:
+        return jv.cond(x > 0, lambda: tf.reduce_sum(w) + x, lambda: tf.reduce_sum(w) - x)
+
+    assert float(signed(tf.constant(1.0))) == 4.0
+    assert float(signed(tf.constant(-1.0))) == 4.0
+    last, all_of_them = jv.scan(
+        lambda c, x: (c + x, c * x), tf.constant(0.0), tf.constant([1.0, 2.0])
+    )
+    assert (float(last), np.asarray(all_of_them).tolist()) == (3.0, [0.0, 2.0])
+
+
+def test_jax_takes_tensors_and_variables():
+    x, w = tf.constant(X), VARIABLES["tf"]()
+    np.testing.assert_array_equal(jnp.dot(x, w), X @ [[1.0], [2.0]])
+    np.testing.assert_array_equal(jax.jit(lambda a: a * 2)(x), 2 * X)
+    np.testing.assert_array_equal(jax.vmap(jnp.sum)(x), X.sum(1))
+
+
+def test_what_is_no_variable_is_refused_with_its_type():
+    with pytest.raises(TypeError, match=r"An optimizer updates Variables, not Tensor\."):
+        jv.optimizers.SGD(0.1).apply_gradients([(tf.constant(1.0), tf.constant(1.0))])
