@@ -7,17 +7,18 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars import _loops, _maps
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_spec
 from jaxvars.tf._control_flow import arrays_of
-from jaxvars.tf._convert import dtype_of, to_array
+from jaxvars.tf._convert import dtype_of, is_text, to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
@@ -91,8 +92,45 @@ def map_fn(
     def step(_: None, row: Any) -> tuple[None, Any]:
         return None, _typed(fn(wrap(row)), wanted)
 
+    if any(map(_is_text, (*nest.flatten(arrays), *nest.flatten(wanted)))):
+        return _mapped_texts(lambda row: step(None, row)[1], arrays, wanted)
     result = wrap(_loops.scan(step, None, arrays)[1])
     return result if back_prop else _stopped(result)
+
+
+def _is_text(part: Any) -> bool:
+    """Tell whether an array is text, or a type or spec says so."""
+    if isinstance(part, np.ndarray | jax.Array):
+        return is_text(part)
+    return as_dtype(part.dtype if is_spec(part) else part).is_string
+
+
+def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
+    """Call a function with each row; texts are on the host, so that there is no program of it."""
+    size = len(nest.flatten(arrays)[0])
+    rows = [nest.map_structure(lambda x: _row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
+    results = [fn(row) for row in rows]
+    if not results:
+        empty = nest.map_structure(_empty, wanted)
+        return wrap(empty)
+    flat = [nest.flatten(result) for result in results]
+    stacked = [_stacked(column) for column in zip(*flat, strict=True)]
+    return wrap(nest.pack_sequence_as(results[0], stacked))
+
+
+def _row(array: Value, i: int) -> Value:
+    return np.asarray(array[i], object) if is_text(array) else array[i]
+
+
+def _empty(wanted: Any) -> Value:
+    shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
+    if _is_text(wanted):
+        return np.zeros((0, *shape), object)
+    return jnp.zeros((0, *shape), as_dtype(wanted.dtype if is_spec(wanted) else wanted).dtype)
+
+
+def _stacked(parts: Sequence[Value]) -> Value:
+    return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
 
 
 def _typed(result: Any, wanted: Any) -> Any:
@@ -102,7 +140,7 @@ def _typed(result: Any, wanted: Any) -> Any:
     else:
         nested = True
     given = result if nested else [result]
-    nest.assert_same_structure(wanted, given, check_types=False)
+    nest.assert_same_structure(wanted, given)
     found = nest.map_structure(_typed_leaf, given, wanted, check_types=False)
     return found if nested else found[0]
 

@@ -1,11 +1,13 @@
-"""`tf.TensorArray`, over `jaxvars.TensorArray`."""
+"""`tf.TensorArray`, over `jaxvars.TensorArray`; over a `TensorList` for texts and odd shapes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars import _trace
 from jaxvars._tensor_array import TensorArray as CoreArray
@@ -14,7 +16,9 @@ from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._static import is_size, one_int
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._tensor_list import TensorList
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
 
 Value: TypeAlias = Any
@@ -22,7 +26,7 @@ Value: TypeAlias = Any
 
 @final
 class TensorArray:
-    """Tensors of one shape, written one at a time.
+    """Tensors of one type, written one at a time.
 
     Args:
         dtype: of the elements.
@@ -32,7 +36,7 @@ class TensorArray:
         tensor_array_name: of no effect.
         handle: must be None.
         flow: of no effect.
-        infer_shape: accepted: all elements have one shape.
+        infer_shape: False for elements of different shapes.
         element_shape: the shape of each element, if it is known.
         colocate_with_first_write_call: of no effect.
         name: of no effect.
@@ -45,10 +49,11 @@ class TensorArray:
     >>> ta.write(0, 1.0).write(1, 2.0).stack().numpy().tolist()
     [1.0, 2.0]
 
-    Differs from TensorFlow: numbers only; all elements have one shape.
+    Differs from TensorFlow: texts, and elements of different shapes, are written at places that
+    are known while a function is traced.
     """
 
-    __slots__ = ("_array", "_cleared", "_clears")
+    __slots__ = ("_array", "_cleared", "_clears", "_loose")
 
     def __init__(
         self,
@@ -70,12 +75,8 @@ class TensorArray:
             )
         shape = None if element_shape is None else TensorShape(element_shape)
         known = None if shape is None or shape.rank is None else tuple(shape)
-        self._array = CoreArray(
-            as_dtype(dtype).dtype,
-            int(_known(size)),
-            element_shape=known,
-            dynamic_size=bool(dynamic_size),
-        )
+        self._array = _made(as_dtype(dtype), _known(size), known, bool(dynamic_size))
+        self._loose = not infer_shape
         self._clears = clear_after_read is not False
         self._cleared: frozenset[int] = frozenset()
 
@@ -121,7 +122,7 @@ class TensorArray:
         place = to_array(index)
         if not _trace.is_tracer(place):
             place = self._inside(int(place), "write")
-        return self._after(lambda: self._array.write(place, self._element(value)))
+        return self._after(lambda array: array.write(place, self._element(value)))
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """Return an element.
@@ -148,7 +149,8 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """Return all elements, in one tensor."""
         if not self._array.size() and self._array.element_shape is None:
-            return Tensor(jnp.zeros((0,), self._array.dtype))
+            empty = np.zeros if isinstance(self._array, TensorList) else jnp.zeros
+            return Tensor(empty((0,), self._array.dtype))
         return Tensor(self._array.stack())
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
@@ -171,17 +173,17 @@ class TensorArray:
             raise ValueError(
                 f"Cannot unstack {len(rows)} tensors into a TensorArray of static size {size}"
             )
-        return self._after(lambda: self._array.unstack(rows))
+        return self._after(lambda array: array.unstack(rows))
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Write the rows of a tensor at some places."""
         rows, places = self._element(value), to_array(indices)
-        return self._after(lambda: self._array.scatter(places, rows))
+        return self._after(lambda array: array.scatter(places, rows))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Write consecutive pieces of a tensor, all of the same length."""
         pieces = to_array(lengths)
-        return self._after(lambda: self._array.split(self._element(value), pieces))
+        return self._after(lambda array: array.split(self._element(value), pieces))
 
     def identity(self) -> TensorArray:
         """Return it."""
@@ -191,19 +193,21 @@ class TensorArray:
         """Do nothing."""
 
     # ------------------------------------------------------------ parts
-    def _after(self, change: Any) -> TensorArray:
+    def _after(self, change: Callable[[Any], Any]) -> TensorArray:
         """Return the array after a change: itself eagerly, another one in a function."""
         try:
-            new = change()
+            new = change(self._array)
         except ShapeError as error:
-            raise ValueError(f"Incompatible shape for value: {error}") from None
+            if not self._loose:
+                raise ValueError(f"Incompatible shape for value: {error}") from None
+            new = change(TensorList.of(self._array))
         except DtypeError as error:
             raise InvalidArgumentError(None, None, str(error)) from None
         if executing_eagerly():
             self._array = new
             self._cleared = frozenset()
             return self
-        return _around(new, self._clears)
+        return _around(new, self._clears, self._loose)
 
     def _element(self, value: Any) -> Value:
         if isinstance(value, Tensor) and value.dtype != self.dtype:
@@ -241,8 +245,10 @@ def _name(dtype: DType) -> str:
     return dtype.name
 
 
-def _known(size: Any) -> Value:
+def _known(size: Any) -> Any:
     array = to_array(size)
+    if _trace.is_tracer(array) and is_size(array):
+        return one_int(array, "size")
     if _trace.is_tracer(array):
         raise InvalidArgumentError(
             None,
@@ -250,17 +256,25 @@ def _known(size: Any) -> Value:
             "The size of a TensorArray must be known while a function is traced, since XLA "
             "compiles for fixed sizes. Take it from a shape, or give the largest.",
         )
-    return array
+    return int(array)
 
 
-def _around(array: CoreArray, clears: bool) -> TensorArray:
+def _made(dtype: DType, size: int, shape: tuple[int | None, ...] | None, dynamic: bool) -> Any:
+    if dtype.is_string:
+        return TensorList(np.dtype(object), [None] * size, shape, dynamic_size=dynamic)
+    return CoreArray(dtype.dtype, size, element_shape=shape, dynamic_size=dynamic)
+
+
+def _around(array: Any, clears: bool, loose: bool) -> TensorArray:
     made = object.__new__(TensorArray)
-    made._array, made._clears, made._cleared = array, clears, frozenset()
+    made._array, made._clears, made._loose, made._cleared = array, clears, loose, frozenset()
     return made
 
 
-def _unflatten(clears: bool, children: Any) -> TensorArray:
-    return _around(children[0], clears)
+def _unflatten(aux: tuple[bool, bool], children: Any) -> TensorArray:
+    return _around(children[0], *aux)
 
 
-jax.tree_util.register_pytree_node(TensorArray, lambda ta: ((ta._array,), ta._clears), _unflatten)
+jax.tree_util.register_pytree_node(
+    TensorArray, lambda ta: ((ta._array,), (ta._clears, ta._loose)), _unflatten
+)

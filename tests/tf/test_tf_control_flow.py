@@ -220,3 +220,55 @@ def test_tensor_arrays_in_functions():
 
     with pytest.raises(ControlFlowError, match="sizes are fixed in compiled code"):
         grows(tf.constant(2))
+
+
+# ---------------------------------------------------------------- texts, and odd shapes
+def test_map_fn_of_texts():
+    texts = tf.constant(["a", "bc"])
+    assert numbers(tf.map_fn(tf.strings.length, texts, fn_output_signature=tf.int32)) == [1, 2]
+    joined = tf.map_fn(
+        lambda x: (x, tf.strings.join([x, "!"])), texts, dtype=(tf.string, tf.string)
+    )
+    assert numbers(joined) == ([b"a", b"bc"], [b"a!", b"bc!"])
+    spec = tf.TensorSpec([2], tf.string)
+    none = tf.map_fn(
+        lambda x: tf.stack([x, x]), tf.constant([], tf.string), fn_output_signature=spec
+    )
+    assert none.shape == (0, 2)
+    assert none.dtype == tf.string
+
+
+def test_map_fn_wants_the_structure_that_was_said():
+    with pytest.raises(TypeError, match="same nested structure"):
+        tf.map_fn(lambda x: (x, x), tf.constant([1]), dtype=[tf.int32, tf.int32])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_tensor_array_of_different_shapes(mode):
+    @mode
+    def run():
+        ta = tf.TensorArray(tf.float32, size=2, dynamic_size=True, infer_shape=False)
+        ta = ta.write(0, [[1.0, 2.0], [3.0, 4.0]])
+        ta = ta.write(2, [[5.0, 6.0]]).write(1, tf.zeros((0, 2)))
+        return ta.concat(), ta.size(), ta.split([7.0, 8.0, 9.0], [2, 0, 1]).read(0)
+
+    assert numbers(run()) == ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 3, [7.0, 8.0])
+
+
+def test_a_tensor_array_of_texts():
+    ta = tf.TensorArray(tf.string, size=3, clear_after_read=False).unstack(["a", "b", "c"])
+    assert numbers(ta.write(1, "x").stack()) == [b"a", b"x", b"c"]
+    assert numbers(ta.gather([2, 0])) == [b"c", b"a"]
+    assert numbers(tf.TensorArray(tf.string, size=2).write(0, "a").stack()) == [b"a", b""]
+    assert tf.TensorArray(tf.string, size=0).stack().shape == (0,)
+
+
+def test_what_a_tensor_array_cannot_do():
+    ta = tf.TensorArray(tf.float32, size=2, infer_shape=False)
+    ta = ta.write(0, [1.0]).write(1, [1.0, 2.0])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="unequal elements"):
+        ta.stack()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="indices that are known"):
+        tf.function(lambda i: ta.read(i))(tf.constant(1))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no telling its shape"):
+        tf.TensorArray(tf.string, size=1).read(0)
