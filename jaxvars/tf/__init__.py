@@ -64,6 +64,9 @@ from jaxvars.tf._control_flow import group as group
 from jaxvars.tf._control_flow import no_op as no_op
 from jaxvars.tf._control_flow import switch_case as switch_case
 from jaxvars.tf._control_flow import while_loop as while_loop
+from jaxvars.tf._conversions import (
+    register_tensor_conversion_function as register_tensor_conversion_function,
+)
 from jaxvars.tf._custom import custom_gradient as custom_gradient
 from jaxvars.tf._custom import grad_pass_through as grad_pass_through
 from jaxvars.tf._custom import gradients as gradients
@@ -116,6 +119,7 @@ LAZY = {
     "dtypes",
     "experimental",
     "image",
+    "io",
     "profiler",
     "saved_model",
     "sets",

@@ -1,8 +1,7 @@
 """What becomes a tensor, and of which type: TensorFlow's rules.
 
 Rules this file keeps:
-- an array keeps its type; Python's floats are float32, ints int32 (int64 if they are large),
-  complex numbers complex128, text and bytes are strings;
+- an array keeps its type; what Python and NumPy have becomes one by `_python_values.py`;
 - of two operands, what is no tensor is converted to the type of what is one, or refused if it
   can't be; two tensors of different types are refused;
 - what is converted inside of a function that is traced is a constant of it.
@@ -10,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -19,14 +18,26 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import BOXES, Face
-from jaxvars.tf._dtypes import DType, as_dtype, float32, int32, int64, string
-from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._dtypes import DType, as_dtype, string
+from jaxvars.tf._python_values import (
+    c_name,
+    fits,
+    is_array_like,
+    kind_of,
+    leaves_of,
+    of_numpy,
+    of_python,
+)
+from jaxvars.tf._python_values import text_array as text_array
+from jaxvars.tf._python_values import unsupported as unsupported
 from jaxvars.tf.errors import InvalidArgumentError
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text
 
-_PYTHON_KINDS = (bool, int, float, complex, str, bytes)
-_INT32 = np.iinfo(np.int32)
+Conversion: TypeAlias = Callable[..., Any]
+
+CONVERSIONS: list[tuple[float, Any, Conversion]] = []
+"""What `tf.register_tensor_conversion_function` was given: priority, classes, function."""
 
 
 def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = None) -> Array:
@@ -51,11 +62,21 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
         return _checked(value.value, dtype, value)
     if hasattr(value, "__jax_array__"):
         return _checked(value.__jax_array__(), dtype, value)
+    if CONVERSIONS and (made := converted(value, hint if dtype is None else dtype)) is not None:
+        return made
     if hint is not None and dtype is None:
         dtype = _possible(value, hint)
-    if isinstance(value, np.ndarray | np.generic):
-        return _of_numpy(np.asarray(value), dtype)
-    return _of_python(value, dtype)
+    return _of_host(value, dtype)
+
+
+def converted(value: Any, dtype: DType | None) -> Array | None:
+    """Return the array that a user's function makes of a value; None if there is no such one."""
+    for _, classes, function in CONVERSIONS:
+        if isinstance(value, classes):
+            made = function(value, dtype=dtype, name=None, as_ref=False)
+            if made is not NotImplemented:
+                return to_array(made, dtype)
+    return None
 
 
 def dtype_of(array: Array) -> DType:
@@ -143,13 +164,9 @@ def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentErr
     return InvalidArgumentError(
         None,
         None,
-        f"cannot compute {op} as input #{number}(zero-based) was expected to be a {_c_name(wanted)}"
-        f" tensor but is a {_c_name(got)} tensor [Op:{op}] name: ",
+        f"cannot compute {op} as input #{number}(zero-based) was expected to be a {c_name(wanted)}"
+        f" tensor but is a {c_name(got)} tensor [Op:{op}] name: ",
     )
-
-
-def _c_name(dtype: DType) -> str:
-    return {"float32": "float", "float64": "double", "float16": "half"}.get(dtype.name, dtype.name)
 
 
 # ---------------------------------------------------------------- what is no tensor
@@ -164,165 +181,30 @@ def _checked(array: Array, dtype: DType | None, value: Any) -> Array:
 
 def _possible(value: Any, hint: DType) -> DType | None:
     """Return the hint if a value that is no tensor can have that type without being changed."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) or is_array_like(value):
         is_number = np.asarray(value).dtype.kind in "biufc"
         return hint if is_number and (hint.is_numeric or hint.is_bool) else None
-    kind = _kind_of(value)
-    return hint if kind is not None and _fits(kind, hint) else None
+    others = [leaf for leaf in leaves_of(value) if not is_tensor_like(leaf)]
+    kind = kind_of(others)
+    return hint if (fits(kind, hint) if kind else hint.is_numeric) else None
 
 
-def _of_numpy(array: np.ndarray, dtype: DType | None) -> Array:
-    if array.dtype.kind in "SUTO":
-        return text_array(_texts(array))
-    if array.dtype.kind in "Mm":
-        raise ValueError(
-            f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
-        )
-    found = as_dtype(array.dtype) if dtype is None else dtype
-    if found == string:
-        raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
-    with _trace.at(_trace.EVAL):
-        return jnp.array(array, dtype=found.dtype)
-
-
-def _texts(array: np.ndarray) -> np.ndarray:
-    other = next((x for x in array.flat if not isinstance(x, str | bytes)), None)
-    if array.dtype.kind == "O" and other is not None:
-        raise ValueError(
-            "Failed to convert a NumPy array to a Tensor (Unsupported object type "
-            f"{type(other).__name__})."
-        )
-    return array
-
-
-def _of_python(value: Any, dtype: DType | None) -> Array:
-    if isinstance(value, TensorShape | range):
-        value = list(_fully_known(value))
-        dtype = (int32 if dtype is None else dtype) if not value else dtype
-    if isinstance(value, list | tuple) and _holds_tensors(value):
+def _of_host(value: Any, dtype: DType | None) -> Array:
+    """Return the array that a value of Python or NumPy stands for."""
+    if isinstance(value, np.ndarray | np.generic):
+        given = np.asarray(value)
+        made = of_numpy(given, dtype)
+        is_shared = made is given
+    elif isinstance(value, list | tuple) and _holds_tensors(value):
         return _stacked(value, dtype)
-    kind = _kind_of(value)
-    if kind is None and isinstance(value, list | tuple) and not _leaves(value):
-        return _of_numpy(np.array(value, np.float32), dtype)
-    if kind is None:
-        raise unsupported(next(filter(_is_unsupported, _leaves(value)), value))
-    found = _default(value, kind) if dtype is None else dtype
-    if not _fits(kind, found):
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {_c_name(found)}")
-    if found == string:
-        return text_array(_rectangle(value, np.dtype(object)))
-    made = _numbers(value, found)
-    with _trace.at(_trace.EVAL):
-        return jnp.asarray(made)  # nobody else has it: without a copy
-
-
-def _fully_known(shape: Any) -> Any:
-    if isinstance(shape, TensorShape) and not shape.is_fully_defined():
-        raise ValueError(f"Cannot convert a partially known TensorShape {shape} to a Tensor.")
-    return shape
-
-
-def unsupported(value: Any) -> ValueError:
-    """Return the error that says that something is no tensor."""
-    return ValueError(
-        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
-        "Tensor."
-    )
-
-
-def _is_unsupported(leaf: Any) -> bool:
-    return _scalar_kind(leaf) is None
-
-
-def _numbers(value: Any, dtype: DType) -> np.ndarray:
-    if dtype.is_integer:
-        return _integers(value, dtype)
-    with np.errstate(over="ignore"):
-        made = _rectangle(value, dtype.dtype)
-    too_large = np.isinf(made) if dtype == float32 else np.zeros(made.shape, bool)
-    if too_large.any() and np.isfinite(np.array(value, np.float64)[too_large]).any():
-        raise ValueError(
-            "Can't convert Python sequence with a value out of range for a double-precision float."
-        )
-    return made
-
-
-def _integers(value: Any, dtype: DType) -> np.ndarray:
-    try:
-        wide = _rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
-    except OverflowError:
-        raise ValueError(
-            "Can't convert Python sequence with out-of-range integer to Tensor."
-        ) from None
-    made = wide.astype(dtype.dtype)
-    if dtype.size >= int32.size and not np.array_equal(made, wide):
-        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
-    return made
-
-
-def _rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
-    try:
-        return np.array(value, dtype=dtype)
-    except (ValueError, TypeError):
-        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
-
-
-def _fits(kind: type, dtype: DType) -> bool:
-    """Tell whether Python values of a kind become tensors of a type."""
-    if kind is bool:
-        return dtype.is_bool or dtype.is_numeric
-    if kind is int:
-        return dtype.is_numeric
-    if issubclass(kind, float):
-        return dtype.is_floating or dtype.is_complex
-    return dtype.is_complex if kind is complex else dtype == string
-
-
-def _default(value: Any, kind: type) -> DType:
-    if kind is int:
-        numbers = np.array([int(x) for x in _leaves(value)], dtype=object)
-        is_small = _INT32.min <= min(numbers) and max(numbers) <= _INT32.max
-        return int32 if is_small else int64
-    if kind is np.float64:
-        return as_dtype("float64")
-    by_kind = {bool: "bool", float: "float32", complex: "complex128"}
-    return as_dtype(by_kind.get(kind, "string"))
-
-
-def _kind_of(value: Any) -> type | None:
-    """Return the type that all numbers in a nested list are read as; None if there is none.
-
-    Raises:
-        ValueError: when they are of types that do not mix.
-    """
-    leaves = _leaves(value)
-    kinds = [_scalar_kind(leaf) for leaf in leaves]
-    found = set(kinds)
-    if len(found) < 2 or None in found:
-        return kinds[0] if len(found) == 1 else None
-    if found <= {str, bytes}:
-        return str
-    if np.float64 in found and found <= {np.float64, float, int, bool}:
-        return np.float64
-    if found <= {int, float, bool} and kinds[0] is not bool:
-        return float if float in found else int
-    raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
-
-
-def _scalar_kind(leaf: Any) -> type | None:
-    if type(leaf) is np.float64:  # also a Python float
-        return np.float64
-    if isinstance(leaf, np.generic):
-        leaf = leaf.item()
-    return next((kind for kind in _PYTHON_KINDS if isinstance(leaf, kind)), None)
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, list | tuple):
-        return [leaf for part in value for leaf in _leaves(part)]
-    if isinstance(value, np.ndarray):
-        return list(value.flat)
-    return [value]
+    elif is_array_like(value):
+        made, is_shared = of_numpy(np.asarray(value), dtype), True
+    else:
+        made, is_shared = of_python(value, dtype), False
+    if made.dtype == object:
+        return made
+    with _trace.at(_trace.EVAL):  # what nobody else has needs no copy
+        return jnp.array(made) if is_shared else jnp.asarray(made)
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -332,15 +214,25 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _stacked(value: Sequence[Any], dtype: DType | None) -> Array:
-    parts = [to_array(part, dtype) for part in value] if dtype else alike(value, "Pack")
+    parts = [_cast(part, dtype) for part in value] if dtype else alike(value, "Pack")
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise InvalidArgumentError(
             None, None, f"Shapes of all inputs must match: {sorted(shapes)} [Op:Pack] name: "
         )
-    if is_static(parts):
+    if is_static(parts) or any(map(is_text, parts)):
         return np.stack(list(map(np.asarray, parts)))
     return jnp.stack(parts)
+
+
+def _cast(part: Any, dtype: DType) -> Array:
+    """Return a part of a list that tensors are in, whose type is asked for."""
+    if not is_tensor_like(part) and not hasattr(part, "__jax_array__"):
+        return to_array(part, dtype)
+    array = to_array(part)
+    if is_text(array) or dtype == string:
+        return _checked(array, dtype, part)
+    return array.astype(dtype.dtype)
 
 
 def is_static(arrays: Sequence[Array]) -> bool:
@@ -348,11 +240,3 @@ def is_static(arrays: Sequence[Array]) -> bool:
     return any(type(array) is np.ndarray for array in arrays) and all(
         array.dtype.kind in "iub" and not _trace.is_tracer(array) for array in arrays
     )
-
-
-def text_array(array: np.ndarray) -> np.ndarray:
-    """Return text as an array of bytes objects."""
-    made = np.empty(array.shape, dtype=object)
-    for index, part in np.ndenumerate(array):
-        made[index] = part if isinstance(part, bytes) else str(part).encode()
-    return made

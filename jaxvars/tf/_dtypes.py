@@ -257,8 +257,13 @@ def as_dtype(type_value: Any) -> DType:
 
 
 def _of_numpy(type_value: Any) -> DType | None:
+    if isinstance(type_value, tuple | list | bytes):
+        return None
     try:
         dtype = np.dtype(type_value)
-    except TypeError:
-        return None
-    return string if dtype.kind in "SUTO" else _BY_NUMPY.get(dtype)
+    except (TypeError, ValueError):  # an array, or an object whose `dtype` is a name
+        inner = getattr(type_value, "dtype", None)
+        return None if inner is None else _of_numpy(inner)
+    if dtype.kind == "O" and isinstance(type_value, type) and type_value is not np.object_:
+        return None  # to NumPy each other class is one of objects
+    return string if dtype.kind in "SUTO" else _BY_NUMPY.get(dtype.newbyteorder("="))

@@ -174,7 +174,7 @@ class TensorShape:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return TensorShape(None if self._sizes is None else self._sizes[key])
+            return TensorShape(_unknown(key) if self._sizes is None else self._sizes[key])
         return None if self._sizes is None else self._sizes[key]
 
     def __eq__(self, other: object) -> bool:
@@ -200,6 +200,14 @@ class TensorShape:
 
     def __repr__(self) -> str:
         return f"TensorShape({self.dims})"
+
+
+def _unknown(key: slice) -> list[None] | None:
+    """Return the part of a shape of unknown rank: sizes are unknown, and their number may be."""
+    first, stop = key.start or 0, key.stop
+    if stop is None or stop < 0 or first < 0 or key.step not in (None, 1):
+        return None
+    return [None] * max(0, stop - first)
 
 
 def as_shape(shape: Any) -> TensorShape:

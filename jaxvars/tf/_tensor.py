@@ -218,6 +218,9 @@ class Tensor(TensorLike):
     def __jax_array__(self) -> Value:
         return jnp.asarray(self._array) if isinstance(self._array, np.ndarray) else self._array
 
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.numpy()).toreadonly()  # Python asks for it from 3.12 on
+
     def __bool__(self) -> bool:
         if self._array.size > 1:
             raise ValueError(

@@ -1,0 +1,55 @@
+"""`tf.register_tensor_conversion_function`: what makes tensors of objects of a user's class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxvars.tf._convert import CONVERSIONS
+from jaxvars.tf._tensor import TensorLike
+
+_TAKEN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, jax.Array, TensorLike)
+
+
+def register_tensor_conversion_function(
+    base_type: Any, conversion_func: Callable[..., Any], priority: float = 100
+) -> None:
+    """Have a function make the tensors that objects of a class stand for.
+
+    Args:
+        base_type: the class, or several in a tuple.
+        conversion_func: called as `conversion_func(value, dtype=None, name=None, as_ref=False)`;
+            it returns a tensor of that type, or NotImplemented to leave it to others.
+        priority: those of a lower one are asked first; of equal ones, the first that came.
+
+    Raises:
+        TypeError: when it is no class, one that has tensors already, or no function.
+
+    >>> from jaxvars import tf
+    >>> class Meters:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    >>> def convert(meters, dtype=None, name=None, as_ref=False):
+    ...     return tf.constant(meters.value, dtype)
+    >>> register_tensor_conversion_function(Meters, convert)
+    >>> tf.constant([1.0]) + Meters(2.0)
+    <tf.Tensor: shape=(1,), dtype=float32, numpy=array([3.], dtype=float32)>
+    """
+    classes = base_type if isinstance(base_type, tuple) else (base_type,)
+    if not classes or not all(isinstance(each, type) for each in classes):
+        raise TypeError(
+            f"Argument `base_type` must be a type or a tuple of types. Obtained: {base_type}"
+        )
+    if any(issubclass(each, _TAKEN) for each in classes):
+        raise TypeError(
+            "Cannot register conversions for Python numeric types and NumPy scalars and arrays, "
+            f"nor for tensors. Obtained: {base_type}"
+        )
+    if not callable(conversion_func):
+        raise TypeError(f"Argument `conversion_func` must be callable. Received {conversion_func}.")
+    CONVERSIONS.append((priority, classes, conversion_func))
+    CONVERSIONS.sort(key=itemgetter(0))

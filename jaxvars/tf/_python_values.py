@@ -1,0 +1,243 @@
+"""What Python's numbers, text, and lists of them become, and NumPy's arrays: TensorFlow's rules.
+
+Rules this file keeps:
+- floats are float32, ints int32 (int64 if they are large), complex numbers complex128, text and
+  bytes strings; of NumPy's numbers, float16 and float64 stay what they are;
+- the first number of a list says which others may be with it: floats join ints and make floats,
+  and what is real joins complex numbers;
+- of a type that is asked for, each number must be one without being changed; NumPy's arrays are
+  changed as NumPy does it, but NaN is no integer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf._dtypes import DType, as_dtype, float32, int32, int64, string
+from jaxvars.tf._shapes import TensorShape
+
+Kind: TypeAlias = type  # bool, int, float, complex, str, or NumPy's bool, float16 and float64
+
+_INT32 = np.iinfo(np.int32)
+_KINDS: dict[type, Kind] = {
+    bool: bool, int: int, float: float, complex: complex, str: str, bytes: str,
+    np.bool_: np.bool_, np.float16: np.float16, np.float32: float, np.float64: np.float64,
+}  # fmt: skip
+_FLOATS: frozenset[Kind] = frozenset({float, np.float16, np.float64})
+_REAL = _FLOATS | {int, bool}
+_JOINS: dict[Kind, frozenset[Kind]] = {
+    bool: frozenset({np.bool_}), np.bool_: frozenset({bool}), int: _REAL,
+    **dict.fromkeys(_FLOATS, _REAL), complex: _REAL | {complex}, str: frozenset(),
+}  # fmt: skip
+_DEFAULTS: dict[Kind, str] = {
+    bool: "bool", np.bool_: "bool", float: "float32", np.float16: "float16",
+    np.float64: "float64", complex: "complex128", str: "string",
+}  # fmt: skip
+_SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
+
+
+def of_python(value: Any, dtype: DType | None) -> np.ndarray:
+    """Return the array of a number, text or nested list of them; text is an array of bytes.
+
+    Args:
+        value: what holds no tensors.
+        dtype: the type to give; that of the values when None.
+
+    Raises:
+        ValueError: when it is no tensor.
+        TypeError: when it cannot have the type.
+    """
+    leaves = leaves_of(value)
+    if not leaves and isinstance(value, _SEQUENCES):
+        found = dtype or (int32 if isinstance(value, TensorShape | range) else float32)
+        return np.array(value, object).astype(object if found == string else found.dtype)
+    kinds = {kind_of_leaf(leaf) for leaf in leaves}
+    if dtype is not None and all(kind is not None and fits(kind, dtype) for kind in kinds):
+        found = dtype
+    else:
+        found = _default(leaves, _joined(leaves, kinds))
+        if dtype is not None:
+            raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {c_name(dtype)}")
+    if found == string:
+        return text_array(_rectangle(value, np.dtype(object)))
+    return _numbers(value, found, dtype is not None)
+
+
+def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
+    """Return a NumPy array as one of a type that tensors have; text is an array of bytes.
+
+    Raises:
+        ValueError: when there is no such type.
+        TypeError: when numbers are to become text, or NaN an integer.
+    """
+    if dtype is not None and dtype != string and array.dtype.kind in "SUTOMm":
+        return array.astype(dtype.dtype)  # numbers in text, times, Python's numbers
+    if array.dtype.kind in "SUTO":
+        return text_array(_texts(array))
+    found = _of_same_type(array) if dtype is None else dtype
+    if found == string:
+        raise TypeError(f"Cannot convert {array!r} to EagerTensor of dtype string")
+    if found.is_integer and array.dtype.kind in "fc" and not np.isfinite(array).all():
+        raise TypeError(
+            f"Cannot convert {array!r} to EagerTensor of dtype {c_name(found)}: NaN and Inf cannot "
+            "be represented as an integer."
+        )
+    return array if found.dtype == array.dtype else array.astype(found.dtype)
+
+
+def _of_same_type(array: np.ndarray) -> DType:
+    try:
+        return as_dtype(array.dtype)
+    except TypeError:
+        raise ValueError(
+            f"Failed to convert a NumPy array to a Tensor (Unsupported numpy type: {array.dtype})."
+        ) from None
+
+
+def is_array_like(value: Any) -> bool:
+    """Tell whether something, like a table of pandas or an image, gives NumPy an array."""
+    is_object = not isinstance(value, type)
+    return is_object and (hasattr(value, "__array__") or hasattr(value, "__array_interface__"))
+
+
+def unsupported(value: Any) -> ValueError:
+    """Return the error that says that something is no tensor."""
+    return ValueError(
+        f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
+        "Tensor."
+    )
+
+
+def c_name(dtype: DType) -> str:
+    """Return what messages call a type."""
+    return {"float32": "float", "float64": "double", "float16": "half"}.get(dtype.name, dtype.name)
+
+
+def text_array(array: np.ndarray) -> np.ndarray:
+    """Return text as an array of bytes objects."""
+    made = np.empty(array.shape, dtype=object)
+    for index, part in np.ndenumerate(array):
+        made[index] = bytes(part) if isinstance(part, bytes) else str(part).encode()
+    return made
+
+
+# ---------------------------------------------------------------- kinds of numbers
+def leaves_of(value: Any) -> list[Any]:
+    """Return the numbers and texts in nested lists."""
+    if isinstance(value, _SEQUENCES):
+        if type(value) is list and value and not isinstance(value[0], (*_SEQUENCES, np.ndarray)):
+            return (
+                [leaf for part in value for leaf in leaves_of(part)] if _is_deep(value) else value
+            )
+        return [leaf for part in _known(value) for leaf in leaves_of(part)]
+    if isinstance(value, np.ndarray):
+        return list(value.flat)
+    return [value]
+
+
+def _is_deep(values: list[Any]) -> bool:
+    return any(isinstance(part, (*_SEQUENCES, np.ndarray)) for part in values)
+
+
+def _known(shape: Any) -> Any:
+    if isinstance(shape, TensorShape) and not shape.is_fully_defined():
+        raise ValueError(f"Cannot convert a partially known TensorShape {shape} to a Tensor.")
+    return shape
+
+
+def kind_of_leaf(leaf: Any) -> Kind | None:
+    """Return what a number or text is read as; None if it is neither."""
+    found = _KINDS.get(type(leaf))
+    if found is None and isinstance(leaf, np.generic):
+        leaf = leaf.item()
+    if found is None:
+        found = next((kind for base, kind in _KINDS.items() if isinstance(leaf, base)), None)
+    return found
+
+
+def kind_of(value: Any) -> Kind | None:
+    """Return what all numbers in nested lists are read as; None if there are none.
+
+    Raises:
+        ValueError: when one is no number, or they do not mix.
+    """
+    leaves = leaves_of(value)
+    return _joined(leaves, {kind_of_leaf(leaf) for leaf in leaves}) if leaves else None
+
+
+def _joined(leaves: list[Any], kinds: set[Kind | None]) -> Kind:
+    first = kind_of_leaf(leaves[0])
+    if first is None:
+        raise unsupported(leaves[0])
+    if not kinds <= _JOINS[first] | {first}:
+        raise ValueError("Can't convert Python sequence with mixed types to Tensor.")
+    return float if first is int and not kinds.isdisjoint(_FLOATS) else first
+
+
+def fits(kind: Kind, dtype: DType) -> bool:
+    """Tell whether Python values of a kind become tensors of a type."""
+    if kind is bool:
+        return dtype.is_bool or dtype.is_numeric
+    if kind is int:
+        return dtype.is_numeric
+    if kind in _FLOATS:
+        return dtype.is_floating or dtype.is_complex
+    if kind is np.bool_:
+        return dtype.is_bool
+    return dtype.is_complex if kind is complex else dtype == string
+
+
+def _default(leaves: list[Any], kind: Kind) -> DType:
+    if kind is not int:
+        return as_dtype(_DEFAULTS[kind])
+    is_small = _INT32.min <= min(leaves) and max(leaves) <= _INT32.max
+    return int32 if is_small else int64
+
+
+# ---------------------------------------------------------------- arrays
+def _numbers(value: Any, dtype: DType, is_asked_for: bool) -> np.ndarray:
+    if dtype.is_integer:
+        return _integers(value, dtype)
+    with np.errstate(over="ignore"):
+        made = _rectangle(value, dtype.dtype)
+    if dtype == float32 and not is_asked_for:
+        too_large = np.isinf(made)
+        if too_large.any() and np.isfinite(np.array(value, np.float64)[too_large]).any():
+            raise ValueError(
+                "Can't convert Python sequence with a value out of range for a double-precision "
+                "float."
+            )
+    return made
+
+
+def _integers(value: Any, dtype: DType) -> np.ndarray:
+    try:
+        wide = _rectangle(value, np.dtype(np.uint64 if dtype.name == "uint64" else np.int64))
+    except OverflowError:
+        raise ValueError(
+            "Can't convert Python sequence with out-of-range integer to Tensor."
+        ) from None
+    made = wide.astype(dtype.dtype)
+    if dtype.size >= int32.size and not np.array_equal(made, wide):
+        raise TypeError(f"Cannot convert {value!r} to EagerTensor of dtype {dtype.name}")
+    return made
+
+
+def _rectangle(value: Any, dtype: np.dtype) -> np.ndarray:
+    try:
+        return np.array(value, dtype=dtype)
+    except (ValueError, TypeError):
+        raise ValueError("Can't convert non-rectangular Python sequence to Tensor.") from None
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+    other = next((x for x in array.flat if not isinstance(x, str | bytes)), b"")
+    if array.dtype.kind == "O" and not isinstance(other, bytes):
+        raise ValueError(
+            "Failed to convert a NumPy array to a Tensor (Unsupported object type "
+            f"{type(other).__name__})."
+        )
+    return array
