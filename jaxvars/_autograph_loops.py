@@ -6,7 +6,8 @@ Rules this file keeps:
 - a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
   number of iterations makes a while;
 - a loop's test runs once for each time that Python would run it, for its effects;
-- where users see boxes (`_boxing.py`), a loop over one is staged though its values are known.
+- where users see boxes (`_boxing.py`), a loop over one is staged though its values are known;
+  there a loop that changes a shape or type is written out, if its length is known.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from jaxvars._autograph_lists import Appended, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
-from jaxvars._boxing import boxed, is_box
+from jaxvars._boxing import boxed, is_box, is_boxing
 from jaxvars._face import plain
 from jaxvars._loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 
 Value: TypeAlias = Any
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`
+
+_MOST_WRITTEN_OUT = 256  # iterations, of a loop that changes shapes
 
 
 # ---------------------------------------------------------------- while
@@ -53,17 +56,31 @@ def while_stmt(
 
 
 def _either(stage: Run, run: Run) -> None:
-    """Stage a loop whose values are known; have Python run it where shapes or types change."""
+    """Stage a loop; have Python run it where a shape or type changes."""
     try:
         stage()
-    except ControlFlowError:
-        run()
+    except ControlFlowError as error:
+        try:
+            run()
+        except ControlFlowError:
+            raise error from None
 
 
-def _known_rows(iterated: Any) -> list[Any]:
+def _known_rows(iterated: Any, _: Sequential) -> list[Any]:
     """Return the rows of a box whose value is known, as boxes whose values are known."""
     with _trace.at(_trace.EVAL):
         return boxed(list(plain(iterated)))
+
+
+def _traced_rows(_: Any, items: Sequential) -> list[Any]:
+    """Return the items of something of a known length, if they are not too many to write out.
+
+    Raises:
+        ControlFlowError: when they are.
+    """
+    if len(items) > _MOST_WRITTEN_OUT:
+        raise ControlFlowError("A loop is too long to be written out.")
+    return [boxed(items.item(i)) for i in range(len(items))]
 
 
 def _python_while(truth: Any, test: Run, body: Run) -> None:
@@ -137,8 +154,9 @@ def for_stmt(
     items = sequential(iterated)
     if items is None:
         _python_for(iterated, extra_test, body, state, options)
-    elif is_box(iterated) and _trace.is_known(plain(iterated)):
-        rows = functools.partial(_known_rows, iterated)
+    elif is_boxing() and isinstance(items.length, int) and items.stacked:
+        known = is_box(iterated) and _trace.is_known(plain(iterated))
+        rows = functools.partial(_known_rows if known else _traced_rows, iterated, items)
         _either(
             lambda: _stage_for(items, extra_test, body, state, options),
             lambda: _python_for(rows(), extra_test, body, state, options),
@@ -198,14 +216,23 @@ def _stage_for(
     get_state, set_state, names = state
     block = Block(names, get_state, set_state, lenient=True)
     if items.stacked is None:
-        more = [extra_test] if extra_test else []
-        test = functools.wraps(body)(lambda i: and_(i < items.length, *more))
+        test = functools.wraps(body)(_test_of(items, [extra_test] if extra_test else []))
         _stage_while(block, test(0), test, lambda i: body(boxed(items.item(i))), options)
     elif items.length:
         each = body
         if extra_test is not None:
             each = lambda item: _unroll(iter([item]), extra_test, body, state)  # noqa: E731
         _scan(block, items, each, options)
+
+
+def _test_of(items: Sequential, others: list[Run]) -> Callable[[Any], Any]:
+    """Return what tells whether there is an iteration: after a `break` no item is asked for."""
+    more = items.more
+    if more is None:
+        return lambda i: and_(i < items.length, *others)
+    if not others:
+        return more
+    return lambda i: and_(others[0](), lambda: more(i))
 
 
 def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: Options) -> None:

@@ -32,14 +32,21 @@ class Sequential:
         length: how many; traced, or known.
         item: returns an item.
         stacked: returns all, as a pytree of arrays, where the length is known.
+        more: tells whether there is an item of an index, where there is no length; it is asked
+            once for each, in order, before the item.
     """
 
     def __init__(
-        self, length: Any, item: Callable[[Any], Any], stacked: Callable[[], Any] | None
+        self,
+        length: Any,
+        item: Callable[[Any], Any],
+        stacked: Callable[[], Any] | None,
+        more: Callable[[Any], Any] | None = None,
     ) -> None:
         self.length = length
         self.item = item
         self.stacked = stacked
+        self.more = more
 
     def __len__(self) -> int:
         if not isinstance(self.length, int):
@@ -60,10 +67,16 @@ class Sequential:
         )
 
 
+SEQUENTIALS: dict[type, Callable[[Any], Sequential | None]] = {}
+"""What makes a Sequential of something of a type, or None where Python is to go through it."""
+
+
 def sequential(values: Any) -> Sequential | None:
     """Return what a staged loop goes through; None for what is Python's."""
     if isinstance(values, Sequential):
         return values
+    if type(values) in SEQUENTIALS:
+        return SEQUENTIALS[type(values)](values)
     array = plain(values)
     if (_trace.is_known(array) and not is_box(values)) or not jnp.ndim(array):
         return None
@@ -116,6 +129,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
         items.length,
         lambda i: (start + i, items.item(i)),
         items.stacked and (lambda: (start + jnp.arange(len(items)), items.all())),
+        items.more,
     )
 
 

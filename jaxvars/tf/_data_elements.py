@@ -149,13 +149,19 @@ def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
     """
     columns = zip(*([host(x) for x in leaves(element)] for element in elements), strict=True)
     count = len(leaves(elements[0]))
-    wanted = [None] * count if shapes is None else _shapes(elements[0], shapes)
+    wanted = [None] * count if shapes is None else shapes_of(elements[0], shapes)
     fillers = leaves(values) if is_structure(values) else [values] * count
     made = [_padded(*each) for each in zip(columns, wanted, fillers, strict=True)]
     return packed(elements[0], made)
 
 
-def _shapes(element: Element, shapes: Any) -> list[Any]:
+def padded_spec(spec: Any, shape: Any) -> Any:
+    """Return the spec of tensors that are padded to a shape."""
+    sizes = [None if n is None or n == -1 else int(n) for n in shape]
+    return TensorSpec(sizes, spec.dtype)
+
+
+def shapes_of(element: Element, shapes: Any) -> list[Any]:
     """Return the shapes to pad to, one for each leaf: a shape may be a tuple itself."""
     if not is_structure(element):
         return [shapes]
@@ -163,7 +169,7 @@ def _shapes(element: Element, shapes: Any) -> list[Any]:
         pairs = [(element[key], shapes[key]) for key in sorted(element)]
     else:
         pairs = list(zip(element, shapes, strict=True))
-    return [found for part, shape in pairs for found in _shapes(part, shape)]
+    return [found for part, shape in pairs for found in shapes_of(part, shape)]
 
 
 def _padded(column: Sequence[np.ndarray], shape: Any, value: Any) -> np.ndarray:
@@ -216,6 +222,25 @@ def widened(spec: Any, other: Any) -> Any:
 def typed(value: Any, dtype: Any) -> Leaf:
     """Return a value as a leaf of a type."""
     return np.asarray(_convert.to_array(value, as_dtype(dtype)))
+
+
+def spec_words(spec: Any) -> Any:
+    """Return the specs of an element as what JSON can say."""
+    if isinstance(spec, dict):
+        return {"dict": {key: spec_words(part) for key, part in spec.items()}}
+    if isinstance(spec, tuple):
+        return {"tuple": list(map(spec_words, spec))}
+    shape = None if spec.shape.rank is None else spec.shape.as_list()
+    return {"shape": shape, "dtype": spec.dtype.name}
+
+
+def spec_of_words(words: Any) -> Any:
+    """Return the specs that `spec_words` has said."""
+    if "dict" in words:
+        return {key: spec_of_words(part) for key, part in words["dict"].items()}
+    if "tuple" in words:
+        return tuple(map(spec_of_words, words["tuple"]))
+    return TensorSpec(words["shape"], as_dtype(words["dtype"]))
 
 
 class DatasetSpec:

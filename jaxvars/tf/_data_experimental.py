@@ -1,23 +1,93 @@
-"""`tf.data.experimental`: what programs of old use from there."""
+"""`tf.data.experimental`: older names of what datasets have as methods, and what has none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
 
+from jaxvars.tf._data_csv import make_csv_dataset as make_csv_dataset
+from jaxvars.tf._data_csv import parse_example_dataset as parse_example_dataset
 from jaxvars.tf._data_dataset import Dataset
-from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
-from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf._data_optional import Optional as Optional
+from jaxvars.tf._data_options import AutoShardPolicy as AutoShardPolicy
+from jaxvars.tf._data_options import AutotuneAlgorithm as AutotuneAlgorithm
+from jaxvars.tf._data_options import AutotuneOptions as AutotuneOptions
+from jaxvars.tf._data_options import DistributeOptions as DistributeOptions
+from jaxvars.tf._data_options import ExternalStatePolicy as ExternalStatePolicy
+from jaxvars.tf._data_options import OptimizationOptions as OptimizationOptions
+from jaxvars.tf._data_options import ServiceOptions as ServiceOptions
+from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
+from jaxvars.tf._dtypes import int64
+from jaxvars.tf._io_records import TFRecordWriter as RecordWriter
 from jaxvars.tf._tensor import Tensor
 
-AUTOTUNE = -1
+Change: TypeAlias = Callable[[Any], Any]
 
-__all__ = [
-    "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "UNKNOWN_CARDINALITY",
-    "assert_cardinality",
-    "cardinality",
-]
+AUTOTUNE = -1
+SHARD_HINT = -1
+
+
+@final
+class TFRecordWriter:
+    """Writes a dataset of text into a TFRecord file.
+
+    Args:
+        filename: of the file.
+        compression_type: "GZIP", "ZLIB" or "".
+    """
+
+    def __init__(self, filename: Any, compression_type: Any = None) -> None:
+        self._filename, self._kind = filename, compression_type
+
+    def write(self, dataset: Dataset) -> None:
+        """Write the elements of a dataset, scalars of text.
+
+        Raises:
+            TypeError: when they are something else.
+        """
+        spec = dataset.element_spec
+        if not hasattr(spec, "dtype") or not spec.dtype.is_string or spec.shape.rank:
+            raise TypeError(f"`dataset` must be one of scalars of text, not of {spec!r}.")
+        with RecordWriter(self._filename, self._kind) as writer:
+            for element in dataset:
+                writer.write(element)
+
+
+@final
+class Reducer:
+    """How the elements of a group become one, for `group_by_reducer`.
+
+    Args:
+        init_func: takes a key, returns the first state.
+        reduce_func: takes a state and an element, returns the next state.
+        finalize_func: takes the last state, returns an element.
+    """
+
+    def __init__(
+        self,
+        init_func: Callable[..., Any],
+        reduce_func: Callable[..., Any],
+        finalize_func: Callable[..., Any],
+    ) -> None:
+        self.init_func = init_func
+        self.reduce_func = reduce_func
+        self.finalize_func = finalize_func
+
+
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Change:
+    """Return what puts one element in place of each group of elements of one key.
+
+    >>> sums = Reducer(lambda key: 0, lambda state, x: state + x, lambda state: state)
+    >>> numbers = Dataset.range(5, output_type="int32")
+    >>> [int(x) for x in numbers.apply(group_by_reducer(lambda x: x % 2, sums))]
+    [6, 4]
+    """
+
+    def reduced(key: Any, group: Any) -> Any:
+        state = group.reduce(reducer.init_func(key), reducer.reduce_func)
+        return Dataset.from_tensors(reducer.finalize_func(state))
+
+    return lambda dataset: dataset.group_by_window(key_func, reduced, window_size=2**62)
 
 
 def cardinality(dataset: Dataset) -> Tensor:
@@ -25,8 +95,216 @@ def cardinality(dataset: Dataset) -> Tensor:
     return dataset.cardinality()
 
 
-def assert_cardinality(expected_cardinality: int) -> Callable[[Dataset], Dataset]:
-    """Return what says of a dataset how many elements it has, for `Dataset.apply`."""
+def assert_cardinality(expected_cardinality: int) -> Change:
+    """Return what says of a dataset how many elements it has, for `Dataset.apply`.
+
+    The dataset raises FailedPreconditionError when it has another number.
+    """
+    from jaxvars.tf._data_steps import asserted
+
+    expected = int(expected_cardinality)
     return lambda dataset: dataset._step(
-        "_AssertCardinalityDataset", lambda source: source, int(expected_cardinality)
+        "_AssertCardinalityDataset",
+        lambda source, memory: asserted(source, memory, expected),
+        expected,
     )
+
+
+def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Change:
+    """Return what puts empty elements after those of a dataset of dicts; see the mask.
+
+    >>> made = Dataset.from_tensor_slices({"a": [5]}).apply(pad_to_cardinality(2))
+    >>> [(int(x["a"]), bool(x["valid"])) for x in made]
+    [(5, True), (0, False)]
+    """
+    return lambda dataset: dataset.pad_to_cardinality(cardinality, mask_key)
+
+
+# ---------------------------------------------------------------- of iterators and datasets
+def get_next_as_optional(iterator: Any) -> Optional:
+    """Return the next element of an iterator as an Optional."""
+    return iterator.get_next_as_optional()
+
+
+def get_single_element(dataset: Dataset) -> Any:
+    """Return the only element of a dataset."""
+    return dataset.get_single_element()
+
+
+def get_structure(dataset_or_iterator: Any) -> Any:
+    """Return the specs of the elements of a dataset or iterator."""
+    return dataset_or_iterator.element_spec
+
+
+def at(dataset: Dataset, index: Any) -> Any:
+    """Return the element of an index.
+
+    Raises:
+        OutOfRangeError: when there is none.
+    """
+    return dataset.at(index)
+
+
+def from_list(elements: list[Any], name: str | None = None) -> Dataset:
+    """Return a dataset of the elements of a list."""
+    return Dataset.from_list(elements, name)
+
+
+def load(
+    path: Any, element_spec: Any = None, compression: Any = None, reader_func: Any = None
+) -> Dataset:
+    """Return a dataset of what `Dataset.save` wrote."""
+    return Dataset.load(path, element_spec, compression, reader_func)
+
+
+def save(
+    dataset: Dataset,
+    path: Any,
+    compression: Any = None,
+    shard_func: Any = None,
+    checkpoint_args: Any = None,
+) -> None:
+    """Write the elements of a dataset into a folder."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
+def Counter(start: Any = 0, step: Any = 1, dtype: Any = int64) -> Dataset:  # noqa: N802 - TensorFlow's name
+    """Return a dataset of numbers that never ends."""
+    return Dataset.counter(start, step, dtype)
+
+
+def RandomDataset(  # noqa: N802 - TensorFlow's name
+    seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
+) -> Dataset:
+    """Return a dataset of random numbers that never ends."""
+    return Dataset.random(seed, rerandomize_each_iteration)
+
+
+def choose_from_datasets(
+    datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = False
+) -> Dataset:
+    """Return a dataset of elements of several, which another one chooses by number."""
+    return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+
+
+def sample_from_datasets(
+    datasets: Sequence[Any],
+    weights: Any = None,
+    seed: Any = None,
+    stop_on_empty_dataset: bool = False,
+) -> Dataset:
+    """Return a dataset of elements of several, each chosen by chance."""
+    return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
+
+
+# ---------------------------------------------------------------- methods, for `Dataset.apply`
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> Change:
+    """Return what `Dataset.bucket_by_sequence_length` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.bucket_by_sequence_length(
+        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
+        pad_to_bucket_boundary, no_padding, drop_remainder,
+    )  # fmt: skip
+
+
+def group_by_window(
+    key_func: Any, reduce_func: Any, window_size: Any = None, window_size_func: Any = None
+) -> Change:
+    """Return what `Dataset.group_by_window` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.group_by_window(
+        key_func, reduce_func, window_size, window_size_func
+    )
+
+
+def enumerate_dataset(start: Any = 0) -> Change:
+    """Return what `Dataset.enumerate` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def ignore_errors(log_warning: bool = False) -> Change:
+    """Return what `Dataset.ignore_errors` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.ignore_errors(log_warning)
+
+
+def map_and_batch(
+    map_func: Callable[..., Any],
+    batch_size: Any,
+    num_parallel_batches: Any = None,
+    drop_remainder: bool = False,
+    num_parallel_calls: Any = None,
+) -> Change:
+    """Return what `map` and then `batch` do, for `Dataset.apply`."""
+    return lambda dataset: dataset.map(map_func).batch(batch_size, drop_remainder)
+
+
+def parallel_interleave(
+    map_func: Callable[..., Any],
+    cycle_length: int,
+    block_length: int = 1,
+    sloppy: bool = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> Change:
+    """Return what `Dataset.interleave` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+
+
+def prefetch_to_device(device: Any, buffer_size: Any = None) -> Change:
+    """Return what gives the same elements: JAX sends them to the device that uses them."""
+    return lambda dataset: dataset.prefetch(buffer_size)
+
+
+def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Change:
+    """Return what gives the same elements: JAX sends them to the device that uses them."""
+    return lambda dataset: dataset.prefetch(1)
+
+
+def rejection_resample(
+    class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None
+) -> Change:
+    """Return what `Dataset.rejection_resample` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
+
+
+def scan(initial_state: Any, scan_func: Any) -> Change:
+    """Return what `Dataset.scan` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Change:
+    """Return what `shuffle` and then `repeat` do, for `Dataset.apply`."""
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def snapshot(
+    path: Any, compression: Any = "AUTO", reader_func: Any = None, shard_func: Any = None
+) -> Change:
+    """Return what `Dataset.snapshot` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
+
+
+def take_while(predicate: Callable[..., Any]) -> Change:
+    """Return what `Dataset.take_while` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def unbatch() -> Change:
+    """Return what `Dataset.unbatch` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.unbatch()
+
+
+def unique() -> Change:
+    """Return what `Dataset.unique` does, for `Dataset.apply`."""
+    return lambda dataset: dataset.unique()
+
+
+def enable_debug_mode() -> None:
+    """Do nothing: functions of datasets run eagerly, so that a debugger stops in them."""

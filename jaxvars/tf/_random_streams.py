@@ -5,38 +5,58 @@ Rules this file keeps, TensorFlow's:
 - with a global seed, a program draws the same each time, and `set_seed` begins all streams anew;
 - an operation with a seed of its own has a stream of its own: eagerly one for each operation, seed
   and type; in a function, each operation that is written there begins that stream;
-- a function that is traced after `set_seed` has a stream of its own, as if it were a program.
+- eagerly, an operation without one is given the next number of Python's `random`, begun by the
+  global seed; in a function its number there: so the numbers are TensorFlow's, too;
+- a function that is traced after `set_seed` has streams of its own, as if it were a program.
 """
 
 from __future__ import annotations
 
+import random as python
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias, final
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxvars import _trace
 from jaxvars import random as core
 from jaxvars._frames import LOCAL, within
-from jaxvars._generator import Generator
+from jaxvars._seeds import unseen
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _scope
+from jaxvars.tf._random_state import state_of, taken
 
 Value: TypeAlias = Any
 Seed: TypeAlias = tuple[int, int]
+Source: TypeAlias = Callable[[int], Value]
 
 _MASK = 0xFFFFFFFF
+_MOST = 2**31 - 1
 _GLOBAL_SEED = 87654321  # what stands for the global one where only the operation has a seed
 
 
 @final
 class _Streams:
-    """The global seed, and the streams that it has begun."""
+    """The global seed, and the streams that it has begun.
 
-    lock: ClassVar[Any] = threading.Lock()
+    Attributes:
+        eager: how many counters were used, by operation and seeds.
+        mapped: states of those that are used in maps outside of functions.
+        traced: states of those in functions, with their seeds.
+        numbers: where the seeds of operations come from.
+    """
+
+    lock: ClassVar[Any] = threading.RLock()
     seed: ClassVar[int | None] = None
-    eager: ClassVar[dict[Any, Generator]] = {}
-    traced: ClassVar[list[tuple[Generator, Seed]]] = []
+    is_strict: ClassVar[bool] = False
+    eager: ClassVar[dict[Any, int]] = {}
+    mapped: ClassVar[dict[Any, CoreVariable]] = {}
+    traced: ClassVar[list[tuple[CoreVariable, Seed]]] = []
+    numbers: ClassVar[Any] = python.Random()
 
 
 def set_seed(seed: Any) -> None:
@@ -46,68 +66,124 @@ def set_seed(seed: Any) -> None:
         seed: an integer.
 
     >>> from jaxvars import tf
-    >>> set_seed(7)
-    >>> x = tf.random.uniform([])
-    >>> set_seed(7)
-    >>> bool(x == tf.random.uniform([]))
-    True
+    >>> set_seed(1234)
+    >>> print(tf.random.uniform([1]))
+    tf.Tensor([0.5380393], shape=(1,), dtype=float32)
 
-    Differs from TensorFlow: the numbers are those of `jax.random`. Initializers without a seed
-    follow it, too.
+    Differs from TensorFlow: initializers without a seed follow it, too.
     """
     number = int(seed)
     with _Streams.lock:
         _Streams.seed = number
         _Streams.eager.clear()
+        _Streams.mapped.clear()
+        _Streams.numbers = python.Random(number)
         core.set_seed([number >> 32 & _MASK, number & _MASK])
-        for generator, own in _Streams.traced:
-            generator.reset_from_seed(own)
+        for state, own in _Streams.traced:
+            state.assign(state_of(*own))
 
 
-def source(op: str, seed: Any) -> Callable[[], Value]:
-    """Return what gives an operation its next key.
+def require_seeds() -> None:
+    """Refuse from now on to draw without a seed."""
+    _Streams.is_strict = True
+
+
+def check_seeded(what: str) -> None:
+    """Raise RuntimeError for what has no seed, where that is refused."""
+    if _Streams.is_strict:
+        raise RuntimeError(f'"{what}" cannot be called when determinism is enabled.')
+
+
+def seeds_of(seed: int | None) -> Seed:
+    """Return the global seed, and that of an operation, as TensorFlow gives them to its kernels.
+
+    Args:
+        seed: of the operation; another one for each operation if None.
+
+    Raises:
+        RuntimeError: when there is neither, where `enable_op_determinism` refuses that.
+    """
+    world = _Streams.seed
+    if seed is None and world is None:
+        if _Streams.is_strict:
+            raise RuntimeError(
+                "Random ops require a seed to be set when determinism is enabled. Please set a "
+                "seed before running the op, e.g. by calling tf.random.set_seed(1)."
+            )
+        return _Streams.numbers.getrandbits(63), _Streams.numbers.getrandbits(63)
+    return _truncated(world, _Streams.numbers.randint(0, _MOST) if seed is None else int(seed))
+
+
+def _truncated(world: int | None, seed: int) -> Seed:
+    both = (_GLOBAL_SEED if world is None else world) % _MOST, seed % _MOST
+    return (0, _MOST) if both == (0, 0) else both
+
+
+# ---------------------------------------------------------------- sources
+def source(op: str, seed: Any) -> Source:
+    """Return what gives an operation its start, when it is told for how many numbers.
 
     Args:
         op: the operation and its type, which have a stream of their own for each seed.
         seed: that of the operation; None if it has none.
     """
     inside = not _scope.executing_eagerly()
-    if seed is None:
-        if _Streams.seed is None or not inside:
-            return core.get_global_generator().next_key
-        return _of_trace().next_key
     with _Streams.lock:
-        if inside:
-            return _begun(_words(seed)).next_key
-        key = (op, int(seed))
-        if key not in _Streams.eager:
-            _Streams.eager[key] = _made(_words(seed))
-        return _Streams.eager[key].next_key
+        if inside and (seed is not None or _Streams.seed is not None):
+            return _of_function(seed)
+        if not inside and _is_eager():
+            return lambda count: _next(op, seed, count)
+        if seed is None:
+            seeds_of(None) if _Streams.is_strict else None
+            return lambda _: _of_key(core.get_global_generator().next_key())
+        return _of_map(op, seed)
 
 
-def _words(seed: Any) -> Seed:
-    world = _GLOBAL_SEED if _Streams.seed is None else _Streams.seed
-    number = int(seed)
-    return (world ^ world >> 32) & _MASK, (number ^ number >> 32) & _MASK
+def key(op: str, seed: Any) -> Value:
+    """Return a key of `jax.random` for an operation; see `source`."""
+    return unseen(lambda: bits.key_of(source(op, seed)(1)))
 
 
-def _of_trace() -> Generator:
-    """Return the stream of the function that is being traced."""
-    notes = _scope.notes_of_trace()
-    if "stream" not in notes:
-        with _Streams.lock:
-            notes["stream"] = _begun(_words(0))
-    return notes["stream"]
+def _is_eager() -> bool:
+    return LOCAL.frame is LOCAL.eager and _trace.strip(_trace.current()) is _trace.EVAL
 
 
-def _begun(words: Seed) -> Generator:
-    """Return a stream for a compiled function, which needs somebody to keep it."""
-    made = _made(words)
-    _Streams.traced.append((made, words))
-    return made
+def _next(op: str, seed: Any, count: int) -> np.ndarray:
+    """Return the start of an operation that runs eagerly."""
+    with _Streams.lock:
+        seeds = seeds_of(seed)
+        if seed is None:  # no other will have these
+            return bits.of_seeds(*seeds)
+        used = _Streams.eager.get((op, seeds), 0)
+        _Streams.eager[op, seeds] = used + bits.SKIP * count
+        return bits.of_seeds(*seeds, used)
 
 
-def _made(words: Seed) -> Generator:
-    # A function that is traced may ask: the generator is not one that it makes.
+def _of_key(key: Value) -> Value:
+    return jnp.concatenate([jax.random.key_data(key), jnp.zeros(4, jnp.uint32)])
+
+
+def _of_function(seed: Any) -> Source:
+    """Return the source of an operation in the function that is being traced."""
+    if seed is None:
+        notes = _scope.notes_of_trace()
+        seed = notes["draws"] = notes.get("draws", -1) + 1
+    seeds = _truncated(_Streams.seed, int(seed))
+    state = _made(seeds)
+    _Streams.traced.append((state, seeds))  # which somebody must keep
+    return lambda count: taken(state, count)
+
+
+def _of_map(op: str, seed: Any) -> Source:
+    """Return the source of an operation in a map that runs outside of functions."""
+    place = op, _truncated(_Streams.seed, int(seed))
+    state = _Streams.mapped[place] = _Streams.mapped.get(place) or _made(place[1])
+    return lambda count: taken(state, count)
+
+
+def _made(seeds: Seed) -> CoreVariable:
+    # A function that is traced may ask: the variable is not one that it makes.
     with _trace.at(_trace.EVAL), jax.default_device(None):
-        return within(LOCAL.eager, lambda: Generator(words))
+        return within(
+            LOCAL.eager, lambda: CoreVariable(state_of(*seeds), trainable=False, name="stream")
+        )

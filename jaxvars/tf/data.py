@@ -15,10 +15,15 @@ from typing import Any
 from jaxvars._display import did_you_mean
 from jaxvars.tf import _data_experimental as experimental
 from jaxvars.tf._data_dataset import Dataset as Dataset
-from jaxvars.tf._data_dataset import DatasetIterator as Iterator
-from jaxvars.tf._data_dataset import Options as Options
-from jaxvars.tf._data_dataset import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf._data_elements import DatasetSpec as DatasetSpec
+from jaxvars.tf._data_files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf._data_files import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf._data_files import tf_records as TFRecordDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf._data_iterator import DatasetIterator as Iterator
+from jaxvars.tf._data_iterator import IteratorSpec as IteratorSpec
+from jaxvars.tf._data_iterator import NumpyIterator as NumpyIterator
+from jaxvars.tf._data_options import Options as Options
+from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
 from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
 from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
 
@@ -30,18 +35,18 @@ __all__ = [
     "UNKNOWN_CARDINALITY",
     "Dataset",
     "DatasetSpec",
+    "FixedLengthRecordDataset",
     "Iterator",
+    "IteratorSpec",
+    "NumpyIterator",
     "Options",
+    "TFRecordDataset",
     "TextLineDataset",
+    "ThreadingOptions",
     "experimental",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"TFRecordDataset", "FixedLengthRecordDataset"}:
-        raise AttributeError(
-            f"jaxvars.tf has no tf.data.{name}: read the records with a Python package, and give "
-            "them to tf.data.Dataset.from_generator."
-        )
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.data has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -1,0 +1,233 @@
+"""What datasets are: a way of making elements, how many there are, and their spec.
+
+Rules this file keeps:
+- a dataset does not change, and begins anew each time it is iterated over;
+- elements are made on the host, one when it is asked for: JAX runs the step before while the next
+  batch is made, so that there are no threads.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
+from jaxvars.tf._data_calls import called
+from jaxvars.tf._data_cursor import Cursor, Memory, Step
+from jaxvars.tf._data_elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
+from jaxvars.tf._data_iterator import DatasetIterator, NumpyIterator, staged
+from jaxvars.tf._data_options import Options
+from jaxvars.tf._data_philox import Seeds
+from jaxvars.tf._data_staged import Feed, at_once
+from jaxvars.tf._data_steps import INFINITE
+from jaxvars.tf._random_streams import seeds_of
+from jaxvars.tf._static import one_int, refused
+from jaxvars.tf._tensor import Tensor, wrap
+
+Change: TypeAlias = Callable[[Iterator[Element], Memory], Iterable[Element]]
+
+
+class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
+    """A dataset, without the steps that make others of it.
+
+    Args:
+        kind: TensorFlow's name of the class.
+        step: makes the elements.
+        count: how many there are.
+        spec: returns the spec of an element.
+        options: what was said of how it is to run.
+    """
+
+    def __init__(
+        self, kind: str, step: Step, count: int, spec: Callable[[], Any], options: Any = None
+    ) -> None:
+        self._kind, self._run, self._count = kind, step, count
+        self._find_spec = functools.cache(spec)
+        self._options = options or Options()
+        self._kept: Any = None  # the elements and their spec, of a window
+
+    def _step(
+        self,
+        kind: str,
+        change: Change,
+        count: int | None = None,
+        spec: Callable[[], Any] | None = None,
+    ) -> Self:
+        """Return this dataset with a step after it; with as many elements, of the same spec.
+
+        Args:
+            kind: TensorFlow's name of the class.
+            change: makes the elements, from an iterator over these and a memory.
+            count: how many there are.
+            spec: returns the spec of an element.
+        """
+
+        def run(memory: Memory) -> Any:
+            return iter(change(memory.opened("source", self._cursor), memory))
+
+        return self._like(kind, run, count, spec)
+
+    def _like(
+        self,
+        kind: str,
+        step: Step,
+        count: int | None = None,
+        spec: Callable[[], Any] | None = None,
+    ) -> Self:
+        """Return a dataset that is like this one but for its elements."""
+        number = self._count if count is None else count
+        return type(self)(kind, step, number, spec or self._spec, self._options)
+
+    def _cursor(self) -> Cursor:
+        return Cursor(self._run)
+
+    def _elements(self) -> Iterator[Element]:
+        return iter(self._cursor())
+
+    def _spec(self) -> Any:
+        return self._find_spec()
+
+    def _with_spec(self, spec: Callable[[], Any]) -> Self:
+        self._find_spec = functools.cache(spec)
+        return self
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def element_spec(self) -> Any:
+        """The specs of an element's tensors, in its structure.
+
+        After `map` it is found by tracing the function, or by the first element if that fails.
+        """
+        return self._spec() if not _trace.is_staging() else at_once(self._spec)
+
+    def cardinality(self) -> Tensor:
+        """Return how many elements there are: -1 if it never ends, -2 if that is not known."""
+        return wrap(tensors(np.asarray(self._count, np.int64)))
+
+    def options(self) -> Options:
+        """Return the options, which change nothing here."""
+        return self._options
+
+    def with_options(self, options: Any, name: str | None = None) -> Self:
+        """Return the same elements, with other options: they are kept, and change nothing here."""
+        made = self._step("_OptionsDataset", lambda source, _: source)
+        made._options = self._options.merge(options)
+        return made
+
+    def __len__(self) -> int:
+        if self._count < 0:
+            infinite = self._count == INFINITE
+            raise TypeError(
+                "The dataset is infinite." if infinite else "The dataset length is unknown."
+            )
+        return self._count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} element_spec={self.element_spec!r}>"
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when there is no such attribute: say what to write instead.
+        if name in {"ragged_batch", "sparse_batch"}:
+            raise AttributeError(
+                f"There is no Dataset.{name}, since XLA compiles for fixed shapes. Use "
+                "Dataset.padded_batch, and a mask."
+            )
+        raise AttributeError(f"'Dataset' object has no attribute {name!r}")
+
+    # ------------------------------------------------------------ iteration
+    def __iter__(self) -> DatasetIterator:
+        if _trace.is_staging():
+            raise refused(
+                "A dataset cannot be iterated over here, inside a tf.function: its elements would "
+                "become constants of the program. Write a `for` statement over it in the function, "
+                "which AutoGraph converts, or put the loop outside:\n"
+                "    for batch in dataset:\n"
+                "        step(batch)  # the tf.function"
+            )
+        return DatasetIterator(self._cursor(), self._spec)
+
+    def as_numpy_iterator(self) -> NumpyIterator:
+        """Return an iterator over the elements as NumPy arrays and scalars.
+
+        Raises:
+            TypeError: when elements are datasets.
+        """
+        for leaf in leaves(self._find_spec()) if "Window" in self._kind else ():
+            if isinstance(leaf, DatasetSpec):
+                raise TypeError(
+                    "`tf.data.Dataset.as_numpy_iterator()` is not supported for datasets that "
+                    f"produce values of type {type(self)}"
+                )
+        return NumpyIterator(self)
+
+
+def staged_loop(dataset: DatasetBase) -> Sequential | None:
+    """Return what a staged loop over a dataset goes through."""
+    if not _trace.is_staging():
+        return None
+    return staged(Feed(dataset._elements, dataset.element_spec, "A dataset"))
+
+
+def loops_over(kind: type[DatasetBase]) -> None:
+    """Have loops in converted code go through datasets of a type."""
+    SEQUENTIALS[kind] = staged_loop
+
+
+# ---------------------------------------------------------------- small
+def dataset_of(func: Callable[..., Any], *elements: Element) -> DatasetBase:
+    """Return the dataset that a function returns for elements.
+
+    Raises:
+        TypeError: when it is none.
+    """
+    return checked_dataset(called(func, *elements))
+
+
+def checked_dataset(found: Any) -> Any:
+    """Return a dataset.
+
+    Raises:
+        TypeError: when it is none.
+    """
+    if not isinstance(found, DatasetBase):
+        raise TypeError(
+            "The function must return a `Dataset` object, but returned an object of type "
+            f"{type(found).__name__}."
+        )
+    return found
+
+
+def positive(value: Any, what: str) -> int:
+    """Return a number that must be positive.
+
+    Raises:
+        InvalidArgumentError: when it is not.
+    """
+    found = one_int(value, what)
+    if found < 1:
+        raise refused(f"{what} must be greater than zero.")
+    return found
+
+
+def seeded(seed: Any, changing: bool) -> Seeds:
+    """Return the seeds of a dataset whose own seed may be None."""
+    return Seeds(seeds_of(None if seed is None else one_int(seed, "seed")), changing)
+
+
+def first_spec(made: DatasetBase) -> Any:
+    """Return the spec of the first element.
+
+    Raises:
+        ValueError: when there is no element.
+    """
+    for element in made._elements():
+        return mapped(spec_of, element)
+    raise ValueError("An empty dataset has no element to find the element_spec with.")

@@ -1,0 +1,191 @@
+"""Places in datasets: what goes through the elements, and can be saved and restored.
+
+A step is a generator function of a `Memory`. What it needs in order to go on after an element is in
+the memory before that element is yielded: then a new generator goes on with a copy of the memory.
+
+    def counted(memory):
+        for i in range(memory.values.get("i", 0), 3):
+            memory.values["i"] = i + 1
+            yield i
+
+Rules this file keeps:
+- what is restored goes on with the element that would have been next; so does what failed;
+- a step that is begun anew at its end is at its end;
+- a state is saved as text: no code runs when one is loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from types import GeneratorType
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from jaxvars.tf._convert import is_text
+from jaxvars.tf._data_elements import Element, spec_of_words, spec_words
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import FailedPreconditionError
+
+State: TypeAlias = dict[str, Any]
+Step: TypeAlias = "Callable[[Memory], Iterator[Element]]"
+
+
+@final
+class Memory:
+    """What a step keeps from one element to the next.
+
+    Attributes:
+        values: numbers, elements, and lists and dicts of them.
+    """
+
+    __slots__ = ("_children", "_waiting", "values")
+
+    def __init__(self, state: State | None = None) -> None:
+        given = state or {"values": {}, "children": {}}
+        self.values: dict[str, Any] = copied(given["values"])
+        self._waiting: dict[str, State] = dict(given["children"])
+        self._children: dict[str, Cursor] = {}
+
+    def opened(self, name: str, make: Callable[[], Cursor]) -> Iterator[Element]:
+        """Return what goes through a dataset of the step: from where it was, if it was open."""
+        return iter(self.cursor(name, make))
+
+    def cursor(self, name: str, make: Callable[[], Cursor]) -> Cursor:
+        """Return the cursor of a dataset of the step: where it was, if it was open."""
+        if name not in self._children:
+            cursor = self._children[name] = make()
+            if name in self._waiting:
+                cursor.load(self._waiting.pop(name))
+        return self._children[name]
+
+    def closed(self, name: str) -> None:
+        """Forget a cursor: it is at its end."""
+        self._children.pop(name, None)
+
+    def resume(self) -> None:
+        """Have the cursors go on after an error."""
+        for child in self._children.values():
+            child.resume()
+
+    def saved(self) -> State:
+        """Return what it is made of."""
+        children = {name: child.save() for name, child in self._children.items()}
+        return {"values": copied(self.values), "children": {**self._waiting, **children}}
+
+
+def copied(value: Any) -> Any:
+    """Return lists and dicts as others; elements do not change."""
+    if isinstance(value, list):
+        return list(map(copied, value))
+    return {k: copied(x) for k, x in value.items()} if type(value) is dict else value
+
+
+@final
+class Cursor:
+    """A place in a dataset.
+
+    Args:
+        step: makes the elements.
+    """
+
+    __slots__ = ("_memory", "_rest", "_step")
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._memory = Memory()
+        self._rest: Any = step(self._memory)
+
+    def __iter__(self) -> Iterator[Element]:
+        return self._rest
+
+    def save(self) -> State:
+        """Return the place."""
+        return self._memory.saved()
+
+    def load(self, state: State) -> None:
+        """Go to a place."""
+        self._memory = Memory(state)
+        self._rest = self._step(self._memory)
+
+    def resume(self) -> None:
+        """Go on with the next element after an error, which has ended the generators."""
+        self._memory.resume()
+        if not isinstance(self._rest, GeneratorType) or self._rest.gi_frame is None:
+            self._rest = self._step(self._memory)
+
+
+# ---------------------------------------------------------------- as text
+def to_text(state: State) -> str:
+    """Return a state as text.
+
+    Raises:
+        FailedPreconditionError: when there is something in it that is no tensor.
+    """
+    return json.dumps(_plain(state))
+
+
+def from_text(text: str) -> State:
+    """Return the state that a text says."""
+    return _made(json.loads(text))
+
+
+WINDOWS: list[Callable[[list[Element], Any], Any]] = []
+"""What makes a dataset of elements and their spec: windows are saved, too."""
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    if type(value) is dict and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _plain(x) for key, x in value.items()}}
+    if type(value) is dict:
+        return {"pairs": [[_plain(key), _plain(x)] for key, x in value.items()]}
+    if type(value) is tuple:
+        return {"tuple": list(map(_plain, value))}
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        return _plain_array(np.asarray(value._array if isinstance(value, Tensor) else value))
+    if (kept := getattr(value, "_kept", None)) is not None:
+        elements, spec = kept
+        return {"window": _plain(elements), "spec": spec_words(spec)}
+    raise FailedPreconditionError(
+        None, None,
+        f"An iterator that keeps a {type(value).__name__} from one element to the next cannot be "
+        "saved: elements that are kept, as by `shuffle`, are tensors, and tuples, dicts and "
+        "windows of them.",
+    )  # fmt: skip
+
+
+def _plain_array(array: np.ndarray) -> Any:
+    shape = list(array.shape)
+    if is_text(array):
+        return {"text": [base64.b64encode(x).decode() for x in array.ravel()], "shape": shape}
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"array": data, "dtype": array.dtype.name, "shape": shape}
+
+
+def _made(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(map(_made, value))
+    if not isinstance(value, dict):
+        return value
+    if "dict" in value:
+        return {key: _made(x) for key, x in value["dict"].items()}
+    if "pairs" in value:
+        return {_made(key): _made(x) for key, x in value["pairs"]}
+    if "window" in value:
+        return WINDOWS[0](_made(value["window"]), spec_of_words(value["spec"]))
+    return tuple(map(_made, value["tuple"])) if "tuple" in value else _made_array(value)
+
+
+def _made_array(words: dict[str, Any]) -> np.ndarray:
+    if "text" in words:
+        made = np.empty(len(words["text"]), object)
+        made[:] = [base64.b64decode(x) for x in words["text"]]
+        return made.reshape(words["shape"])
+    dtype = np.dtype(words["dtype"])
+    return np.frombuffer(base64.b64decode(words["array"]), dtype).reshape(words["shape"])

@@ -1,0 +1,345 @@
+"""The steps of datasets that put elements together, or take them apart: `batch`, `window`, ..."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+from jaxvars.tf import _data_mixing as mixing
+from jaxvars.tf import _data_steps as steps
+from jaxvars.tf._data_base import DatasetBase, checked_dataset, positive
+from jaxvars.tf._data_buckets import Buckets
+from jaxvars.tf._data_calls import called, checked
+from jaxvars.tf._data_cursor import Cursor, Memory
+from jaxvars.tf._data_elements import (
+    DatasetSpec,
+    Element,
+    batched,
+    grown,
+    host,
+    leaves,
+    mapped,
+    packed,
+    padded,
+    padded_spec,
+    shapes_of,
+    shrunk,
+)
+from jaxvars.tf._data_sources import indexed
+from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf._static import ints, one_int
+from jaxvars.tf._tensor import Tensor
+
+_LATE = {"_MapDataset", "_ParallelMapDataset", "_ScanDataset", "_FlatMapDataset"}
+"""The datasets whose spec may take an element."""
+
+
+class Groups(DatasetBase, ABC):
+    """The steps that put elements together, or take them apart."""
+
+    def batch(
+        self,
+        batch_size: Any,
+        drop_remainder: bool = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Put several elements together as one, with a new first dimension.
+
+        Args:
+            batch_size: how many.
+            drop_remainder: leave out the last ones if they are fewer; with it all batches have one
+                shape, so that a program is compiled once.
+            num_parallel_calls: of no effect.
+            deterministic: the order is always kept.
+            name: of no effect.
+
+        Raises:
+            InvalidArgumentError: when `batch_size` is not positive; when shapes differ.
+        """
+        size, drop = positive(batch_size, "Batch size"), bool(drop_remainder)
+        return self._step(
+            "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
+            lambda source, _: map(_batched, steps.grouped(source, size, drop)),
+            steps.divided(self._count, size, drop),
+            lambda: mapped(lambda spec: grown(spec, size if drop else None), self._spec()),
+        )
+
+    def padded_batch(
+        self,
+        batch_size: Any,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Put several elements together as one, each padded to the size of the largest.
+
+        Args:
+            batch_size: how many.
+            padded_shapes: to pad to, in the structure of an element; None in a shape means the
+                largest size of the batch.
+            padding_values: to pad with; zeros and empty text if None.
+            drop_remainder: leave out the last ones if they are fewer.
+            name: of no effect.
+        """
+        size, drop = positive(batch_size, "Batch size"), bool(drop_remainder)
+
+        def spec() -> Any:
+            before = leaves(self._spec())
+            if padded_shapes is not None:
+                shapes = shapes_of(self._spec(), padded_shapes)
+                before = [padded_spec(*pair) for pair in zip(before, shapes, strict=True)]
+            return packed(self._spec(), [grown(s, size if drop else None) for s in before])
+
+        return self._step(
+            "_PaddedBatchDataset",
+            lambda source, _: (
+                padded(group, padded_shapes, padding_values)
+                for group in steps.grouped(source, size, drop)
+            ),
+            steps.divided(self._count, size, drop),
+            spec,
+        )
+
+    def unbatch(self, name: str | None = None) -> Self:
+        """Take the slices of each element along its first dimension as elements."""
+        if any(leaf.shape.rank == 0 for leaf in _known_leaves(self)):
+            raise ValueError("Cannot unbatch an input with scalar components.")
+        return self._step(
+            "_UnbatchDataset", steps.unbatched, UNKNOWN, lambda: mapped(shrunk, self._spec())
+        )
+
+    def rebatch(
+        self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
+    ) -> Self:
+        """Make batches of another size, or of several sizes in turn.
+
+        Args:
+            batch_size: a size, or a list of them.
+            drop_remainder: leave out the last elements if they are fewer.
+            name: of no effect.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> [x.tolist() for x in Dataset.range(6).batch(3).rebatch([2, 1]).as_numpy_iterator()]
+        [[0, 1], [2], [3, 4], [5]]
+        """
+        sizes, drop = ints(batch_size, "batch_size"), bool(drop_remainder)
+        if any(leaf.shape.rank == 0 for leaf in _known_leaves(self)):
+            raise ValueError(
+                "Invalid `batch_sizes`. Expected dataset with rank of >= 1 but found a dataset "
+                "with scalar elements. Fix the issue by adding the `batch` transformation to the "
+                "dataset."
+            )
+        if len(sizes) == 1:
+            return self.unbatch().batch(sizes[0], drop)
+
+        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+            while True:
+                turn = memory.values.get("turn", 0)
+                for group in steps.grouped(source, sizes[turn], drop):
+                    memory.values["turn"] = (turn + 1) % len(sizes)
+                    yield _batched(group)
+                    break
+                else:
+                    return
+
+        def spec() -> Any:
+            return mapped(lambda leaf: grown(shrunk(leaf), None), self._spec())
+
+        return self.unbatch()._step("_RebatchDataset", step, UNKNOWN, spec)
+
+    def window(
+        self,
+        size: Any,
+        shift: Any = None,
+        stride: Any = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Take several elements as a dataset that is one element.
+
+        Args:
+            size: how many.
+            shift: how far one begins after another; `size` if None.
+            stride: which elements are taken: every one, every second one, ...
+            drop_remainder: leave out those that are shorter.
+            name: of no effect.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> windows = Dataset.range(4).window(3, shift=1, drop_remainder=True)
+        >>> [x.tolist() for x in windows.flat_map(lambda w: w.batch(3)).as_numpy_iterator()]
+        [[0, 1, 2], [1, 2, 3]]
+        """
+        length, step = positive(size, "Window size"), positive(stride, "Window stride")
+        move = length if shift is None else positive(shift, "Window shift")
+        drop, span = bool(drop_remainder), (length - 1) * step + 1
+        count = steps.divided(self._count - (span - move if drop else 0), move, drop)
+
+        def make(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+            groups = steps.windows(source, memory, length, move, step, drop)
+            return map(self._windowed, groups)
+
+        return self._step(
+            "_WindowDataset",
+            make,
+            self._count if self._count < 0 else max(count, 0),
+            lambda: mapped(DatasetSpec, self._spec()),
+        )
+
+    def _windowed(self, group: list[Element]) -> Any:
+        columns = zip(*map(leaves, group), strict=True)
+        pairs = zip(columns, leaves(self._spec()), strict=True)
+        return packed(group[0], [self._fixed(column, spec) for column, spec in pairs])
+
+    def _fixed(self, elements: Sequence[Element], spec: Any) -> Self:
+        """Return a dataset of some elements."""
+        made = type(self)(
+            "_VariantDataset",
+            lambda memory: indexed(memory, len(elements), lambda i: elements[i]),
+            len(elements),
+            lambda: spec,
+        )
+        made._kept = (list(elements), spec)
+        return made
+
+    def group_by_window(
+        self,
+        key_func: Callable[..., Any],
+        reduce_func: Callable[[Any, Any], Any],
+        window_size: Any = None,
+        window_size_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Sort elements into groups by a key, and put what is made of each group in its place.
+
+        Args:
+            key_func: takes an element, returns its key, an int64.
+            reduce_func: takes a key and a dataset of a group's elements, returns a dataset.
+            window_size: how many elements make a group.
+            window_size_func: takes a key, returns how many, in place of `window_size`.
+            name: of no effect.
+
+        Raises:
+            ValueError: unless one of the sizes is given.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> made = Dataset.range(5).group_by_window(
+        ...     key_func=lambda x: x % 2, reduce_func=lambda key, d: d.batch(2), window_size=2
+        ... )
+        >>> [x.tolist() for x in made.as_numpy_iterator()]
+        [[0, 2], [1, 3], [4]]
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError(
+                "Either the `window_size` argument or the `window_size_func` argument must be "
+                "specified."
+            )
+        key, reduce = checked(key_func), checked(reduce_func)
+        sizes = window_size_func or (lambda _: window_size)
+
+        def made_of(number: int, elements: list[Element]) -> Any:
+            given = self._fixed(elements, self._spec())
+            return checked_dataset(called(lambda k, d: reduce(k, d), _int64(number), given))
+
+        def opened(number: int, elements: list[Element]) -> Cursor:
+            return made_of(number, elements)._cursor()
+
+        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+            return mixing.group_windows(
+                source, memory, lambda x: _number(called(key, x), "key_func"),
+                lambda k: positive(sizes(Tensor(_int64(k))), "window_size"), opened,
+            )  # fmt: skip
+
+        def spec() -> Any:
+            for element in self._elements():
+                return made_of(_number(called(key, element), "key_func"), [element]).element_spec
+            raise ValueError("An empty dataset has no element to find the element_spec with.")
+
+        return self._step("_GroupByWindowDataset", step, UNKNOWN, spec)
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable[..., Any],
+        bucket_boundaries: Sequence[int],
+        bucket_batch_sizes: Sequence[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Self:
+        """Make batches of elements of similar length, padded to the largest of each batch.
+
+        Args:
+            element_length_func: takes an element, returns its length.
+            bucket_boundaries: the lengths at which another bucket begins.
+            bucket_batch_sizes: the sizes of the batches; one more than there are boundaries.
+            padded_shapes: as in `padded_batch`.
+            padding_values: as in `padded_batch`.
+            pad_to_bucket_boundary: pad what is open to the largest length of the bucket.
+            no_padding: make batches without padding.
+            drop_remainder: leave out batches that are smaller.
+            name: of no effect.
+
+        Raises:
+            ValueError: when there is another number of sizes.
+            InvalidArgumentError: (when iterated) when an element is longer than the last boundary,
+                with `pad_to_bucket_boundary`.
+        """
+        length = checked(element_length_func)
+        buckets = Buckets(
+            tuple(bucket_boundaries), tuple(bucket_batch_sizes), padded_shapes, padding_values,
+            bool(pad_to_bucket_boundary), bool(no_padding), bool(drop_remainder),
+        )  # fmt: skip
+        return self.group_by_window(
+            lambda *x: Tensor(_int64(buckets.number(_number(length(*x), "element_length_func")))),
+            lambda key, group: buckets.batched(int(key), group, self._spec()),
+            window_size_func=lambda key: buckets.sizes[int(key)],
+        )
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """Return the only element.
+
+        Raises:
+            InvalidArgumentError: when there is none, or another one.
+        """
+        return _single(self)
+
+
+def _known_leaves(dataset: DatasetBase) -> list[Any]:
+    """Return the specs of the tensors of an element; none where that takes an element."""
+    if dataset._kind in _LATE:
+        return []
+    return [leaf for leaf in leaves(dataset._spec()) if hasattr(leaf, "shape")]
+
+
+def _single(dataset: DatasetBase) -> Any:
+    from itertools import islice
+
+    from jaxvars.tf._static import refused
+
+    found = list(islice(dataset, 2))
+    if len(found) != 1:
+        words = "more than one element" if found else "no elements"
+        raise refused(f"Dataset had {words}. [Op:DatasetToSingleElement] name: ")
+    return found[0]
+
+
+def _batched(group: list[Element]) -> Element:
+    if any(hasattr(leaf, "element_spec") for leaf in leaves(group[0])):
+        raise TypeError("Datasets cannot be batched: batch what is in them, and flat_map it.")
+    return batched(group)
+
+
+def _int64(number: int) -> Any:
+    import numpy as np
+
+    return np.asarray(number, np.int64)
+
+
+def _number(found: Any, what: str) -> int:
+    return one_int(host(found) if hasattr(found, "_array") else found, what)

@@ -1,0 +1,171 @@
+"""Iterators over datasets: eagerly, inside of a `tf.function`, and in a checkpoint.
+
+Rules this file keeps:
+- an error does not end an iterator: the next element comes after it;
+- the state is written into a variable when a checkpoint asks for it, and read when that variable
+  has another value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, final
+
+from jaxvars import _trace
+from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
+from jaxvars._variable import Variable
+from jaxvars.tf._data_cursor import Cursor, from_text, to_text
+from jaxvars.tf._data_elements import Element, numpy, tensors
+from jaxvars.tf._data_optional import Optional
+from jaxvars.tf._data_staged import Feed, at_once
+from jaxvars.tf._train_graph import Node
+from jaxvars.tf.errors import OutOfRangeError
+
+
+@final
+class DatasetIterator(Node, Iterator[Any]):
+    """Goes through a dataset once; made by `iter(dataset)`.
+
+    `tf.train.Checkpoint(iterator=iterator)` saves where it is.
+
+    Differs from TensorFlow: an iterator over `from_generator` can be saved, too; the generator is
+    gone through anew up to the place.
+    """
+
+    def __init__(self, cursor: Cursor, spec: Callable[[], Any]) -> None:
+        self._cursor, self._spec = cursor, spec
+        self._variable: Variable | None = None
+        self._written = ""
+        self._feed: Feed | None = None
+
+    @property
+    def element_spec(self) -> Any:
+        """The specs of an element's tensors, in its structure."""
+        return self._spec()
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if _trace.is_staging():
+            return self._staged().next()
+        return tensors(self.next_element())
+
+    def get_next(self) -> Any:
+        """Return the next element.
+
+        Raises:
+            OutOfRangeError: when there is none.
+        """
+        try:
+            return next(self)
+        except StopIteration:
+            raise _at_the_end() from None
+
+    def get_next_as_optional(self) -> Optional:
+        """Return the next element as an Optional, which has no value at the end."""
+        for element in self:
+            return Optional(self._spec(), [element])
+        return Optional(self._spec(), [])
+
+    # ------------------------------------------------------------ the state
+    def next_element(self) -> Element:
+        """Return the next element as the dataset has it."""
+        self._read()
+        try:
+            return next(iter(self._cursor))
+        except StopIteration:
+            raise
+        except Exception:
+            self._cursor.resume()
+            raise
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the variable that says where it is."""
+        if self._variable is None:
+            self._variable = Variable("", name="iterator", trainable=False)
+        self._read()
+        text = to_text(self._cursor.save())
+        if text != self._written:
+            self._variable.assign(text)
+            self._written = text
+        yield "ITERATOR_STATE", self._variable
+
+    def _read(self) -> None:
+        """Go to where the variable says, if it was restored."""
+        if self._variable is None:
+            return
+        text = str(self._variable.value)
+        if text != self._written:
+            self._cursor.load(from_text(text))
+            self._written = text
+
+    # ------------------------------------------------------------ in a function
+    def _staged(self) -> Feed:
+        if self._feed is None:
+            spec = at_once(self._spec)
+            self._feed = Feed(lambda: _elements(self), spec, "An iterator")
+        return self._feed
+
+
+def _elements(iterator: DatasetIterator) -> Iterator[Element]:
+    while True:
+        try:
+            element = iterator.next_element()
+        except StopIteration:
+            return
+        yield element
+
+
+def staged(feed: Feed) -> Sequential:
+    """Return what a staged loop goes through: it begins where the loop does."""
+    feed.begin()
+    return Sequential(None, lambda _: feed.item(), None, lambda _: feed.more())
+
+
+def _of_iterator(iterator: DatasetIterator) -> Sequential | None:
+    return staged(iterator._staged()) if _trace.is_staging() else None
+
+
+SEQUENTIALS[DatasetIterator] = _of_iterator
+
+
+def _at_the_end() -> OutOfRangeError:
+    return OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext] name: ")
+
+
+@final
+class NumpyIterator(Iterator[Any]):
+    """Goes through a dataset once, and gives NumPy arrays; made by `as_numpy_iterator`."""
+
+    __slots__ = ("_iterator",)
+
+    def __init__(self, dataset: Any) -> None:
+        self._iterator = iter(dataset)
+
+    def __repr__(self) -> str:
+        return f"NumpyIterator(iterator={self._iterator!r})"
+
+    def __next__(self) -> Any:
+        return numpy(self._iterator.next_element())
+
+
+@final
+class IteratorSpec:
+    """The spec of an iterator.
+
+    Args:
+        element_spec: of its elements.
+    """
+
+    def __init__(self, element_spec: Any) -> None:
+        self.element_spec = element_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IteratorSpec) and other.element_spec == self.element_spec
+
+    def __hash__(self) -> int:
+        return hash(str(self.element_spec))
+
+    def __repr__(self) -> str:
+        return f"IteratorSpec({self.element_spec!r},)"

@@ -1,0 +1,233 @@
+"""How datasets are made: of tensors, numbers, Python generators, names of files."""
+
+from __future__ import annotations
+
+import glob
+from abc import ABC
+from collections.abc import Callable, Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from jaxvars.tf._data_base import DatasetBase, seeded
+from jaxvars.tf._data_cursor import Memory
+from jaxvars.tf._data_elements import (
+    host,
+    leaves,
+    mapped,
+    packed,
+    shrunk,
+    sliced,
+    spec_of,
+    stored,
+    widened,
+)
+from jaxvars.tf._data_philox import Philox
+from jaxvars.tf._data_sources import generated, indexed, signature
+from jaxvars.tf._data_steps import INFINITE, UNKNOWN
+from jaxvars.tf._dtypes import as_dtype, int64
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._static import one_int, refused
+from jaxvars.tf._tensor import Tensor
+
+
+class Made(DatasetBase, ABC):
+    """The functions that make datasets."""
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Self:
+        """Make a dataset of the slices of tensors along their first dimension.
+
+        Raises:
+            ValueError: when a tensor is a scalar, or their first sizes differ.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> for x, y in Dataset.from_tensor_slices(([[1, 2], [3, 4]], [5, 6])):
+        ...     print(x.numpy(), y.numpy())
+        [1 2] 5
+        [3 4] 6
+        """
+        whole = mapped(stored, tensors)
+        size, slice_of = sliced(whole)
+
+        def spec() -> Any:
+            return mapped(lambda leaf: shrunk(spec_of(leaf)), whole)
+
+        return cls(
+            "_TensorSliceDataset", lambda memory: indexed(memory, size, slice_of), size, spec
+        )
+
+    @classmethod
+    def from_tensors(cls, tensors: Any, name: str | None = None) -> Self:
+        """Make a dataset of one element."""
+        whole = mapped(stored, tensors)
+        return cls(
+            "_TensorDataset",
+            lambda memory: indexed(memory, 1, lambda _: whole),
+            1,
+            lambda: mapped(spec_of, whole),
+        )
+
+    @classmethod
+    def from_list(cls, elements: list[Any], name: str | None = None) -> Self:
+        """Make a dataset of the elements of a list.
+
+        Raises:
+            ValueError: when it is empty, or no list.
+        """
+        if not isinstance(elements, list):
+            raise ValueError(f"`elements` must be a list, not {type(elements).__name__}.")
+        if not elements:
+            raise ValueError(
+                "Invalid `elements`. `elements` should not be empty. If you want an empty dataset, "
+                "use `tf.data.Dataset.range(0)`."
+            )
+        given = [mapped(stored, element) for element in elements]
+
+        def spec() -> Any:
+            specs = [mapped(spec_of, element) for element in given]
+            found = leaves(specs[0])
+            for other in specs[1:]:
+                found = [widened(a, b) for a, b in zip(found, leaves(other), strict=True)]
+            return packed(specs[0], found)
+
+        return cls(
+            "_ListDataset",
+            lambda memory: indexed(memory, len(given), lambda i: given[i]),
+            len(given),
+            spec,
+        )
+
+    @classmethod
+    def from_generator(
+        cls,
+        generator: Callable[..., Iterable[Any]],
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: Any = None,
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """Make a dataset of what a Python generator yields; it is called anew each time.
+
+        Args:
+            generator: returns something to iterate over.
+            output_types: the types, in the structure of an element.
+            output_shapes: the shapes, in that structure.
+            args: what `generator` is called with, as NumPy arrays.
+            output_signature: `tf.TensorSpec`s, in place of types and shapes.
+            name: of no effect.
+
+        Raises:
+            TypeError: when `generator` is no function, or nothing is said of the elements.
+            InvalidArgumentError: (when iterated) for a value that does not fit.
+        """
+        if not callable(generator):
+            raise TypeError("`generator` must be a Python callable.")
+        spec = signature(output_types, output_shapes, output_signature)
+        given = [stored(arg)[()] for arg in args or ()]
+
+        def values() -> Iterable[Any]:
+            return generator(*given)
+
+        return cls(
+            "_FlatMapDataset",
+            lambda memory: generated(memory, values, spec),
+            UNKNOWN,
+            lambda: spec,
+        )
+
+    @classmethod
+    def range(cls, *args: Any, **kwargs: Any) -> Self:
+        """Make a dataset of numbers: `range(stop)`, `range(start, stop)`, or with a step.
+
+        Args:
+            *args: as for Python's `range`.
+            **kwargs: `output_type`, int64 if there is none, and `name`.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> [int(x) for x in Dataset.range(1, 6, 2)]
+        [1, 3, 5]
+        """
+        dtype = as_dtype(kwargs.get("output_type", int64))
+        numbers = range(*(one_int(arg, "the range") for arg in args))
+        size, kind = len(numbers), dtype.dtype
+        return cls(
+            "_RangeDataset",
+            lambda memory: indexed(memory, size, lambda i: np.asarray(numbers[i], kind)),
+            size,
+            lambda: TensorSpec((), dtype),
+        )
+
+    @classmethod
+    def counter(
+        cls, start: Any = 0, step: Any = 1, dtype: Any = int64, name: str | None = None
+    ) -> Self:
+        """Make a dataset of numbers that never ends.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> [int(x) for x in Dataset.counter(1, 2).take(3)]
+        [1, 3, 5]
+        """
+        kind = as_dtype(dtype)
+        first, by = host(stored(start))[()], host(stored(step))[()]
+        return cls(
+            "_ScanDataset",
+            lambda memory: indexed(memory, None, lambda i: np.asarray(first + i * by, kind.dtype)),
+            INFINITE,
+            lambda: TensorSpec((), kind),
+        )
+
+    @classmethod
+    def random(
+        cls, seed: Any = None, rerandomize_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a dataset of random numbers, of 32 bits, that never ends: TensorFlow's.
+
+        Args:
+            seed: an integer; follows from the global seed if None.
+            rerandomize_each_iteration: draw others each time.
+            name: of no effect.
+
+        >>> from jaxvars import tf
+        >>> tf.random.set_seed(3)
+        >>> [int(x) for x in tf.data.Dataset.random(seed=3).take(2)]
+        [354193759, 1683325520]
+        """
+        seeds = seeded(seed, bool(rerandomize_each_iteration))
+
+        def step(memory: Memory) -> Any:
+            kept = memory.values
+            if "seeds" not in kept:
+                kept["seeds"] = list(seeds.next())
+            first, second = kept["seeds"]
+            random = Philox((first, second), kept.get("i", 0))
+            return indexed(memory, None, lambda _: np.asarray(random.next(), np.int64))
+
+        return cls("_RandomDataset", step, INFINITE, lambda: TensorSpec((), int64))
+
+    @classmethod
+    def list_files(
+        cls, file_pattern: Any, shuffle: bool | None = None, seed: Any = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a dataset of the names of files that match a pattern, shuffled by default.
+
+        Raises:
+            InvalidArgumentError: when there are none.
+        """
+        patterns = [x.decode() for x in host(Tensor(texts(file_pattern))).ravel()]
+        lists = map(glob.glob, patterns)
+        found = sorted(path for each in lists for path in each)
+        if not found:
+            raise refused(f"No files matched pattern: {', '.join(patterns)}")
+        names: Any = cls.from_tensor_slices(texts(found))
+        return names if shuffle is False else names.shuffle(len(found), seed)
+
+
+def texts(value: Any) -> np.ndarray:
+    """Return text, or a list of it, as an array."""
+    if hasattr(value, "__fspath__"):
+        value = str(value)
+    return stored(np.asarray(value, object) if isinstance(value, bytes) else value)

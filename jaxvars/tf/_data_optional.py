@@ -1,0 +1,90 @@
+"""`tf.experimental.Optional`: a value, or none; what an iterator returns that may be at its end."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from jaxvars.tf._data_elements import leaves, mapped, spec_of, tensors
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._static import refused
+from jaxvars.tf._tensor import Tensor, wrap
+
+
+@final
+class OptionalSpec:
+    """The spec of an Optional.
+
+    Args:
+        value_spec: of its value.
+    """
+
+    def __init__(self, value_spec: Any) -> None:
+        self._value_spec = value_spec
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OptionalSpec) and other._value_spec == self._value_spec
+
+    def __hash__(self) -> int:
+        return hash(str(self._value_spec))
+
+    def __repr__(self) -> str:
+        return f"OptionalSpec({self._value_spec!r})"
+
+
+@final
+class Optional:
+    """A value, or none; made by `Iterator.get_next_as_optional`, `from_value` and `empty`.
+
+    >>> found = Optional.from_value(1)
+    >>> bool(found.has_value()), int(found.get_value())
+    (True, 1)
+    """
+
+    def __init__(self, spec: Any, values: list[Any]) -> None:
+        self._spec, self._values = spec, values
+
+    @staticmethod
+    def empty(element_spec: Any) -> Optional:
+        """Return one without a value."""
+        return Optional(element_spec, [])
+
+    @staticmethod
+    def from_value(value: Any) -> Optional:
+        """Return one with a value: a tensor, or a structure of them."""
+        made = mapped(lambda x: x if isinstance(x, Tensor) else wrap(tensors(_stored(x))), value)
+        return Optional(mapped(spec_of, made), [made])
+
+    def has_value(self, name: str | None = None) -> Tensor:
+        """Tell whether there is a value."""
+        return wrap(tensors(_stored(bool(self._values))))
+
+    def get_value(self, name: str | None = None) -> Any:
+        """Return the value.
+
+        Raises:
+            InvalidArgumentError: when there is none.
+        """
+        if not self._values:
+            raise refused("The given optional does not have a value. [Op:OptionalGetValue] name: ")
+        return self._values[0]
+
+    @property
+    def element_spec(self) -> Any:
+        """The specs of the value's tensors, in its structure."""
+        return self._spec
+
+    def __repr__(self) -> str:
+        if not self._values:
+            return f"Optional.empty({self._spec!r})"
+        return f"Optional.from_value({self._values[0]!r})"
+
+
+def _stored(value: Any) -> Any:
+    from jaxvars.tf._convert import to_array
+
+    return Tensor(to_array(value))
+
+
+def is_specs(structure: Any) -> bool:
+    """Tell whether the leaves of a structure are specs."""
+    return all(isinstance(leaf, TensorSpec) for leaf in leaves(structure))

@@ -1,0 +1,221 @@
+"""The steps of datasets that take elements from several, or some of their elements by chance."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from jaxvars.tf import _data_mixing as mixing
+from jaxvars.tf import _data_steps as steps
+from jaxvars.tf._data_base import DatasetBase, seeded
+from jaxvars.tf._data_calls import called, checked
+from jaxvars.tf._data_cursor import Memory
+from jaxvars.tf._data_elements import Element, host, leaves, mapped, widened
+from jaxvars.tf._data_steps import INFINITE, UNKNOWN
+from jaxvars.tf._dtypes import int32
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._static import known, one_int
+
+
+class Several(DatasetBase, ABC):
+    """The steps that take elements from several datasets."""
+
+    @classmethod
+    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Self:
+        """Make a dataset of the elements of several side by side, until one of them ends.
+
+        Raises:
+            TypeError: when there is something else than datasets.
+        """
+        given = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        if not args and datasets is None:
+            raise TypeError("Must pass at least one dataset to `zip`.")
+        if isinstance(given, list):
+            raise TypeError(
+                "Invalid input to `zip`. Inputs are expected to be (nested) structures of "
+                "`tf.data.Dataset` objects. Python `list` is not supported and you should use "
+                "`tuple` instead."
+            )
+        for part in leaves(given):
+            if not isinstance(part, DatasetBase):
+                raise TypeError(f"Invalid input to `zip`: {part} is no dataset.")
+        return cls(
+            "_ZipDataset",
+            lambda memory: mixing.zipped(memory, given),
+            steps.fewest(part._count for part in leaves(given)),
+            lambda: mapped(lambda part: part.element_spec, given),
+        )
+
+    def concatenate(self, dataset: Any, name: str | None = None) -> Self:
+        """Put the elements of another dataset after these.
+
+        Raises:
+            TypeError: when their types differ.
+        """
+        _require_alike(self, dataset)
+        return self._like(
+            "_ConcatenateDataset",
+            lambda memory: mixing.concatenated(memory, self._cursor, dataset._cursor),
+            steps.total(self._count, dataset._count),
+            lambda: mapped(widened, self._spec(), dataset._spec()),
+        )
+
+    @classmethod
+    def choose_from_datasets(
+        cls, datasets: Sequence[Any], choice_dataset: Any, stop_on_empty_dataset: bool = True
+    ) -> Self:
+        """Make a dataset of elements of several, which another one chooses by number.
+
+        Args:
+            datasets: a list of datasets.
+            choice_dataset: of int64 numbers of them.
+            stop_on_empty_dataset: end when one ends, not when all do.
+
+        Raises:
+            ValueError: when there is no dataset.
+            TypeError: when their types differ, or `choice_dataset` is not one of scalars of int64.
+
+        >>> from jaxvars.tf.data import Dataset
+        >>> numbers = [Dataset.range(3), Dataset.range(10, 13)]
+        >>> made = Dataset.choose_from_datasets(numbers, Dataset.range(2).repeat(2))
+        >>> [int(x) for x in made]
+        [0, 10, 1, 11]
+        """
+        given = _checked(datasets)
+        spec = choice_dataset.element_spec
+        if spec != TensorSpec((), "int64"):
+            raise TypeError(
+                "The `choice_dataset` must be a dataset of scalar `tf.int64` elements, not "
+                f"{spec!r}."
+            )
+        makes = [part._cursor for part in given]
+
+        def step(memory: Memory) -> Iterator[Element]:
+            chosen = memory.opened("choice", choice_dataset._cursor)
+            choices = (one_int(host(x), "a choice") for x in chosen)
+            return mixing.directed(memory, makes, choices, bool(stop_on_empty_dataset))
+
+        return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
+
+    @classmethod
+    def sample_from_datasets(
+        cls,
+        datasets: Sequence[Any],
+        weights: Any = None,
+        seed: Any = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Self:
+        """Make a dataset of elements of several, each chosen by chance.
+
+        Args:
+            datasets: a list of datasets.
+            weights: how often each is chosen: a list of numbers, or a dataset of such lists; all
+                alike if None.
+            seed: an integer; follows from the global seed if None.
+            stop_on_empty_dataset: end when one ends, not when all do.
+            rerandomize_each_iteration: choose others each time.
+
+        Raises:
+            ValueError: when there is no dataset, or another number of weights.
+            TypeError: when their types differ.
+
+        Differs from TensorFlow: the random numbers are others.
+        """
+        given = _checked(datasets)
+        if weights is not None and not isinstance(weights, DatasetBase):
+            sizes = np.asarray(known(weights, "weights"), np.float64)
+            if sizes.shape != (len(given),):
+                raise ValueError(
+                    "Invalid `weights`. `weights` should have the same length as `datasets` but "
+                    f"got `len(weights)={sizes.size}` vs. `len(datasets)={len(given)}`."
+                )
+        seeds = seeded(seed, bool(rerandomize_each_iteration))
+        makes = [part._cursor for part in given]
+
+        def step(memory: Memory) -> Iterator[Element]:
+            of_each = _weights(memory, weights, len(given))
+            choices = mixing.drawn(memory, seeds, of_each)
+            return mixing.directed(memory, makes, choices, bool(stop_on_empty_dataset))
+
+        made = cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
+        if any(part._count == INFINITE for part in given) and not stop_on_empty_dataset:
+            made._count = INFINITE
+        return made
+
+    def rejection_resample(
+        self,
+        class_func: Callable[..., Any],
+        target_dist: Any,
+        initial_dist: Any = None,
+        seed: Any = None,
+        name: str | None = None,
+    ) -> Self:
+        """Take elements by chance, so that classes come as often as they should.
+
+        Args:
+            class_func: takes an element, returns its class, an int32.
+            target_dist: how often each class should come.
+            initial_dist: how often each comes in this dataset; found out meanwhile if None.
+            seed: an integer; follows from the global seed if None.
+            name: of no effect.
+
+        Returns:
+            A dataset of pairs of a class and an element.
+
+        Differs from TensorFlow: the random numbers are others.
+        """
+        target = np.asarray(known(target_dist, "target_dist"), np.float64)
+        initial = (
+            None
+            if initial_dist is None
+            else np.asarray(known(initial_dist, "initial_dist"), np.float64)
+        )
+        func, seeds = checked(class_func), seeded(seed, True)
+
+        def class_of(element: Element) -> int:
+            return one_int(host(called(func, element)), "class_func")
+
+        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+            return mixing.rejecting(source, memory, seeds, class_of, target, initial)
+
+        def spec() -> Any:
+            return TensorSpec((), int32), self._spec()
+
+        return self._step("_MapDataset", step, UNKNOWN, spec)
+
+
+def _weights(memory: Memory, weights: Any, count: int) -> Callable[[], Sequence[float]]:
+    if weights is None:
+        return lambda: [1.0] * count
+    if isinstance(weights, DatasetBase):
+        places = memory.opened("weights", weights._cursor)
+        return lambda: host(next(places)).tolist()
+    sizes = np.asarray(known(weights, "weights"), np.float64).tolist()
+    return lambda: sizes
+
+
+def _checked(datasets: Sequence[Any]) -> list[Any]:
+    given = list(datasets)
+    if not given:
+        raise ValueError("Invalid `datasets`. `datasets` should not be empty.")
+    for other in given[1:]:
+        _require_alike(given[0], other)
+    return given
+
+
+def _require_alike(one: Any, other: Any) -> None:
+    mine, its = leaves(one._spec()), leaves(other._spec())
+    kinds = [[getattr(leaf, "dtype", None) for leaf in spec] for spec in (mine, its)]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"Incompatible dataset elements:\n  {one._spec()} vs.   {other._spec()}")
+
+
+def _common(datasets: list[Any]) -> Any:
+    spec = datasets[0]._spec()
+    for other in datasets[1:]:
+        spec = mapped(widened, spec, other._spec())
+    return spec

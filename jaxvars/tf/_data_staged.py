@@ -1,0 +1,135 @@
+"""Datasets inside of a `tf.function`: a program that asks for elements when it runs.
+
+Rules this file keeps:
+- each loop begins anew each time the program runs; an iterator goes on from where it is;
+- elements are made on the host, by callbacks that come in the program's order;
+- XLA must know the shapes of what comes: those of the `element_spec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.experimental
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._checks import Raised
+from jaxvars._frames import LOCAL, entered
+from jaxvars.tf._data_elements import Element, host, leaves, packed
+from jaxvars.tf._scope import outside_functions
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._static import refused
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import OutOfRangeError
+
+Value: TypeAlias = Any
+
+
+def at_once(run: Callable[[], Any]) -> Any:
+    """Return what a function returns that runs now, eagerly, whatever is traced."""
+    with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+        return run()
+
+
+@final
+class Feed:
+    """What a program asks for elements.
+
+    Args:
+        begin: returns an iterator over elements.
+        spec: of the elements.
+        what: a dataset, or an iterator, for messages.
+
+    Raises:
+        InvalidArgumentError: when elements are not of fixed shapes, or no numbers.
+    """
+
+    def __init__(self, begin: Callable[[], Iterator[Element]], spec: Any, what: str) -> None:
+        self._begin = begin
+        self._rest: Iterator[Element] = iter(())
+        self._ahead: Element = None
+        self._spec = spec
+        self._structs = [_struct(leaf, spec, what) for leaf in leaves(spec)]
+
+    # ------------------------------------------------------------ while a function is traced
+    def begin(self) -> None:
+        """Have the program begin with the first element."""
+        _called_back(self._begun, [])
+
+    def more(self) -> Value:
+        """Have the program make the next element; return whether there is one."""
+        return _called_back(self._has_more, [jax.ShapeDtypeStruct((), np.bool_)])[0]
+
+    def item(self) -> Any:
+        """Return the element that was made."""
+        return self._packed(_called_back(self._taken, self._structs))
+
+    def next(self) -> Any:
+        """Have the program make the next element; return it."""
+        return self._packed(_called_back(self._next, self._structs))
+
+    def _packed(self, arrays: list[Value]) -> Any:
+        return packed(self._spec, list(map(Tensor, arrays)))
+
+    # ------------------------------------------------------------ when the program runs
+    def _begun(self) -> list[np.ndarray]:
+        self._rest = self._begin()
+        return []
+
+    def _has_more(self) -> list[np.ndarray]:
+        for element in self._rest:
+            self._ahead = element
+            return [np.asarray(True)]
+        return [np.asarray(False)]
+
+    def _taken(self) -> list[np.ndarray]:
+        element, self._ahead = self._ahead, None
+        return self._arrays(element)
+
+    def _next(self) -> list[np.ndarray]:
+        for element in self._begin():
+            return self._arrays(element)
+        raise OutOfRangeError(None, None, "End of sequence [Op:IteratorGetNext] name: ")
+
+    def _arrays(self, element: Element) -> list[np.ndarray]:
+        arrays = [host(leaf) for leaf in leaves(element)]
+        for array, struct in zip(arrays, self._structs, strict=True):
+            if array.shape != struct.shape or array.dtype != struct.dtype:
+                raise refused(
+                    f"The dataset gave a tensor of shape {array.shape} and type {array.dtype}, "
+                    f"where its element_spec says {struct.shape} and {struct.dtype}."
+                )
+        return arrays
+
+
+def _struct(leaf: Any, spec: Any, what: str) -> Any:
+    if not isinstance(leaf, TensorSpec) or leaf.dtype.is_string:
+        raise refused(
+            f"{what} of {leaf!r} cannot be gone through inside a tf.function: XLA's programs have "
+            "numbers only. Put the loop outside:\n"
+            "    for batch in dataset:\n"
+            "        step(batch)  # the tf.function"
+        )
+    if not leaf.shape.is_fully_defined():
+        raise refused(
+            f"{what} of {spec!r} cannot be gone through inside a tf.function: XLA compiles for "
+            "fixed shapes, and a size is open. Write dataset.batch(n, drop_remainder=True) or "
+            "padded_batch with padded_shapes, or put the loop outside:\n"
+            "    for batch in dataset:\n"
+            "        step(batch)  # the tf.function"
+        )
+    return jax.ShapeDtypeStruct(tuple(leaf.shape), leaf.dtype.dtype)
+
+
+def _called_back(run: Callable[[], list[np.ndarray]], structs: list[Any]) -> list[Value]:
+    def on_host() -> list[np.ndarray]:
+        try:
+            return at_once(run)
+        except Exception as error:
+            Raised.error = error
+            raise
+
+    return jax.experimental.io_callback(on_host, structs, ordered=True)

@@ -1,0 +1,251 @@
+"""The steps of datasets that keep elements: in memory, or in files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from jaxvars.tf import _data_steps as steps
+from jaxvars.tf._data_base import DatasetBase, checked_dataset, positive
+from jaxvars.tf._data_calls import called, checked
+from jaxvars.tf._data_cursor import Memory
+from jaxvars.tf._data_disk import Stored as Folder
+from jaxvars.tf._data_disk import Writer, is_stored
+from jaxvars.tf._data_elements import DatasetSpec, Element, host
+from jaxvars.tf._io_records import compression_kind
+from jaxvars.tf._static import one_int, refused
+from jaxvars.tf.errors import UnimplementedError
+
+
+class Kept(DatasetBase, ABC):
+    """The steps that keep elements."""
+
+    def cache(self, filename: Any = "", name: str | None = None) -> Self:
+        """Keep the elements once all of them were asked for.
+
+        Args:
+            filename: a folder to keep them in, for other programs, too; in memory if empty.
+            name: of no effect.
+        """
+        if path := _path(filename):
+            return self._like("CacheDataset", lambda memory: _through(self, memory, path, ""))
+        whole: list[list[Element]] = []
+        return self._like("CacheDataset", lambda memory: steps.cached(memory, self._cursor, whole))
+
+    def save(
+        self,
+        path: Any,
+        compression: Any = None,
+        shard_func: Callable[..., Any] | None = None,
+        checkpoint_args: Any = None,
+    ) -> None:
+        """Write the elements into a folder, for `load`.
+
+        Args:
+            path: of the folder.
+            compression: "GZIP" or None.
+            shard_func: takes an element, returns the number of the file to write it into.
+            checkpoint_args: must be None.
+
+        Raises:
+            UnimplementedError: for `checkpoint_args`.
+
+        Example:
+            >>> import tempfile
+            >>> from jaxvars.tf.data import Dataset
+            >>> folder = tempfile.TemporaryDirectory()
+            >>> Dataset.range(3).save(folder.name)
+            >>> [int(x) for x in Dataset.load(folder.name)]
+            [0, 1, 2]
+            >>> folder.cleanup()
+
+        Differs from TensorFlow: the files are others, which TensorFlow cannot read.
+        """
+        if checkpoint_args is not None:
+            raise UnimplementedError(
+                None, None,
+                "Dataset.save writes a dataset in one go: leave out checkpoint_args.",
+            )  # fmt: skip
+        number = None if shard_func is None else checked(shard_func)
+        writer = Writer(Path(_path(path)), self._spec(), _compression(compression))
+        for element in self._elements():
+            shard = 0 if number is None else one_int(host(called(number, element)), "shard_func")
+            writer.write(element, shard)
+        writer.close()
+
+    @classmethod
+    def load(
+        cls,
+        path: Any,
+        element_spec: Any = None,
+        compression: Any = None,
+        reader_func: Callable[[Any], Any] | None = None,
+        wait: bool = False,
+    ) -> Self:
+        """Make a dataset of what `save` wrote.
+
+        Args:
+            path: of the folder.
+            element_spec: accepted: it is in the folder.
+            compression: accepted: it is in the folder.
+            reader_func: takes a dataset of datasets, one for each file, and returns one.
+            wait: must be false.
+
+        Raises:
+            NotFoundError: when nothing was saved there.
+        """
+        if wait:
+            raise UnimplementedError(
+                None, None, "Dataset.load reads what is there: leave out wait."
+            )
+        stored = Folder(Path(_path(path)))
+        files = list(stored.counts)
+
+        def part(shard: int) -> Self:
+            return cls(
+                "_LoadDataset",
+                lambda memory: _from(memory, stored, shard),
+                stored.counts[shard],
+                lambda: stored.spec,
+            )
+
+        if reader_func is None and len(files) == 1:
+            return part(files[0])
+        parts: Any = cls(
+            "_TensorSliceDataset",
+            lambda _: (part(i) for i in files),
+            len(files),
+            lambda: DatasetSpec(stored.spec),
+        )
+        if reader_func is None:
+            made = parts.interleave(lambda x: x, cycle_length=os.cpu_count() or 1)
+            made._count = sum(stored.counts.values())
+        else:
+            made = checked_dataset(reader_func(parts))
+        return made._with_spec(lambda: stored.spec) if not files else made
+
+    def snapshot(
+        self,
+        path: Any,
+        compression: Any = "AUTO",
+        reader_func: Callable[[Any], Any] | None = None,
+        shard_func: Callable[..., Any] | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Write the elements into a folder the first time, and read them from there later.
+
+        Args:
+            path: of the folder.
+            compression: "GZIP", "AUTO" or None.
+            reader_func: as in `load`.
+            shard_func: as in `save`.
+            name: of no effect.
+
+        Differs from TensorFlow: a dataset of other elements writes others only if its last step,
+        its size or its spec differ.
+        """
+        facts = f"{self._kind} {self._count} {self._spec()}"
+        name = hashlib.sha256(facts.encode()).hexdigest()[:16]
+        folder, kind = f"{_path(path)}/{name}", _compression(compression)
+        if reader_func is None and shard_func is None:
+            return self._like("_MapDataset", lambda memory: _through(self, memory, folder, kind))
+
+        def step(memory: Memory) -> Iterator[Element]:
+            if not is_stored(Path(folder)):
+                self.save(folder, kind, shard_func)
+            whole = type(self).load(folder, reader_func=reader_func)
+            return memory.opened("stored", whole._cursor)
+
+        return self._like("_MapDataset", step)
+
+    def at(self, index: Any) -> Any:
+        """Return the element of an index.
+
+        Raises:
+            OutOfRangeError: when there is none.
+        """
+        from jaxvars.tf._data_elements import tensors
+        from jaxvars.tf.errors import OutOfRangeError
+
+        place = one_int(index, "index")
+        if place >= 0:
+            for element in steps.skipped(self._elements(), Memory(), place):
+                return tensors(element)
+        raise OutOfRangeError(
+            None, None,
+            f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: ",
+        )  # fmt: skip
+
+    def pad_to_cardinality(self, count: Any, mask_key: str) -> Self:
+        """Put empty elements after these, and say in each whether it is one that was there.
+
+        Args:
+            count: how many elements there are to be.
+            mask_key: the key of the bool that says so; elements are dicts.
+
+        Raises:
+            ValueError: when elements are no dicts, or have that key.
+        """
+        spec, wanted = self._spec(), positive(count, "cardinality")
+        if not isinstance(spec, dict):
+            raise ValueError("`pad_to_cardinality` requires its input dataset to be a dictionary.")
+        if mask_key in spec:
+            raise ValueError(f"`{mask_key}` is already an element of the dataset.")
+        if self._count > wanted:
+            raise refused(
+                f"The dataset has {self._count} elements, more than the cardinality {wanted}."
+            )
+        whole: Any = self
+        marked = whole.map(lambda x: {**x, mask_key: np.asarray(True)})
+
+        def empty(x: Any) -> Any:
+            none = {key: np.zeros(leaf.shape, leaf.dtype.as_numpy_dtype) for key, leaf in x.items()}
+            return {**none, mask_key: np.asarray(False)}
+
+        made = marked.concatenate(whole.take(1).map(empty).repeat()).take(wanted)
+        made._count = wanted
+        return made
+
+
+def _path(path: Any) -> str:
+    if hasattr(path, "dtype"):
+        path = host(path).item()
+    return path.decode() if isinstance(path, bytes) else os.fspath(path)
+
+
+def _compression(kind: Any) -> str:
+    return compression_kind("GZIP" if kind == "AUTO" else None if kind in ("NONE", "") else kind)
+
+
+def _from(memory: Memory, stored: Folder, shard: int = 0) -> Iterator[Element]:
+    first = memory.values.get("i", 0)
+    for i, element in enumerate(stored.element(shard, first) if stored.counts else (), first):
+        memory.values["i"] = i + 1
+        yield element
+
+
+def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Iterator[Element]:
+    """Yield the elements in a folder; those of a dataset, which are written there, if none are."""
+    folder = Path(path)
+    if is_stored(folder):
+        return _from(memory, Folder(folder))
+    return _written(source, memory, Writer(folder, source._spec(), kind))
+
+
+def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Iterator[Element]:
+    kept = memory.values
+    seen = kept.setdefault("seen", [])  # what was written, for an iterator that is restored
+    for element in seen:
+        writer.write(element)
+    for element in memory.opened("source", source._cursor):
+        seen.append(element)
+        writer.write(element)
+        yield element
+    writer.close()
+    kept["i"] = len(seen)

@@ -1,0 +1,155 @@
+"""CSV: lines of values, for `tf.io.decode_csv` and datasets of them.
+
+Source: RFC 4180.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._data_elements import stored
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._static import refused
+
+_KINDS = {"float32", "float64", "int32", "int64", "string"}
+_MISSING = object()
+
+
+@final
+class Columns:
+    """What is known of the columns.
+
+    Args:
+        defaults: for each column a type, or what it is where nothing is written: a value, a list
+            of one, or an empty list of a type, which says that there must be a value.
+        delimiter: what is between two columns.
+        has_quotes: whether quotes are around some values.
+        nothing: what is written for nothing, besides nothing.
+
+    Raises:
+        ValueError: when the delimiter is none.
+        InvalidArgumentError: when there is no CSV of a type.
+    """
+
+    def __init__(self, defaults: Any, delimiter: str, has_quotes: bool, nothing: str) -> None:
+        if len(delimiter) != 1:
+            raise refused("field_delim should be only 1 char")
+        if has_quotes and delimiter == '"':
+            raise refused("field_delim '\"' can't be the quote")
+        self.delimiter, self.has_quotes = delimiter.encode(), has_quotes
+        self.nothing = nothing.encode()
+        pairs = [_column(x) for x in defaults]
+        self.dtypes = [dtype for dtype, _ in pairs]
+        self.defaults = [value for _, value in pairs]
+
+
+def _column(given: Any) -> tuple[DType, Any]:
+    if isinstance(given, DType | type):
+        dtype, value = as_dtype(given), _MISSING
+    else:
+        array = stored(given)
+        dtype = _convert.dtype_of(array)
+        value = array.reshape(-1)[0] if array.size else _MISSING
+        if array.size > 1 or array.ndim > 1:
+            raise refused("Each record default should be at most rank 1 and have one value at most")
+    if dtype.name not in _KINDS:
+        raise refused(
+            f"Value for attr 'OUT_TYPE' of {dtype.name} is not in the list of allowed values: "
+            "float, double, int32, int64, string"
+        )
+    return dtype, value
+
+
+def rows_of(data: bytes, columns: Columns) -> list[list[bytes]]:
+    """Return the rows of a file, as bytes of their values."""
+    rows: list[list[bytes]] = []
+    line = b""
+    for part in data.splitlines(keepends=True):
+        line += part
+        if columns.has_quotes and line.count(b'"') % 2:
+            continue  # the line goes on: its end is inside of quotes
+        rows.append(fields_of(line.rstrip(b"\r\n"), columns))
+        line = b""
+    return rows
+
+
+def fields_of(line: bytes, columns: Columns) -> list[bytes]:
+    """Return the values of a line, as bytes.
+
+    Raises:
+        InvalidArgumentError: when quotes are not where they may be.
+    """
+    if not columns.has_quotes or b'"' not in line:
+        return line.split(columns.delimiter)
+    found: list[bytes] = []
+    at = 0
+    while at <= len(line):
+        if line[at : at + 1] == b'"':
+            value, at = _quoted(line, at + 1, columns)
+        else:
+            end = line.find(columns.delimiter, at)
+            end = len(line) if end < 0 else end
+            value, at = line[at:end], end
+            if b'"' in value:
+                raise refused("Unquoted fields cannot have quotes inside")
+        found.append(value)
+        at += 1
+    return found
+
+
+def _quoted(line: bytes, at: int, columns: Columns) -> tuple[bytes, int]:
+    """Return a value in quotes, and where it ends."""
+    made = b""
+    while True:
+        end = line.find(b'"', at)
+        if end < 0:
+            raise refused("Quoted field has to end with quote followed by delim or end")
+        made += line[at:end]
+        after = line[end + 1 : end + 2]
+        if after != b'"':
+            if after not in (b"", columns.delimiter):
+                raise refused("Quote inside a string has to be escaped by another quote")
+            return made, end + 1
+        made, at = made + b'"', end + 2
+
+
+def parsed(row: list[bytes], columns: Columns) -> list[Any]:
+    """Return the values of a row, of their types.
+
+    Raises:
+        InvalidArgumentError: when a value is not of its type, or not there.
+    """
+    if len(row) != len(columns.dtypes):
+        raise refused(f"Expect {len(columns.dtypes)} fields but have {len(row)} in record")
+    triples = zip(row, columns.dtypes, columns.defaults, strict=True)
+    return [_value(i, *each, columns) for i, each in enumerate(triples)]
+
+
+def _value(i: int, text: bytes, dtype: DType, default: Any, columns: Columns) -> Any:
+    if text in (b"", columns.nothing):
+        if default is _MISSING:
+            raise refused(f"Field {i} is required but missing in record!")
+        return default
+    if dtype.is_string:
+        return text
+    try:
+        found = int(text) if dtype.is_integer else float(text)
+        if dtype.is_integer and not dtype.min <= found <= dtype.max:
+            raise ValueError
+    except ValueError:
+        shown = text.decode(errors="replace")
+        raise refused(f"Field {i} in record is not a valid {dtype.name}: {shown}") from None
+    return dtype.dtype.type(found)
+
+
+def columns_of(rows: list[list[Any]], dtypes: list[DType]) -> list[np.ndarray]:
+    """Return columns of parsed rows as arrays."""
+    made: list[np.ndarray] = []
+    for i, dtype in enumerate(dtypes):
+        column = np.empty(len(rows), object if dtype.is_string else dtype.dtype)
+        column[:] = [row[i] for row in rows]
+        made.append(column)
+    return made

@@ -1,0 +1,230 @@
+"""`tf.io.parse_example`: tensors from `tf.train.Example`s, as bytes.
+
+Rules this file keeps:
+- features are dense: those that would be sparse or ragged are refused, with what to write instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._data_elements import stored
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._io_wire import fields, packed_floats, packed_integers, signed
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._static import refused
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import UnimplementedError
+
+Feature: TypeAlias = "tuple[str, list[Any]] | None"
+
+_KINDS = {1: "string", 2: "float32", 3: "int64"}
+
+
+class FixedLenFeature(NamedTuple):
+    """A feature with as many values in each example.
+
+    Attributes:
+        shape: of its values.
+        dtype: string, float32 or int64.
+        default_value: what it is where an example has none; it must have one if None.
+    """
+
+    shape: Any
+    dtype: Any
+    default_value: Any = None
+
+
+class FixedLenSequenceFeature(NamedTuple):
+    """A feature with a number of rows that differs between examples, padded to the largest.
+
+    Attributes:
+        shape: of a row.
+        dtype: string, float32 or int64.
+        allow_missing: must be true: an example without it has no rows.
+        default_value: what shorter ones are padded with; zeros and empty text if None.
+    """
+
+    shape: Any
+    dtype: Any
+    allow_missing: bool = False
+    default_value: Any = None
+
+
+class VarLenFeature(NamedTuple):
+    """A feature with a number of values that differs between examples.
+
+    Attributes:
+        dtype: string, float32 or int64.
+    """
+
+    dtype: Any
+
+
+def parse_example(
+    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+) -> dict[str, Any]:
+    """Return tensors from serialized examples, by the names of the features.
+
+    Args:
+        serialized: text, a vector; a scalar as for `parse_single_example`.
+        features: what each is: FixedLenFeature or FixedLenSequenceFeature.
+        example_names: what the examples are called in messages.
+        name: of no effect.
+
+    Raises:
+        InvalidArgumentError: when an example lacks a feature, or has other values.
+        UnimplementedError: for a VarLenFeature.
+
+    Example:
+        >>> from jaxvars.tf._io_wire import bytes_field, number_bytes
+        >>> numbers = bytes_field(3, bytes_field(1, number_bytes(5) + number_bytes(7)))
+        >>> pair = bytes_field(1, b"a") + bytes_field(2, numbers)
+        >>> example = bytes_field(1, bytes_field(1, pair))
+        >>> parse_example([example], {"a": FixedLenFeature([2], "int64")})["a"].numpy().tolist()
+        [[5, 7]]
+    """
+    texts = stored(serialized)
+    names = None if example_names is None else stored(example_names).reshape(-1)
+    if not _convert.is_text(texts) or texts.ndim > 1:
+        raise refused(f"Expected serialized to be a scalar or vector, got shape {texts.shape}.")
+    _check(features)
+    found = [_features(text) for text in texts.reshape(-1)]
+    made: dict[str, Any] = {}
+    for key in sorted(features):
+        values = [each.get(key) for each in found]
+        made[key] = _parsed(key, values, features[key], names, texts.ndim == 0)
+    return made
+
+
+def parse_single_example(
+    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+) -> dict[str, Any]:
+    """Return tensors from a serialized example, by the names of the features.
+
+    Args:
+        serialized: text, a scalar.
+        features: what each is: FixedLenFeature or FixedLenSequenceFeature.
+        example_names: what the example is called in messages.
+        name: of no effect.
+
+    Raises:
+        ValueError: when there are no features.
+        InvalidArgumentError: when the example lacks a feature, or has other values.
+    """
+    if not features:
+        raise ValueError("Missing features.")
+    text = stored(serialized)
+    if text.ndim:
+        raise refused(f"Input serialized must be a scalar, got shape {list(text.shape)}.")
+    return parse_example(text, features, example_names)
+
+
+def _check(features: Any) -> None:
+    if not features:
+        raise ValueError(f"Missing: features was {features}.")
+    for key, feature in features.items():
+        if isinstance(feature, VarLenFeature):
+            raise UnimplementedError(
+                None, None,
+                f"The VarLenFeature {key!r} would become a sparse tensor. Pad it: "
+                f"tf.io.FixedLenSequenceFeature([], {as_dtype(feature.dtype)!r}, "
+                "allow_missing=True).",
+            )  # fmt: skip
+        if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature):
+            raise ValueError(f"Invalid feature {key}:{feature}.")
+        if as_dtype(feature.dtype).name not in _KINDS.values():
+            raise TypeError(f"Feature {key!r} must be of string, float32 or int64.")
+        if isinstance(feature, FixedLenSequenceFeature) and not feature.allow_missing:
+            raise ValueError(
+                "Unsupported: FixedLenSequenceFeature requires allow_missing to be True."
+            )
+
+
+def _features(text: bytes) -> dict[str, Feature]:
+    """Return the features of an example: kind and values, by name."""
+    found: dict[str, Feature] = {}
+    for number, _, value in fields(text):
+        if number == 1:
+            for _, _, pair in fields(value):
+                key, feature = b"", b""
+                for part, _, inner in fields(pair):
+                    key, feature = (inner, feature) if part == 1 else (key, inner)
+                found[key.decode()] = _values(feature)
+    return found
+
+
+def _values(feature: bytes) -> Feature:
+    found: Feature = None
+    for number, _, content in fields(feature):
+        values: list[Any] = []
+        for _, kind, value in fields(content):
+            if number == 1:
+                values.append(value)
+            elif number == 2:
+                values += packed_floats(value, "f")
+            else:
+                values += map(signed, packed_integers(kind, value))
+        found = (_KINDS[number], values)
+    return found
+
+
+def _parsed(
+    key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool
+) -> Tensor:
+    dtype = as_dtype(feature.dtype)
+    shape = tuple(int(n or 0) for n in TensorShape(feature.shape).as_list())
+    size = int(np.prod(shape))
+    rows: list[np.ndarray] = []
+    for i, given in enumerate(found):
+        who = "<unknown>" if names is None else names[i].decode()
+        if given is not None and given[1] and given[0] != dtype.name:
+            raise refused(
+                f"Name: {who}, Key: {key}, Index: {i}.  Data types don't match. Data type: "
+                f"{given[0]} but expected type: {dtype.name}"
+            )
+        rows.append(_row(key, given, feature, shape, size, f"Name: {who}, Feature: {key}"))
+    whole = _padded(rows, shape, feature, dtype)
+    return Tensor(_convert.to_array(whole[0] if is_single else whole))
+
+
+def _row(
+    key: str, given: Feature, feature: Any, shape: tuple[int, ...], size: int, who: str
+) -> np.ndarray:
+    dtype = as_dtype(feature.dtype)
+    kind = np.dtype(object) if dtype.is_string else dtype.dtype
+    is_sequence = isinstance(feature, FixedLenSequenceFeature)
+    if given is None and not is_sequence:
+        if feature.default_value is None:
+            raise refused(f"{who} (data type: {dtype.name}) is required but could not be found.")
+        default = stored(_convert.to_array(feature.default_value, dtype))
+        return np.broadcast_to(default.reshape(shape) if default.size > 1 else default, shape)
+    values = [] if given is None else given[1]
+    if is_sequence and size and len(values) % size == 0:
+        shape = (len(values) // size, *shape)
+    elif len(values) != size:
+        raise refused(
+            f"Key: {key}, {who}. Number of {dtype.name} values != expected.  Values size: "
+            f"{len(values)} but output shape: {list(shape)}"
+        )
+    made = np.empty(len(values), kind)
+    made[:] = values
+    return made.reshape(shape)
+
+
+def _padded(rows: list[np.ndarray], shape: tuple[int, ...], feature: Any, dtype: Any) -> np.ndarray:
+    kind = np.dtype(object) if dtype.is_string else dtype.dtype
+    if not isinstance(feature, FixedLenSequenceFeature):
+        return np.stack(rows) if rows else np.empty((0, *shape), kind)
+    most = max((len(row) for row in rows), default=0)
+    filler: Any = b"" if dtype.is_string else 0
+    if feature.default_value is not None:
+        filler = stored(_convert.to_array(feature.default_value, dtype))[()]
+    whole = np.full((len(rows), most, *shape), filler, kind)
+    for i, row in enumerate(rows):
+        whole[i, : len(row)] = row
+    return whole

@@ -1,0 +1,249 @@
+"""Iterators over datasets: in checkpoints, in functions, after errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+from jaxvars.tf._data_cursor import from_text, to_text
+
+Dataset = tf.data.Dataset
+
+
+def grown(x):
+    return Dataset.range(x + 1).map(lambda y: 10 * x + y)
+
+
+def sized(n):
+    return Dataset.from_tensor_slices(np.arange(n, dtype=np.int64))
+
+
+PIPELINES = {
+    "slices": lambda: Dataset.from_tensor_slices(([1, 2, 3], ["a", "b", "c"])),
+    "range": lambda: Dataset.range(7, 1, -2),
+    "random": lambda: Dataset.random(seed=1).take(6),
+    "generator": lambda: Dataset.from_generator(lambda: range(4), tf.int32, []),
+    "batch": lambda: Dataset.range(7).map(lambda x: x * x).batch(2),
+    "shuffle": lambda: Dataset.range(6).shuffle(3, seed=2).repeat(2),
+    "shuffle_of_pairs": lambda: Dataset.zip((sized(5), {"a": sized(5)})).shuffle(3, seed=1),
+    "repeat": lambda: Dataset.range(2).repeat(3),
+    "cache": lambda: Dataset.range(3).cache().repeat(2),
+    "take_skip": lambda: Dataset.range(9).skip(2).take(4),
+    "shard": lambda: Dataset.range(9).shard(3, 1).enumerate(5),
+    "filter": lambda: Dataset.range(9).filter(lambda x: x % 2 == 0),
+    "flat_map": lambda: Dataset.range(3).flat_map(grown),
+    "interleave": lambda: Dataset.range(4).interleave(grown, cycle_length=2, block_length=2),
+    "concatenate": lambda: Dataset.range(2).concatenate(Dataset.range(5, 8)),
+    "unbatch": lambda: Dataset.range(7).batch(3).unbatch(),
+    "rebatch": lambda: Dataset.range(7).batch(3).rebatch([2, 1]),
+    "windows": lambda: Dataset.range(7).window(2, shift=3).flat_map(lambda w: w),
+    "windows_overlap": lambda: Dataset.range(5).window(3, 1, 1, True).flat_map(lambda w: w),
+    "unique": lambda: Dataset.from_tensor_slices([1, 2, 1, 3, 2, 4]).unique(),
+    "scan": lambda: Dataset.range(5).scan(np.int64(0), lambda s, x: (s + x, s)),
+    "take_while": lambda: Dataset.range(5).take_while(lambda x: x < 3).repeat(2),
+    "choose": lambda: Dataset.choose_from_datasets([sized(2), sized(3)], sized(2).repeat(3)),
+    "sample": lambda: Dataset.sample_from_datasets([sized(3), sized(4)], seed=3),
+    "resample": lambda: Dataset.range(20).rejection_resample(
+        lambda x: tf.cast(x % 2, tf.int32), [0.2, 0.8], seed=1),
+    "groups": lambda: Dataset.range(7).group_by_window(
+        lambda x: x % 3, lambda _, group: group.batch(2), 2),
+}  # fmt: skip
+
+
+def plain(element):
+    return tf.nest.map_structure(lambda x: np.asarray(x.numpy()).tolist(), element)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_saved_iterator_goes_on_where_it_was(name):
+    wanted = list(map(plain, PIPELINES[name]()))
+    assert len(wanted) > 2
+    for place in range(len(wanted) + 1):
+        first = iter(PIPELINES[name]())
+        assert [plain(next(first)) for _ in range(place)] == wanted[:place]
+        second = iter(PIPELINES[name]())
+        second._cursor.load(from_text(to_text(first._cursor.save())))
+        assert list(map(plain, second)) == wanted[place:]
+        assert list(map(plain, first)) == wanted[place:], "saving changes nothing"
+
+
+def test_checkpoint(tmp_path):
+    dataset = Dataset.range(20).shuffle(8, seed=4).batch(2)
+    iterator, step = iter(dataset), tf.Variable(0)
+    checkpoint = tf.train.Checkpoint(step=step, iterator=iterator)
+    next(iterator)
+    step.assign(1)
+    path = checkpoint.save(str(tmp_path / "ckpt"))
+    wanted = [x.numpy().tolist() for x in iterator]
+    assert len(wanted) == 9
+    checkpoint.restore(path).assert_consumed()
+    assert [x.numpy().tolist() for x in iterator] == wanted
+    other = iter(Dataset.range(20).shuffle(8, seed=4).batch(2))
+    tf.train.Checkpoint(step=tf.Variable(7), iterator=other).restore(path).assert_consumed()
+    assert [x.numpy().tolist() for x in other] == wanted
+
+
+def test_what_cannot_be_saved():
+    strange = Dataset.range(6).map(lambda x: Dataset.range(x)).shuffle(2, seed=1)
+    iterator = iter(strange)
+    next(iterator)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="keeps a Dataset from one element"):
+        to_text(iterator._cursor.save())
+
+
+def test_after_an_error_comes_the_next_element():
+    numbers = Dataset.from_tensor_slices([1.0, 0.0, 4.0]).map(
+        lambda x: tf.debugging.check_numerics(1.0 / x, "one over x")
+    )
+    iterator = iter(numbers)
+    assert float(next(iterator)) == 1.0
+    with pytest.raises(Exception, match="one over x"):
+        next(iterator)
+    assert float(next(iterator)) == 0.25
+    assert [float(x) for x in numbers.ignore_errors()] == [1.0, 0.25]
+    with pytest.warns(UserWarning, match="An element was left out: .*one over x"):
+        list(numbers.ignore_errors(log_warning=True))
+
+
+def test_optional():
+    iterator = iter(Dataset.range(1))
+    found, none = iterator.get_next_as_optional(), iterator.get_next_as_optional()
+    assert bool(found.has_value())
+    assert int(found.get_value()) == 0
+    assert found.element_spec == none.element_spec == tf.TensorSpec((), tf.int64)
+    assert not none.has_value()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not have a value"):
+        none.get_value()
+
+
+# ---------------------------------------------------------------- in functions
+def test_a_loop_in_a_function_begins_anew_each_time():
+    dataset = Dataset.range(5).batch(2, drop_remainder=True)
+    total, traces = tf.Variable(tf.zeros([2], tf.int64)), []
+
+    @tf.function
+    def program():
+        traces.append(1)
+        for i, x in enumerate(dataset):
+            if i < 5:
+                total.assign_add(x)
+        return total + 0
+
+    assert program().numpy().tolist() == [2, 4]
+    assert program().numpy().tolist() == [4, 8]
+    assert len(traces) == 1
+
+
+def test_a_loop_that_is_left_in_a_function():
+    dataset, calls = Dataset.range(10), []
+    dataset = dataset.map(lambda x: calls.append(int(x)) or x)
+    dataset = dataset.filter(lambda x: x != 1)
+
+    @tf.function
+    def program(limit):
+        total = tf.constant(0, tf.int64)
+        for x in dataset:
+            if total > limit:
+                break
+            total += x
+        return total
+
+    _ = dataset.element_spec
+    calls.clear()
+    assert int(program(tf.constant(4, tf.int64))) == 5
+    assert calls == [0, 1, 2, 3, 4]
+
+
+def test_datasets_as_arguments_of_functions():
+    @tf.function
+    def total(dataset, start):
+        for x, y in dataset:
+            start += x * y
+        return start
+
+    pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
+    assert int(total(pairs, 0)) == 11
+    assert int(total(pairs.skip(1), 0)) == 8
+
+
+def test_an_iterator_in_a_function_goes_on():
+    iterator = iter(Dataset.range(3))
+
+    @tf.function
+    def step():
+        return next(iterator) * 2
+
+    assert int(step()) == 0
+    assert int(next(iterator)) == 1
+    assert int(step()) == 4
+    with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+        step()
+
+
+def test_a_loop_over_an_iterator_in_a_function():
+    iterator = iter(Dataset.range(5))
+    next(iterator)
+
+    @tf.function
+    def program():
+        total = tf.constant(0, tf.int64)
+        for x in iterator:
+            total += x
+        return total
+
+    assert int(program()) == 10
+    assert int(program()) == 0
+
+
+def test_reduce_in_a_function():
+    @tf.function
+    def program(start):
+        return Dataset.range(4).reduce(start, lambda state, x: state + x)
+
+    assert int(program(tf.constant(1, tf.int64))) == 7
+
+
+def test_training_in_a_function():
+    x = np.linspace(-1, 1, 8, dtype=np.float32)[:, None]
+    dataset = Dataset.from_tensor_slices((x, 2 * x)).batch(4, drop_remainder=True).repeat(20)
+    w = tf.Variable([[0.0]])
+
+    @tf.function
+    def train(data):
+        for a, b in data:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((tf.matmul(a, w) - b) ** 2)
+            w.assign_sub(0.5 * tape.gradient(loss, w))
+        return loss
+
+    assert float(train(dataset)) < 1e-3
+    assert abs(float(w[0, 0]) - 2) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (Dataset.range(5).batch(2), "drop_remainder=True"),
+        (Dataset.from_tensor_slices(["a"]), "programs have numbers only"),
+    ],
+)
+def test_what_is_refused_in_a_function(dataset, message):
+    @tf.function
+    def program():
+        for _ in dataset:
+            pass
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        program()
+
+
+def test_a_list_of_a_dataset_in_a_function_is_refused():
+    dataset = Dataset.range(2)
+
+    @tf.function
+    def program():
+        return list(iter(dataset))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="would become constants"):
+        program()
