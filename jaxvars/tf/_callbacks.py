@@ -132,6 +132,8 @@ class _Call:
         return [self._typed(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
 
     def _typed(self, value: Any, dtype: DType) -> Value:
+        if dtype.is_string:
+            return to_array(value, dtype)
         if not self.eager and np.asarray(value).dtype != dtype.dtype:
             raise InvalidArgumentError(
                 None, None,

@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - what is not known while a function is traced is handed to a callback (`jaxvars._print`);
-- numbers are as short as they can be read back; text in tensors has quotes, alone it has none.
+- numbers are as short as they can be read back; text in tensors has quotes, but not if it is all
+  that is printed.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     few = kwargs.get("summarize")
     few = 3 if few is None else int(few)
     arrays: list[Value] = []
-    parts = [_shown(value, arrays, few) for value in inputs]
+    parts = [_shown(value, arrays, few, quoted=len(inputs) > 1) for value in inputs]
     _send(lambda known: sep.join(part(known) for part in parts) + end, arrays, _where(stream))
 
 
@@ -63,12 +64,12 @@ def _where(stream: Any) -> Callable[[str, bool], None]:
 Part: TypeAlias = Callable[[list[np.ndarray]], str]
 
 
-def _shown(value: Any, arrays: list[Value], few: int) -> Part:
+def _shown(value: Any, arrays: list[Value], few: int, *, quoted: bool = True) -> Part:
     """Return what makes text of a value, once its arrays are known; these are noted."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray):
         place = len(arrays)
         arrays.append(to_array(value))
-        return lambda known: tensor_text(known[place], few)
+        return lambda known: tensor_text(known[place], few, quoted=quoted)
     if not nest.is_nested(value):
         return lambda known: value if isinstance(value, str) else repr(value)
     return _structure(value, arrays, few)
@@ -89,14 +90,14 @@ def _structure(value: Any, arrays: list[Value], few: int) -> Part:
     return lambda known: f"{left}{', '.join(p(known) for p in parts)}{tail}{right}"
 
 
-def tensor_text(array: np.ndarray, few: int) -> str:
-    """Return an array as text.
+def tensor_text(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
+    """Return an array as text; text itself in quotes, or only where it is in a row.
 
     >>> tensor_text(np.arange(10), 3)
     '[0 1 2 ... 7 8 9]'
     """
     if not array.ndim:
-        return _number(array[()], quoted=False)
+        return _number(array[()], quoted=quoted)
     return _rows(array, few, 1)
 
 

@@ -286,12 +286,13 @@ def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int =
 # ---------------------------------------------------------------- shapes and types
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
     """Check the number of dimensions; raise ValueError when it is another one."""
-    _ranked(x, [int(to_array(rank))], f"must have rank {int(to_array(rank))}", message)
+    wanted = _rank(rank, message)
+    _ranked(x, [wanted], f"must have rank {wanted}", message)
 
 
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: Any = None) -> None:
     """Check the number of dimensions; raise ValueError when it is less."""
-    least, shape = int(to_array(rank)), to_array(x).shape
+    least, shape = _rank(rank, message), to_array(x).shape
     allowed = range(least, max(len(shape), least) + 1)
     _ranked(x, allowed, f"must have rank at least {least}", message)
 
@@ -300,8 +301,25 @@ def assert_rank_in(
     x: Any, ranks: Iterable[Any], message: str | None = None, name: Any = None
 ) -> None:
     """Check the number of dimensions; raise ValueError when it is none of some."""
-    allowed = tuple(int(to_array(rank)) for rank in ranks)
+    allowed = tuple(_rank(rank, message) for rank in ranks)
     _ranked(x, allowed, f"must have rank in {allowed}", message)
+
+
+def _rank(rank: Any, message: str | None) -> int:
+    """Return a number of dimensions.
+
+    Raises:
+        ValueError: when it is no scalar.
+        TypeError: when it is no integer.
+    """
+    array = to_array(rank)
+    first = f"{message} " if message else ""
+    if array.ndim:
+        raise ValueError(f"{first}Rank must be a scalar.")
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        have = dtype_of(array)
+        raise TypeError(f"{first}tensor: rank must be of type tf.int32; got {have!r}")
+    return int(array)
 
 
 def _ranked(x: Any, allowed: Sequence[int], words: str, message: str | None) -> None:

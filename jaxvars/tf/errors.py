@@ -22,7 +22,8 @@ class OpError(Exception):
         node_def: None: there are no nodes.
         op: None: there are no nodes.
         message: what went wrong.
-        error_code: the number of the kind of error.
+        error_code: the number of the kind of error; or a dict, which is kept as
+            `experimental_payloads`.
 
     Wrong: `tf.matmul(tf.ones((2, 3)), tf.ones((2, 3)))`. Cure: sizes that fit, as the message says.
     """
@@ -34,7 +35,9 @@ class OpError(Exception):
     ) -> None:
         super().__init__(message)
         self.node_def, self.op, self.message = node_def, op, message
-        self.error_code = self._code if error_code is None else error_code
+        self.experimental_payloads = error_code if isinstance(error_code, dict) else {}
+        has_code = error_code is not None and not isinstance(error_code, dict)
+        self.error_code = error_code if has_code else self._code
 
     def __str__(self) -> str:
         return self.message

@@ -272,3 +272,38 @@ def test_what_a_tensor_array_cannot_do():
         tf.function(lambda i: ta.read(i))(tf.constant(1))
     with pytest.raises(tf.errors.InvalidArgumentError, match="no telling its shape"):
         tf.TensorArray(tf.string, size=1).read(0)
+
+
+def test_numpy_functions_of_texts():
+    joined = tf.numpy_function(
+        lambda x, y: x + y, [tf.constant(["a"]), tf.constant(["b"])], tf.string
+    )
+    assert numbers(joined) == [b"ab"]
+    assert tf.numpy_function(lambda: "é", [], tf.string).numpy() == "é".encode()
+
+
+def test_texts_are_printed_in_quotes_unless_they_are_all(capsys):
+    import sys
+
+    tf.print(tf.constant("a"), output_stream=sys.stdout)
+    tf.print("x:", tf.constant("a"), [tf.constant("b")], output_stream=sys.stdout)
+    assert capsys.readouterr().out == 'a\nx: "a" ["b"]\n'
+
+
+def test_ranks_are_integer_scalars():
+    for check, rank in (
+        (tf.debugging.assert_rank, 0.5),
+        (tf.debugging.assert_rank_at_least, 0.5),
+        (tf.debugging.assert_rank_in, (1, 0.5)),
+    ):
+        with pytest.raises(TypeError, match="must be of type tf.int32"):
+            check([1], rank)
+    with pytest.raises(ValueError, match="said Rank must be a scalar"):
+        tf.debugging.assert_rank([1], [1], message="said")
+
+
+def test_errors_keep_payloads():
+    error = tf.errors.NotFoundError(None, None, "gone", {b"key": b"value"})
+    assert error.experimental_payloads == {b"key": b"value"}
+    assert error.error_code == tf.errors.NOT_FOUND
+    assert tf.errors.OpError(None, None, "x", 13).error_code == 13
