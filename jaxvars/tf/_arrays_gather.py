@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._lookup import lookup, take
+from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, is_known, known, one_axis, one_int, refused, space_of
@@ -112,15 +113,16 @@ def _has_cpu_alone() -> bool:
     return all(device.platform == "cpu" for device in jax.devices())
 
 
-def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
+def check_indices(indices: Value, sizes: Any, inner: str = "", whole: Any = ()) -> None:
     """Raise InvalidArgumentError if one of some indices, which are known, is out of range.
 
     Args:
         indices: the indices; the last dimension has one for each of `sizes` if `inner` is given.
         sizes: of the dimensions that they are for.
         inner: what the message calls the shape that lists of indices are for.
+        whole: that shape, if it has more than `sizes`.
     """
-    if not checkable(indices):
+    if not checkable(indices) or any(map(is_open, sizes)):
         return
     given = np.asarray(indices)
     if not inner:
@@ -133,7 +135,8 @@ def check_indices(indices: Value, sizes: Any, inner: str = "") -> None:
         one = given[place].tolist()
         where = ",".join(map(str, place))
         if inner:
-            raise refused(f"indices[{where}] = {one} does not index into {inner} {list(sizes)}")
+            shape = ",".join(map(str, whole or sizes))
+            raise refused(f"indices[{where}] = {one} does not index into {inner} [{shape}]")
         raise refused(f"indices[{where}] = {one[0]} is not in [0, {int(sizes[0])})")
 
 
@@ -217,7 +220,7 @@ def _gather_nd(params: Value, indices: Value, batch_dims: Any, bad_indices_polic
             f"{params.ndim}"
         )
     sizes = params.shape[batch : batch + depth]
-    check_indices(indices, sizes, "param shape")
+    check_indices(indices, sizes, "param shape", params.shape[batch:])
     if batch == 0 and depth == 1 and indices.ndim == 2 and not _convert.is_text(params):
         return lookup(params, _first(indices))
     if _convert.is_text(params):

@@ -19,6 +19,7 @@ from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_pairs import maximum, minimum
 from jaxvars.tf._rows import Refused, Row, axes, operations
+from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 
@@ -55,7 +56,11 @@ def _arrays(t_list: Any) -> list[Value]:
         raise Refused(
             TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
         )
-    return [None if t is None else to_array(t) for t in t_list]
+    return [None if t is None else to_array(_values(t)) for t in t_list]
+
+
+def _values(t: Any) -> Any:
+    return t.values if isinstance(t, IndexedSlices) else t
 
 
 def _global_norm(t_list: Any) -> Value:
@@ -72,7 +77,9 @@ def _clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any) -> tuple[Va
     given = _arrays(t_list)
     norm = _global_norm(t_list) if use_norm is None else to_array(use_norm)
     limit = to_array(clip_norm, as_dtype(norm.dtype)) if norm.ndim == 0 else norm
-    return _scaled(given, limit, norm), norm
+    made = _scaled(given, limit, norm)
+    return [t.with_values(Tensor(x)) if isinstance(t, IndexedSlices) else x
+            for t, x in zip(t_list, made, strict=True)], norm  # fmt: skip
 
 
 @jax.jit
@@ -136,7 +143,7 @@ LINALG = [
 ROWS = [
     Row(
         "clip_by_value", "t clip_value_min clip_value_max", "t, clip_value_min, clip_value_max",
-        _clip_by_value, op="Minimum", same=True, kinds="float int",
+        _clip_by_value, op="Minimum", same=True, kinds="float int", by_rows="t",
         doc="Replace values below and above the limits by these.",
         examples=(
             "clip_by_value(r(2, 3), -0.5, 0.5)", "clip_by_value([1.0, nan, 3.0], 1.0, [1, 1, 2.0])",
@@ -145,7 +152,8 @@ ROWS = [
     ),
     Row(
         "clip_by_norm", "t clip_norm", "t, clip_norm, axes=None", _clip_by_norm, op="Mul",
-        same=True, kinds="float", doc="Scale down to a Euclidean norm, if it is greater.",
+        same=True, kinds="float", by_rows="t",
+        doc="Scale down to a Euclidean norm, if it is greater.",
         examples=(
             "clip_by_norm(r(2, 3), 1.0)", "clip_by_norm(r(2, 3), 0.5, axes=[1])",
             "clip_by_norm([0.0, 0.0], 1.0)",

@@ -11,6 +11,7 @@ import numpy as np
 from jaxvars.tf._convert import is_text, to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._sparse_tensor import SparseTensor
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
@@ -88,4 +89,4 @@ def is_tensor(x: Any) -> bool:
     >>> is_tensor(constant(1)), is_tensor(1)
     (True, False)
     """
-    return isinstance(x, Tensor | Variable | jax.Array | SparseTensor)
+    return isinstance(x, Tensor | Variable | jax.Array | SparseTensor | IndexedSlices)

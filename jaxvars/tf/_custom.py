@@ -20,12 +20,13 @@ from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._scope import executing_eagerly
+from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tape import UnconnectedGradients
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+def stop_gradient(input: Any, name: str | None = None) -> Any:
     """Return a tensor as a constant of differentiation.
 
     Args:
@@ -40,6 +41,8 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     >>> float(tape.gradient(y, x))
     3.0
     """
+    if isinstance(input, IndexedSlices):
+        return input.with_values(stop_gradient(input.values))
     return Tensor(jax.lax.stop_gradient(to_array(input)))
 
 

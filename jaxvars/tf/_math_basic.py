@@ -248,6 +248,7 @@ ROWS = [
     ),
     Row(
         "scalar_mul", "scalar x", "scalar, x", _scalar_mul, op="Mul", same=True, kinds=_NUMBERS,
+        by_rows="x",
         doc="Multiply by one number.",
         examples=("scalar_mul(2.0, r(3))", "scalar_mul(2, i(2, 2))", "scalar_mul(r(2), r(2))"),
         aliases=("scalar_mul",),

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxvars.tf._arrays_gather import rows_at
 from jaxvars.tf._convert import as_given
+from jaxvars.tf._math_pairs import maximum
 from jaxvars.tf._nn_shapes import layout
 from jaxvars.tf._rows import Row, axes, shape_text
 from jaxvars.tf.errors import InvalidArgumentError
@@ -133,7 +134,7 @@ def _embedding_lookup(params: Value, ids: Value, max_norm: Any) -> Value:
     squares = jnp.sum(jnp.square(rows), inner, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     limit = jnp.asarray(max_norm, rows.dtype)
-    return rows * limit / jnp.maximum(norm, limit)
+    return rows * limit / maximum(norm, jnp.broadcast_to(limit, norm.shape))
 
 
 ROWS = [

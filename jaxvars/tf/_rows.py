@@ -36,6 +36,7 @@ from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._listing import defined
+from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 
@@ -107,6 +108,7 @@ class Row:
         differs: what is not as in TensorFlow, in a sentence.
         aliases: other full names, like "add" of `tf.add`.
         text: `call` takes text (NumPy arrays of bytes objects), too.
+        by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
         eager_only: why it can't be part of a compiled function: the size of its result depends on
             values.
     """
@@ -125,6 +127,7 @@ class Row:
     text: bool = False
     eager_only: str = ""
     pairing: Callable[[Any, Any, str], tuple[Value, Value]] | None = None
+    by_rows: str = ""
 
 
 def operations(
@@ -193,6 +196,7 @@ def function_of(row: Row, module: str) -> Callable[..., Any]:
         "translated": _translated, "row": row, "listed": _listed, "REFUSED": Refused,
         "static": _static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
+        "IndexedSlices": IndexedSlices,
     }  # fmt: skip
     parameters = _parameters(row.signature)
     source = _TEMPLATE.format(
@@ -239,7 +243,7 @@ def _conversions(row: Row) -> list[str]:
     words = row.tensors.split()
     op = row.op or row.name.title().replace("_", "")
     plain = [word for word in words if word[-1] not in "*?"]
-    lines: list[str] = []
+    lines = _rows_apart(row)
     if _is_pair(row):
         x, y = plain
         both = f"class_of({x}) is Tensor and class_of({y}) is Tensor"
@@ -260,6 +264,14 @@ def _conversions(row: Row) -> list[str]:
         lines.append(f"if {plain[0]}.dtype not in allowed:")
         lines.append(f"    allowed.add(checked({plain[0]}, row, {op!r}))")
     return lines
+
+
+def _rows_apart(row: Row) -> list[str]:
+    """Return the lines that do with the rows of `tf.IndexedSlices` what is done with a tensor."""
+    x = row.by_rows
+    given = ", ".join(f"{p}.values" if p == x else p for p in _parameters(row.signature))
+    line = f"if class_of({x}) is IndexedSlices: return {x}.with_values({row.name}({given}))"
+    return [line] if x else []
 
 
 def _listed(values: Any, op: str, same: bool) -> list[Value]:

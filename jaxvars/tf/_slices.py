@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._face import BOXES
+from jaxvars._lookup import Rows
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
@@ -37,7 +38,8 @@ class IndexedSlices:
     array([[0., 0.],
            [1., 2.]], dtype=float32)>
 
-    Differs from TensorFlow: gradients are tensors; no operation makes IndexedSlices.
+    Differs from TensorFlow: the gradient of what a loop, branch or `tf.function` looked up in is a
+    tensor, where a tape is around these.
     """
 
     __slots__ = ("_dense_shape", "_indices", "_values")
@@ -77,8 +79,16 @@ class IndexedSlices:
         """The name of the device that the rows are on."""
         return Tensor(to_array(self._values)).device
 
+    def with_values(self, values: Any) -> IndexedSlices:
+        """Return others of the same indices."""
+        return IndexedSlices(values, self._indices, self._dense_shape)
+
+    def consumers(self) -> list[Any]:
+        """Return an empty list: there is no graph."""
+        return []
+
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(-Tensor(to_array(self._values)), self._indices, self._dense_shape)
+        return self.with_values(-Tensor(to_array(self._values)))
 
     def __str__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape!s}"
@@ -93,18 +103,22 @@ def _dense(slices: IndexedSlices) -> Value:
         raise ValueError(
             f"Tensor conversion requested for IndexedSlices without dense_shape: {slices}"
         )
-    values = to_array(slices.values)
-    zeros = jnp.zeros(tuple(slices.shape), values.dtype)
-    return zeros.at[to_array(slices.indices)].add(values)
+    parts = to_array(slices.values), to_array(slices.indices)
+    return Rows(*parts, tuple(slices.shape)).whole()
 
 
-def _flatten(slices: IndexedSlices) -> tuple[tuple[Any, ...], None]:
-    parts = (slices.values, slices.indices, slices.dense_shape)
-    return tuple(None if part is None else to_array(part) for part in parts), None
+def _flatten(slices: IndexedSlices) -> tuple[tuple[Any, ...], tuple[int, ...] | None]:
+    """Return the parts that may be traced, and the shape if it is known."""
+    parts = to_array(slices.values), to_array(slices.indices)
+    shape = None if slices.dense_shape is None else to_array(slices.dense_shape)
+    if shape is None or not _trace.is_known(shape):
+        return (*parts, shape), None
+    return (*parts, None), tuple(np.asarray(shape).tolist())
 
 
-def _unflatten(_: None, parts: Any) -> IndexedSlices:
-    return IndexedSlices(*map(wrap, parts))
+def _unflatten(shape: tuple[int, ...] | None, parts: Any) -> IndexedSlices:
+    known = parts[2] if shape is None else np.array(shape, np.int32)
+    return IndexedSlices(wrap(parts[0]), wrap(parts[1]), wrap(known))
 
 
 BOXES[IndexedSlices] = _dense

@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from typing import Any, final
 
 import jax
+import numpy as np
 
+from jaxvars._lookup import Rows
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import ALIASES
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
+from jaxvars.tf._convert import is_text, to_array
 from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError
@@ -67,13 +70,15 @@ class GradientTape:
         Raises:
             ValueError: when it is something else.
         """
-        for leaf in nest.flatten(tensor):
+        for leaf in _parts(tensor):
             if not isinstance(leaf, Tensor | Variable) and type(leaf) not in ALIASES:
                 raise ValueError(
                     f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor or "
                     "tf.Variable."
                 )
-            self._tape.watch(core_of(leaf))
+            core = core_of(leaf)
+            if not is_text(core):
+                self._tape.watch(core)
 
     def gradient(
         self,
@@ -84,18 +89,18 @@ class GradientTape:
     ) -> Any:
         """Return the gradient of a target with respect to each source; None where there is none.
 
+        That of a tensor or variable which was only looked up in, by `tf.gather`, `tf.gather_nd` or
+        `tf.nn.embedding_lookup`, is `tf.IndexedSlices`.
+
         Raises:
             RuntimeError: when the tape is not persistent and has been asked.
         """
         self._use()
         how = _unconnected(unconnected_gradients)
         flat = [_source(x) for x in nest.flatten(sources)]
-        targets = [_target(x) for x in nest.flatten(target)]
+        targets = [_target(x) for x in _parts(target)]
         given = None if output_gradients is None else _given(targets, output_gradients)
-        found = self._tape.gradient(
-            targets, flat, output_gradients=given, unconnected_gradients=how
-        )
-        return _like(sources, found)
+        return _like(sources, self._tape.row_gradients(targets, flat, given, how))
 
     def _use(self) -> None:
         if self._used and not self._persistent:
@@ -180,6 +185,12 @@ class GradientTape:
         self._used = False
 
 
+def _parts(structure: Any) -> list[Any]:
+    """Return the leaves of a structure, and the rows of `tf.IndexedSlices` for these."""
+    flat = nest.flatten(structure)
+    return [x.values if isinstance(x, IndexedSlices) else x for x in flat]
+
+
 def core_of(x: Any) -> Any:
     """Return a tensor or variable as jaxvars has it."""
     if isinstance(x, Variable):
@@ -243,4 +254,11 @@ def _unconnected(given: Any) -> UnconnectedGradients:
 
 
 def _like(sources: Any, found: Sequence[Any]) -> Any:
-    return nest.pack_sequence_as(sources, [None if g is None else wrap(g) for g in found])
+    return nest.pack_sequence_as(sources, [None if g is None else _wrapped(g) for g in found])
+
+
+def _wrapped(found: Any) -> Any:
+    if not isinstance(found, Rows):
+        return wrap(found)
+    shape = Tensor(np.array(found.shape, np.int32))
+    return IndexedSlices(Tensor(found.values), Tensor(found.indices), shape)
