@@ -26,6 +26,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
@@ -44,6 +45,8 @@ from jaxvars._entry import Elsewhere, Entry, Miss
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner
 from jaxvars._homes import is_about_places
 from jaxvars._hotpath import MISS, HotPaths
+from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
+from jaxvars._open_values import following
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._staging import Staged, stage
 from jaxvars._store import NEWS, seek
@@ -93,6 +96,8 @@ class Function:
 
     Attributes:
         python_function: the function as it was written.
+        open_axes: says which sizes of a call are open, so that it need not be traced for each;
+            None where none are.
     """
 
     def __init__(
@@ -121,6 +126,8 @@ class Function:
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
         self._last_key: Any = None
+        self.open_axes: Callable[[Call], Axes | None] | None = None
+        self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._counts: Counter[tuple[int, ...]] = Counter()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
@@ -220,7 +227,7 @@ class Function:
         with TRACING:  # another thread may have been first
             return self._entries.get(call.key) or self._make(call)
 
-    def _make(self, call: Call) -> Entry:
+    def _make(self, call: Call, real: Opened | None = None) -> Entry:
         if call.key in self._in_progress:
             raise CompileError(
                 f"{self._signature.name} calls itself with arguments of the same types "
@@ -231,7 +238,8 @@ class Function:
         start = time.perf_counter()
         try:
             self._in_progress.append(call.key)
-            staged = self._stage(call)
+            filled = self._filled(call)
+            staged = self._stage(call, real) if filled is None else filled
         finally:
             self._in_progress.pop()
         staged.rebuild.let_go(call.objects)
@@ -249,8 +257,22 @@ class Function:
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
         self._entries[call.key] = entry
-        self._note(call.key, time.perf_counter() - start)
+        if filled is None:
+            self._note(call.key, time.perf_counter() - start)
         return entry
+
+    def _filled(self, call: Call) -> Staged | None:
+        """Return the program of a call made of one with open sizes, if there can be one."""
+        axes = None if self.open_axes is None else self.open_axes(call)
+        found = None if axes is None else opened(call, axes)
+        if found is None or found.call.key in self._closed:
+            return None
+        try:
+            key = found.call.key
+            return found.filled((self._entries.get(key) or self._make(found.call, found))._whole)
+        except Exception:  # noqa: BLE001 - whatever it is, the trace for known sizes will say so
+            self._closed.add(found.call.key)
+            return None
 
     def _arrivals(self, call: Call) -> Arrivals:
         names = self._signature.traced_names(call.key)
@@ -262,7 +284,7 @@ class Function:
         ]
         return Arrivals([name for _, name in names], specs)
 
-    def _stage(self, call: Call) -> Staged:
+    def _stage(self, call: Call, real: Opened | None) -> Staged:
         def run(*values: Value) -> Any:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
@@ -277,18 +299,27 @@ class Function:
             "function may create variables on its first call only; keep them, for example as "
             "`if self.w is None: self.w = jv.Variable(...)`, or create them outside."
         )
-        staged = stage(run, call.values, refusal if objects in self._initialized else None)
-        if staged.created:
-            try:
-                self._initialize(staged, call.values)
-            except KeyboardInterrupt:
-                self._initialize(staged, call.values)  # they exist, and need their values
-                raise
-            if staged.error is not None:
-                raise staged.error
-            staged = stage(run, call.values, refusal)
+        with following() if is_symbolic(call) else nullcontext():
+            staged = stage(run, call.values, refusal if objects in self._initialized else None)
+            if staged.created:
+                self._initialize_surely(*self._known(staged, call, real))
+                if staged.error is not None:
+                    raise staged.error
+                staged = stage(run, call.values, refusal)
         self._initialized.add(objects)
         return staged
+
+    @staticmethod
+    def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Value]]:
+        """Return a program and its arguments, with known sizes if they are known."""
+        return (staged, call.values) if real is None else (real.filled(staged), real.values)
+
+    def _initialize_surely(self, staged: Staged, values: Sequence[Value]) -> None:
+        try:
+            self._initialize(staged, values)
+        except KeyboardInterrupt:
+            self._initialize(staged, values)  # they exist, and need their values
+            raise
 
     def _initialize(self, staged: Staged, values: Sequence[Value]) -> None:
         """Give the variables that a trace created their first values."""

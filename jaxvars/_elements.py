@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
+from jaxvars._open_program import is_open
 from jaxvars._tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
 
@@ -73,21 +74,21 @@ def _check_shape(shape: tuple[int, ...], known: Shape | None, what: str) -> None
 # ---------------------------------------------------------------- one place in a buffer
 def row(buffer: Value, index: Value) -> Value:
     """Return the element at a traced index, or the nearest one."""
-    if not len(buffer):
+    size = buffer.shape[0]
+    if size == 0:
         raise IndexError("This TensorArray has no elements.")
-    index = jnp.clip(index, 0, len(buffer) - 1)
+    index = jnp.clip(index, 0, size - 1)
     return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
 
 def put(buffer: Value, index: Value, element: Value) -> Value:
     """Return the buffer with an element, or as it is if the index is outside."""
-    if not len(buffer):
+    size = buffer.shape[0]
+    if size == 0:
         return buffer
-    inside = (index >= 0) & (index < len(buffer))
+    inside = (index >= 0) & (index < size)
     element = jnp.where(inside, element, row(buffer, index))
-    return jax.lax.dynamic_update_index_in_dim(
-        buffer, element, jnp.clip(index, 0, len(buffer) - 1), 0
-    )
+    return jax.lax.dynamic_update_index_in_dim(buffer, element, jnp.clip(index, 0, size - 1), 0)
 
 
 # ---------------------------------------------------------------- numbers
@@ -98,6 +99,8 @@ def known_size(size: Any) -> int:
         TypeError: when it is traced, or no whole number.
         ValueError: when it is negative.
     """
+    if is_open(size):
+        return size
     if _trace.is_tracer(plain(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(
             f"The size of a TensorArray is a whole number that is known, not {size!r}. In compiled "

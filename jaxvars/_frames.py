@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._open_program import is_open
 from jaxvars._placement import SCOPES, brought_here
 from jaxvars._reread import reread
 from jaxvars._store import (
@@ -411,6 +412,11 @@ class CaptureFrame(Frame):
         """Take note of a new cell and of how its first value is computed."""
         if self.refuse_creation:
             raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
+        if any(map(is_open, cell.aval.shape)):
+            raise CreationError(
+                f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
+                "while the function is traced. A variable has fixed sizes."
+            )
         made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
         self.created.append((made, value))
         self.values[cell.key] = self._inputs[cell.key] = value

@@ -7,7 +7,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
@@ -20,6 +19,7 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._entry import Entry
 from jaxvars._frames import Owner
 from jaxvars._module import Module
+from jaxvars._open_program import symbol
 from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
@@ -191,25 +191,10 @@ def _spec(x: Any, numbers: Any) -> Any:
     if not isinstance(x, TensorSpec):
         return x
     sizes = tuple(
-        size if size is not None else _symbol("batch" if axis == 0 else f"size_{next(numbers)}")
+        size if size is not None else symbol("batch" if axis == 0 else f"size_{next(numbers)}")
         for axis, size in enumerate(x.shape)
     )
     return jax.ShapeDtypeStruct(sizes, x.dtype)
-
-
-@functools.cache
-def _scope() -> Any:
-    from jax import export
-
-    return export.SymbolicScope()
-
-
-@functools.cache
-def _symbol(name: str) -> Any:
-    from jax import export
-
-    (symbol,) = export.symbolic_shape(name, scope=_scope())
-    return symbol
 
 
 def _nothing_known(root: Any, names: Sequence[str]) -> str:

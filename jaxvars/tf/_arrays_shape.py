@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._rows import Row, operations
@@ -26,6 +27,8 @@ def _expand_dims(x: Value, axis: Any) -> Value:
 
 def _squeeze(x: Value, axis: Any) -> Value:
     given = () if axis is None else ints(axis, "axis")
+    if not given and any(map(is_open, x.shape)):
+        raise refused("Which dimensions are 1 is not known while sizes are open: give an axis")
     wanted = [one_axis(a, x.ndim) for a in given] or [i for i, n in enumerate(x.shape) if n == 1]
     for i in wanted:
         if x.shape[i] != 1:

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
+from jaxvars import _open_values, _trace
+from jaxvars._open_program import is_open
 from jaxvars.tf import _static
 from jaxvars.tf._convert import dtype_of, is_text, to_array, unsupported
 from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
@@ -45,26 +46,32 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         array = _sizes_array(shape)
     except (TypeError, ValueError) as error:
         raise Refused(error) from None
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iuO":
         if integers:
             raise Refused(TypeError(f"Cannot convert {shape!r} to EagerTensor of dtype int32"))
         raise ValueError(
             f"Value for attr 'Tshape' of {array.dtype} is not in the list of allowed values: "
             "int32, int64"
         )
-    return tuple(map(int, np.asarray(array).reshape(-1)))
+    return tuple(map(_static.as_size, np.asarray(array).reshape(-1)))
 
 
 def _sizes_array(shape: Any) -> np.ndarray:
     if isinstance(shape, list | tuple) and any(size is None for size in shape):
         raise unsupported(None)
+    if isinstance(shape, list | tuple) and any(map(_is_symbolic, shape)):
+        return _static.known(shape, "a shape")
     array = np.zeros(0, np.int32) if isinstance(shape, list | tuple) and not shape else None
     return _static.known(to_array(shape), "a shape") if array is None else array
 
 
+def _is_symbolic(size: Any) -> bool:
+    return (type(size) is not int and not _static.is_known(size)) or is_open(size)
+
+
 def _not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:
     for size in sizes:
-        if size < 0:
+        if type(size) is int and size < 0:
             raise ValueError(f"Dimension {size} must be >= 0")
     return sizes
 
@@ -98,12 +105,16 @@ def _cast(x: Value, dtype: Any) -> Value:
     return x.astype(wanted.dtype)
 
 
-def _shape(x: Value, out_type: Any) -> np.ndarray:
-    return np.array(x.shape, (int32 if out_type is None else type_of(out_type)).dtype)
+def _shape(x: Value, out_type: Any) -> Value:
+    dtype = (int32 if out_type is None else type_of(out_type)).dtype
+    is_static = all(type(size) is int for size in x.shape)
+    return np.array(x.shape, dtype) if is_static else _open_values.array_of(x.shape, dtype)
 
 
-def _size(x: Value, out_type: Any) -> np.ndarray:
-    return np.array(math.prod(x.shape), (int32 if out_type is None else type_of(out_type)).dtype)
+def _size(x: Value, out_type: Any) -> Value:
+    dtype = (int32 if out_type is None else type_of(out_type)).dtype
+    count = math.prod(x.shape)
+    return np.array(count, dtype) if type(count) is int else _open_values.number_of(count, dtype)
 
 
 def _rank(x: Value) -> np.ndarray:
@@ -120,11 +131,11 @@ def _reshape(x: Value, shape: Any) -> Value:
 
 def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
     """Return sizes with the one that was left open."""
-    open_ = [i for i, size in enumerate(sizes) if size == -1]
+    open_ = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
     if len(open_) > 1:
         raise ValueError(f"Only one input size may be -1, not both {open_[0]} and {open_[1]}")
     for i, size in enumerate(sizes):
-        if size < -1:
+        if type(size) is int and size < -1:
             raise ValueError(f"Size {i} must be non-negative, not {size}")
     have = math.prod(x.shape)
     if open_:
@@ -138,6 +149,8 @@ def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
 
 
 def _with_open(sizes: tuple[int, ...], at: int, x: Value) -> tuple[int, ...]:
+    if any(map(is_open, (*sizes, *x.shape))):  # JAX divides expressions better
+        return sizes
     rest = math.prod(size for i, size in enumerate(sizes) if i != at and size)
     have = math.prod(size for size in x.shape if size or 0 not in sizes)
     if not rest or have % rest:
@@ -205,6 +218,8 @@ def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
     for name, end in zip(("start", "limit", "delta"), ends, strict=True):
         if end.ndim:
             raise ValueError(f"{name} must be a scalar, not shape {list(end.shape)}")
+    if any(end.dtype == object for end in ends):
+        return _open_sequence(ends, wanted or int32)
     names = [dtype_of(end).name for end in ends]
     kind = wanted or as_dtype(max(names, key=lambda n: _LADDER.index(n) if n in _LADDER else 0))
     first, last, step = (end.astype(kind.dtype) for end in ends)
@@ -215,6 +230,14 @@ def _end(x: Any, wanted: DType | None) -> np.ndarray:
     if type(x) is int and abs(x) < 2**31 and wanted is None:
         return np.asarray(x, np.int32)  # the common case, in a hurry
     return _static.known(to_array(x, hint=wanted), "a range")
+
+
+def _open_sequence(ends: list[np.ndarray], kind: DType) -> Value:
+    """Return a sequence whose length is an open size."""
+    first, last, step = (_static.as_size(end[()]) for end in ends)
+    if step != 1:
+        raise _static.refused("A range between open sizes goes in steps of 1")
+    return jnp.arange(last - first).astype(kind.dtype) + jnp.asarray(first).astype(kind.dtype)
 
 
 def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
@@ -258,7 +281,7 @@ def _linspace(start: Value, stop: Value, num: Any, axis: Any) -> Value:
 
 ROWS = [
     Row(
-        "cast", "x", "x, dtype", _cast, text=True, doc="Convert to another type.",
+        "cast", "x", "x, dtype", _cast, text=True, by_rows="x", doc="Convert to another type.",
         examples=(
             "cast([1.7, -1.7, 0.0], tf.int32)", "cast(i(4), tf.bool)", "cast(b(3), tf.float32)",
             "cast(z(2), tf.float32)", "cast([-1.5, 300.0], tf.uint8)", "cast(r(2), 'complex64')",
@@ -281,7 +304,8 @@ ROWS = [
         examples=("rank(r(2, 3))", "rank(1)", "rank([['a']])"),
     ),
     Row(
-        "identity", "input", "input", _identity, text=True, doc="Return a tensor of its own.",
+        "identity", "input", "input", _identity, text=True, by_rows="input",
+        doc="Return a tensor of its own.",
         examples=("identity(r(2, 3))", "identity([1, 2])", "identity(['a'])"),
     ),
     Row(

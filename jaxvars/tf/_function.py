@@ -28,6 +28,8 @@ from jaxvars.tf import nest
 from jaxvars.tf._arguments import inside, outside
 from jaxvars.tf._concrete_function import ConcreteFunction
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._gradients import NeedsTape, graph_tape, names_gradients
+from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._scope import inside_function
 from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
 from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
@@ -62,7 +64,12 @@ class Function:
     """
 
     def __init__(
-        self, python_function: Callable[..., Any], *, autograph: bool, input_signature: Any
+        self,
+        python_function: Callable[..., Any],
+        *,
+        autograph: bool,
+        input_signature: Any,
+        reduce_retracing: bool = False,
     ) -> None:
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
@@ -74,7 +81,12 @@ class Function:
         )
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self._known: list[tuple[int, ConcreteFunction]] = []
+        self._reduce_retracing = reduce_retracing
+        specs = None if self._specs is None else self._specs.given
+        self._open = OpenSizes(specs, reduces=reduce_retracing)
+        self._has_tape = names_gradients(python_function)
         self._core = _compile(self._program())
+        self._core.open_axes = self._open
 
     def _program(self) -> Callable[..., Any]:
         """Return what the core compiles."""
@@ -84,15 +96,18 @@ class Function:
         def program(*args: Any, **kwargs: Any) -> Any:
             args = tuple(map(inside, args))
             kwargs = {key: inside(value) for key, value in kwargs.items()}
-            _count(this(), args)
-            with inside_function():
+            made_for = this()
+            has_tape = made_for is not None and made_for._has_tape
+            with inside_function(), graph_tape(is_needed=has_tape):
                 try:
                     result = body()(*args, **kwargs)
                 except jax.errors.TracerBoolConversionError as error:
                     raise OperatorNotAllowedInGraphError(
                         _NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
-                return _in_order(nest.map_structure(functools.partial(_result, fn), result))
+                made = _in_order(nest.map_structure(functools.partial(_result, fn), result))
+            _count(this(), args)
+            return made
 
         program.__name__ = self.__name__
         if self._signature is not None:
@@ -114,6 +129,8 @@ class Function:
             result = self._core(*given)
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
+        except NeedsTape:
+            return self._again(self, args, kwargs)
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -125,6 +142,13 @@ class Function:
             return wrap(self._core(*map(outside, new), **given))
         except (JaxvarsError, TypeError) as error:
             self._explain(error, args, kwargs)
+        except NeedsTape:
+            return self._again(self, args, kwargs)
+
+    def _again(self, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call once more, traced with a tape."""
+        self._has_tape = True
+        return call(*args, **kwargs)
 
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
         """Raise what TensorFlow does."""
@@ -147,6 +171,7 @@ class Function:
             copy.deepcopy(self.python_function, memo),
             autograph=self._autograph,
             input_signature=self.input_signature,
+            reduce_retracing=self._reduce_retracing,
         )
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -165,7 +190,10 @@ class Function:
             TypeError: when the arguments do not fit the function.
         """
         bound = self._bound(args, kwargs)
-        made = ConcreteFunction(self._core, bound, self.__name__)
+        try:
+            made = ConcreteFunction(self._core, bound, self.__name__)
+        except NeedsTape:
+            return self._again(self.get_concrete_function, args, kwargs)
         holder = id(args[0]) if args else 0
         if all(made.key != known.key for number, known in self._known if number == holder):
             self._known.append((holder, made))
@@ -381,6 +409,11 @@ def function(
         if not callable(func):
             raise TypeError(f"tf.function takes a function, not {func!r}.")
         func = func.python_function if isinstance(func, Function | BoundFunction) else func
-        return Function(func, autograph=autograph, input_signature=input_signature)
+        return Function(
+            func,
+            autograph=autograph,
+            input_signature=input_signature,
+            reduce_retracing=bool(reduce_retracing or experimental_relax_shapes),
+        )
 
     return decorate if func is None else decorate(func)

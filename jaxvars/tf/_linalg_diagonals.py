@@ -163,7 +163,7 @@ def _band_part(x: Value, num_lower: Any, num_upper: Any) -> Value:
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _inside(x: Value, low: int, high: int) -> Value:
     rows, columns = x.shape[-2:]
-    offset = np.arange(columns) - np.arange(rows)[:, None]
+    offset = jnp.arange(columns) - jnp.arange(rows)[:, None]
     inside = (offset >= -low if low >= 0 else True) & (offset <= high if high >= 0 else True)
     return jnp.where(inside, x, jnp.zeros((), x.dtype))
 

@@ -15,7 +15,7 @@ from jaxvars._autograph_sequences import Sequential
 from jaxvars.tf import _creation
 from jaxvars.tf._convert import alike
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._static import is_known
+from jaxvars.tf._static import is_known, is_size
 
 _RANGE = _creation.__getattr__("range")
 
@@ -24,7 +24,7 @@ def _range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: Any = None
 ) -> Any:
     ends = (start, limit, delta)
-    if all(x is None or is_known(x) for x in ends):
+    if all(x is None or is_known(x) or is_size(x) for x in ends):
         return _RANGE(start, limit, delta, dtype, name)
     bounds = (0, start, delta) if limit is None else ends
     first, end, step = alike(bounds, "Range")

@@ -3,6 +3,8 @@
 Rules this file keeps:
 - XLA compiles for fixed shapes: what a shape depends on is a number in Python, or an array whose
   value is known. If it is not, the error says so, and what to write instead;
+- a size that is open while a function is traced is known, too: it is an expression
+  (`_open_values.py`);
 - an axis out of range is refused with TensorFlow's words.
 """
 
@@ -14,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
+from jaxvars import _open_values, _trace
+from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
@@ -25,6 +28,12 @@ Value: TypeAlias = Any
 def space_of(array: Value) -> Any:
     """Return the module whose functions work on an array: NumPy for text, else `jax.numpy`."""
     return np if isinstance(array, np.ndarray) else jnp
+
+
+def is_size(value: Any) -> bool:
+    """Tell whether a value is a size, or several, that may be open."""
+    array = value._array if isinstance(value, Tensor) else value
+    return is_open(array) or _open_values.sizes_of(array) is not None
 
 
 def is_known(value: Any) -> bool:
@@ -48,9 +57,18 @@ def known(value: Any, what: str) -> np.ndarray:
     if isinstance(value, list | tuple):
         if value and all(map(_is_plain, value)):
             return np.array(value)
-        return np.array([known(part, what) for part in value], dtype=None if value else np.int64)
+        parts = [known(part, what) for part in value]
+        if any(part.dtype == object for part in parts):
+            return _sizes(parts)
+        return np.array(parts, dtype=None if value else np.int64)
+    if is_open(value):
+        made = np.empty((), object)
+        made[()] = value
+        return made
     array = value if isinstance(value, int | np.ndarray) else _convert.to_array(value)
     if not is_known(array):
+        if (sizes := _open_values.sizes_of(array)) is not None:
+            return sizes
         raise InvalidArgumentError(
             None,
             None,
@@ -68,6 +86,13 @@ def _is_plain(value: Any) -> bool:
     return type(value) is int
 
 
+def _sizes(parts: list[np.ndarray]) -> np.ndarray:
+    """Return single sizes, some of which are open, as one array."""
+    made = np.empty(len(parts), object)
+    made[:] = [as_size(part.reshape(())[()]) for part in parts]
+    return made
+
+
 def ints(value: Any, what: str) -> tuple[int, ...]:
     """Return a list of ints, or a single one as a list.
 
@@ -76,7 +101,12 @@ def ints(value: Any, what: str) -> tuple[int, ...]:
     """
     if type(value) in (list, tuple) and all(type(part) is int for part in value):
         return tuple(value)
-    return tuple(map(int, known(value, what).reshape(-1)))
+    return tuple(map(as_size, known(value, what).reshape(-1)))
+
+
+def as_size(number: Any) -> int:
+    """Return a number as an int, unless it is an open size."""
+    return number if is_open(number) else int(number)
 
 
 def one_int(value: Any, what: str) -> int:
@@ -88,7 +118,7 @@ def one_int(value: Any, what: str) -> int:
     found = value if isinstance(value, int) else known(value, what)
     if not isinstance(found, int) and found.size != 1:
         raise refused(f"{what} must be a scalar, but has shape {list(found.shape)}")
-    return int(found) if isinstance(found, int) else int(found.reshape(()))
+    return int(found) if isinstance(found, int) else as_size(found.reshape(())[()])
 
 
 def one_axis(axis: Any, ndim: int, what: str = "axis") -> int:

@@ -1,0 +1,230 @@
+"""Which numbers are sizes, while a function is traced with open sizes.
+
+There `x.shape[0]` is an expression, and `2 * x.shape[0]` another one. As a value, in the program,
+it is a traced array. To be used as a size again (`zeros([n, 3])`) it must be known which expression
+it is. So who listens here to the operations works out for each what the expressions become.
+
+Rules this file keeps:
+- a value is said to be an expression only if it is that for all sizes;
+- what is not followed (an operation that has no rule here) is a number as any other.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._around import AROUND
+from jaxvars._open_program import is_open
+
+Value: TypeAlias = Any
+Sizes: TypeAlias = Any  # a NumPy array of ints and expressions
+
+_LARGEST = 64  # of how many sizes is kept book
+
+
+@final
+class _Followed:
+    """Knows which values are sizes: a `_trace.Listener`."""
+
+    __slots__ = ("_known",)
+    follows = False  # what is closed over is of no interest
+
+    def __init__(self) -> None:
+        self._known: dict[
+            int, tuple[Value, Sizes]
+        ] = {}  # keeps the values: an id is not used again
+
+    def note(self, value: Value, sizes: Sizes) -> None:
+        """Say what a value is."""
+        self._known[id(value)] = value, sizes
+
+    def sizes(self, value: Value) -> Sizes | None:
+        """Return what a value is, or None."""
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        if _trace.is_tracer(value) or np.size(value) > _LARGEST:
+            return None
+        return np.asarray(value)
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether sizes are among the inputs, or all inputs are known."""
+        return any(id(x) in self._known for x in inputs) or not any(map(_trace.is_tracer, inputs))
+
+    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+        """Run an operation, and work out what sizes it gives."""
+        outputs = list(equation.function(*equation.inputs))
+        given = list(map(self.sizes, equation.inputs))
+        if all(x is not None for x in given) and all(map(_is_small, outputs)):
+            found = _results(equation.name, equation.params, equation.function, given)
+            for value, sizes in zip(outputs, found or (), strict=False):
+                if sizes is not None:
+                    self.note(value, sizes)
+        return outputs
+
+
+def _is_small(value: Value) -> bool:
+    shape, kind = np.shape(value), getattr(value, "dtype", None)
+    return kind is not None and not any(map(is_open, shape)) and math.prod(shape) <= _LARGEST
+
+
+@final
+class _Current(threading.local):
+    followed: _Followed | None = None
+
+
+_CURRENT = _Current()
+
+
+@contextmanager
+def following() -> Generator[None]:
+    """Keep book of sizes inside, in functions that are traced there."""
+    before, _CURRENT.followed = _CURRENT.followed, _Followed()
+    try:
+        yield
+    finally:
+        _CURRENT.followed = before
+
+
+def _around() -> AbstractContextManager[None]:
+    followed = _CURRENT.followed
+    return nullcontext() if followed is None else _trace.recording(followed)
+
+
+AROUND.append(_around)
+
+
+def array_of(sizes: Sequence[Any], dtype: Any) -> Value:
+    """Return sizes, some of which are open, as an array."""
+    value = jnp.stack([jnp.asarray(size).astype(dtype) for size in sizes])
+    if _CURRENT.followed is not None:
+        _CURRENT.followed.note(value, _objects(sizes))
+    return value
+
+
+def number_of(size: Any, dtype: Any) -> Value:
+    """Return an open size as an array without dimensions."""
+    value = jnp.asarray(size).astype(dtype)
+    if _CURRENT.followed is not None:
+        _CURRENT.followed.note(value, _objects([size]).reshape(()))
+    return value
+
+
+def sizes_of(value: Value) -> Sizes | None:
+    """Return the sizes that an array holds; None if it is not known to hold any."""
+    return None if _CURRENT.followed is None else _CURRENT.followed.sizes(value)
+
+
+def _objects(sizes: Sequence[Any]) -> Sizes:
+    made = np.empty(len(sizes), object)
+    made[:] = sizes
+    return made
+
+
+# ---------------------------------------------------------------- what operations do
+def _results(
+    name: str, params: Mapping[str, Any], run: Callable[..., Any], given: Sequence[Sizes]
+) -> Sequence[Sizes | None] | None:
+    """Return what an operation makes of sizes; None if that is not known."""
+    try:
+        if name == "jit":
+            return _of_program(params, given)
+        if name in _ARITHMETIC:
+            return [np.asarray(_ARITHMETIC[name](*map(_exact, given)), object)]
+        if name in _MOVES:
+            return [_moved(run, given, _MOVES[name])]
+        if name in _REDUCTIONS:
+            made = _REDUCTIONS[name](_exact(given[0]), axis=tuple(params["axes"]))
+            return [np.asarray(made, object)]
+        if name == "convert_element_type" and np.dtype(params["new_dtype"]).kind in "iu":
+            return [_exact(given[0])]
+    except (TypeError, ValueError, NotImplementedError, jax.errors.InconclusiveDimensionOperation):
+        pass  # it depends on how large the sizes are
+    return None
+
+
+def _exact(sizes: Sizes) -> Sizes:
+    """Return sizes with Python's numbers, which do not overflow."""
+    if sizes.dtype != object and sizes.dtype.kind not in "iu":
+        raise TypeError("not integers")
+    return sizes.astype(object)
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "copy": np.asarray,
+    "stop_gradient": np.asarray,
+}
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "reduce_sum": np.add.reduce,
+    "reduce_prod": np.multiply.reduce,
+}
+_MOVES: dict[str, int | None] = {  # how many of the first inputs are moved; None: all
+    "broadcast_in_dim": 1,
+    "concatenate": None,
+    "dynamic_slice": 1,
+    "gather": 1,
+    "reshape": 1,
+    "rev": 1,
+    "slice": 1,
+    "squeeze": 1,
+    "transpose": 1,
+}
+_WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that ask for signs on their way
+    "floor_divide": np.floor_divide,
+    "remainder": np.mod,
+}
+
+
+def _moved(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -> Sizes:
+    """Return what an operation makes that only moves numbers: it is given their places."""
+    count = len(given) if count is None else count
+    starts = [sum(x.size for x in given[:i]) for i in range(count)]
+    places = [
+        np.arange(start, start + x.size, dtype=np.int32).reshape(x.shape)
+        for start, x in zip(starts, given[:count], strict=True)
+    ]
+    with _trace.at(_trace.EVAL):
+        (found,) = run(*places, *given[count:])
+    pool = _objects([size for x in given[:count] for size in _exact(x).reshape(-1)])
+    return pool[np.asarray(found)] if np.ndim(found) else _objects([pool[int(found)]]).reshape(())
+
+
+def _of_program(params: Mapping[str, Any], given: Sequence[Sizes]) -> list[Sizes | None]:
+    """Return what a jitted function makes of sizes."""
+    if params.get("name") in _WHOLE:
+        return [np.asarray(_WHOLE[params["name"]](*map(_exact, given)), object)]
+    closed = params["jaxpr"]
+    jaxpr = _trace.open_jaxpr(closed)
+    known: dict[Any, Sizes | None] = dict(zip(jaxpr.invars, given, strict=True))
+    known.update(zip(jaxpr.constvars, map(np.asarray, closed.consts), strict=True))
+    for eqn in jaxpr.eqns:
+        inputs = [np.asarray(x.val) if hasattr(x, "val") else known.get(x) for x in eqn.invars]
+        known.update(zip(eqn.outvars, _of_equation(eqn, inputs), strict=True))
+    return [np.asarray(x.val) if hasattr(x, "val") else known.get(x) for x in jaxpr.outvars]
+
+
+def _of_equation(eqn: Any, inputs: Sequence[Sizes | None]) -> Sequence[Sizes | None]:
+    if eqn.primitive.name == "dim_as_value":
+        return [_objects([eqn.params["dim"]]).reshape(())]
+    if any(x is None for x in inputs):
+        return [None] * len(eqn.outvars)
+
+    def run(*values: Value) -> Sequence[Value]:
+        made = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+        return made if eqn.primitive.multiple_results else [made]
+
+    found = _results(eqn.primitive.name, eqn.params, run, inputs)
+    return [None] * len(eqn.outvars) if found is None else found
