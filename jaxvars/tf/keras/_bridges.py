@@ -1,7 +1,8 @@
 """Optimizers, losses and metrics of `tf.keras` as those of Keras, for `model.compile`.
 
 Rules this file keeps:
-- one optimizer or metric has one state: what Keras is given hands everything on to it.
+- one optimizer or metric has one state: what Keras is given hands everything on to it;
+- what is saved are Keras's own of the same name and configuration.
 """
 
 from __future__ import annotations
@@ -25,14 +26,31 @@ def bridged(value: Any) -> Any:
         return [bridged(part) for part in value]
     if isinstance(value, dict):
         return {key: bridged(part) for key, part in value.items()}
-    for kind, made in ((optimizers.Optimizer, _optimizer), (losses.Loss, _loss)):
+    if isinstance(value, losses.Loss):
+        return _loss()(value) if value.made_of is None else named(value)
+    for kind, made in ((optimizers.Optimizer, _optimizer), (metrics.Metric, _metric)):
         if isinstance(value, kind):
             return made()(value)
-    if isinstance(value, metrics.Metric):
-        return _metric()(value)
     if isinstance(value, types.FunctionType) and value.__module__.startswith("jaxvars."):
         return getattr(keras().losses, value.__name__, None) or theirs(value)
     return theirs(value)
+
+
+def named(value: Any) -> Any:
+    """Return an argument of `compile` with what Keras has under the name of each thing in it."""
+    if isinstance(value, list | tuple):
+        return [named(part) for part in value]
+    if isinstance(value, dict):
+        return {key: named(part) for key, part in value.items()}
+    for kind, space in (
+        (losses.Loss, "losses"),
+        (optimizers.Optimizer, "optimizers"),
+        (metrics.Metric, "metrics"),
+    ):
+        if isinstance(value, kind):
+            found = getattr(getattr(keras(), space), type(value).__name__, None)
+            return value if found is None else found.from_config(value.get_config())
+    return bridged(value)
 
 
 def variable_of(variable: Any) -> Any:

@@ -3,45 +3,78 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jaxvars.tf.keras._keras import keras
+import numpy as np
+
 from jaxvars.tf.keras._manners import plain
 
 
-def data_of(value: Any) -> Any:
-    """Return data as Keras takes them: a Dataset as a sequence, Tensors as arrays."""
-    known = sys.modules.get("jaxvars.tf._data_dataset")
-    if known is not None and isinstance(value, known.Dataset):
-        return _sequence_class()(value)
-    return plain(value)
+def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
+    """Return data as Keras takes them: a Dataset by an adapter, Tensors as arrays.
+
+    Args:
+        value: a Dataset, or anything else that `fit` takes.
+        class_weight: the weights of the examples in a Dataset, by class.
+    """
+    if isinstance(value, list | tuple) and any(map(is_dataset, value)):
+        return type(value)(map(data_of, value))
+    return _adapter_class()(value, class_weight) if is_dataset(value) else plain(value)
+
+
+def is_dataset(value: Any) -> bool:
+    """Tell whether something is a Dataset; cheap where there are none."""
+    known = sys.modules.get("jaxvars.tf.data")
+    return known is not None and isinstance(value, known.Dataset)
+
+
+def _weighted(batch: Any, class_weight: Mapping[int, float]) -> Any:
+    """Return x, y and the weight of each example."""
+    if not isinstance(batch, tuple) or len(batch) != 2:
+        raise ValueError("`class_weight` goes with a Dataset of pairs (x, y).")
+    y = np.asarray(batch[1])
+    classes = np.argmax(y, -1) if y.ndim > 1 and y.shape[-1] > 1 else y.reshape(len(y))
+    weights = [class_weight.get(int(one), 1.0) for one in np.round(classes)]
+    return (*batch, np.array(weights, np.float32))
 
 
 @functools.cache
-def _sequence_class() -> Any:
-    class Batches(keras().utils.PyDataset):
-        """The elements of a data set, one after another, from the beginning in each epoch."""
+def _adapter_class() -> Any:
+    base: Any = importlib.import_module("keras.src.trainers.data_adapters.data_adapter")
 
-        def __init__(self, dataset: Any) -> None:
-            super().__init__()
-            self._dataset = dataset
-            self._next, self._elements = 0, iter(())
-            count = int(dataset.cardinality())
-            self._count = sum(1 for _ in dataset) if count == -2 else count
+    class Batches(base.DataAdapter):
+        """The elements of a data set, from the beginning in each epoch."""
+
+        def __init__(self, dataset: Any, class_weight: Any) -> None:
+            self._dataset, self._class_weight = dataset, class_weight
+
+        def get_jax_iterator(self) -> Iterator[Any]:
+            """Yield the elements."""
+            for element in self._dataset:
+                batch = plain(element)
+                yield _weighted(batch, self._class_weight) if self._class_weight else batch
+
+        get_numpy_iterator = get_jax_iterator
 
         @property
         def num_batches(self) -> int | None:
-            """How many there are; None when they do not end."""
-            return None if self._count == -1 else self._count
+            """How many there are; None if that is not known, or they do not end."""
+            count = int(self._dataset.cardinality())
+            return count if count >= 0 else None
 
-        def __getitem__(self, index: int) -> Any:
-            if index != self._next or index == 0:
-                self._elements, self._next = iter(self._dataset), 0
-            while self._next < index:
-                next(self._elements)
-                self._next += 1
-            self._next += 1
-            return plain(next(self._elements))
+        @property
+        def batch_size(self) -> None:
+            """None: not known before."""
+
+        @property
+        def has_partial_batch(self) -> None:
+            """None: not known before."""
+
+        @property
+        def partial_batch_size(self) -> None:
+            """None: not known before."""
 
     return Batches

@@ -16,7 +16,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from jaxvars._frames import LOCAL
 from jaxvars.tf.keras import _shared
@@ -61,7 +61,8 @@ class Face:
         layer: Any = super()
         layer.add_loss(plain(loss))
         if _shared.is_in_scope():  # which keeps losses, but not longer than it lasts
-            layer._losses.extend(keras().tree.flatten(plain(loss)))
+            this: Any = self
+            this._losses.extend(keras().tree.flatten(plain(loss)))
 
     @property
     def losses(self) -> list[Any]:
@@ -72,8 +73,8 @@ class Face:
     @property
     def metrics(self) -> list[Any]:
         """The metrics of the layer, and of those in it: of Keras, and of `tf.keras`."""
-        layer: Any = super()
-        parts = [part for one in layer._flatten_layers() for part in vars(one).values()]
+        layer, this = cast(Any, super()), cast(Any, self)
+        parts = [part for one in this._flatten_layers() for part in vars(one).values()]
         return [*layer.metrics, *(part for part in parts if isinstance(part, Metric))]
 
 
@@ -170,6 +171,7 @@ def _made_functional(cls: Any) -> Any:
 
     def _of_graph(self: Any, *args: Any, **kwargs: Any) -> None:
         _functional().__init__(self, *args, **kwargs)
+        adopted(self)
 
     if cls is faced(keras().Model):
         graph._of_graph = _of_graph

@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars.tf._convert import is_text
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
@@ -102,8 +101,8 @@ def plain(value: Any) -> Any:
 
 
 def boxed(value: Any) -> Any:
-    """Return a structure with a Tensor in place of each array of JAX, and of text."""
-    if isinstance(value, jax.Array) or (isinstance(value, np.ndarray) and is_text(value)):
+    """Return a structure with a Tensor in place of each array."""
+    if isinstance(value, jax.Array | np.ndarray):
         return Tensor(value)
     return _mapped(boxed, value)
 

@@ -12,6 +12,8 @@ Rules this file keeps:
 - a variable has one value, that of its cell;
 - inside of a scope of Keras (the steps of `fit`, for example) the values are that scope's;
 - a variable that is made inside of a tape or a function gets its first value eagerly;
+- tapes go on watching the variables of a layer whose `trainable` is set to False, as in TensorFlow:
+  that is about the lists of variables;
 - nothing here costs anything before Keras is imported.
 """
 
@@ -97,15 +99,6 @@ def _variable_class(base: Any) -> Any:
             self._is_away = value is None  # `fit` takes the values out of a model, and puts others
             if value is not None:
                 self._cell_variable.assign(value)
-
-        @property
-        def trainable(self) -> bool:
-            """Whether a tape watches it by itself."""
-            return self._trainable
-
-        @trainable.setter
-        def trainable(self, value: bool) -> None:
-            self._trainable = self._cell_variable.trainable = bool(value)
 
         def _deferred_initialize(self) -> None:
             """Do nothing: it has a value."""

@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from jaxvars.tf._function import function
 from jaxvars.tf._tape import GradientTape
-from jaxvars.tf.keras._bridges import bridged
-from jaxvars.tf.keras._data import data_of
+from jaxvars.tf.keras._bridges import bridged, named
+from jaxvars.tf.keras._data import data_of, is_dataset
 from jaxvars.tf.keras._keras import keras
 from jaxvars.tf.keras._manners import boxed, into_keras, plain
+
+_SAVED = (
+    "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly",
+    "steps_per_execution", "jit_compile",
+)  # fmt: skip
 
 
 class Trained:
@@ -35,10 +40,24 @@ class Trained:
             **kwargs: the other arguments, by name.
         """
         model: Any = super()
-        for name in ("metrics", "weighted_metrics"):
-            if kwargs.get(name) is not None:
-                kwargs[name] = bridged(kwargs[name])
-        model.compile(optimizer=bridged(optimizer), loss=bridged(loss), **kwargs)
+        given = {"optimizer": optimizer, "loss": loss, **kwargs}
+        self._given = {name: value for name, value in given.items() if name in _SAVED}
+        model.compile(**{name: bridged(value) for name, value in given.items()})
+
+    def get_compile_config(self) -> Any:
+        """Return what is saved of the arguments of `compile`."""
+        given = getattr(self, "_given", None)
+        return None if given is None else keras().saving.serialize_keras_object(named(given))
+
+    def compile_from_config(self, config: Any) -> None:
+        """Call `compile` with what was saved."""
+        model, this = cast(Any, super()), cast(Any, self)
+        if type(self).compile is not Trained.compile:  # the user's, which may want other arguments
+            model.compile_from_config(config)
+            return
+        self.compile(**keras().saving.deserialize_keras_object(config))
+        if this.built:
+            this.optimizer.build(this.trainable_variables)
 
     # ------------------------------------------------------------ one batch
     def train_step(self, data: Any) -> Any:
@@ -140,34 +159,40 @@ class Trained:
     def fit(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Train; see `keras.Model.fit`."""
         model: Any = super()
+        weight = kwargs.pop("class_weight", None) if is_dataset(x) else None
         kwargs = {name: data_of(value) for name, value in kwargs.items()}
-        return into_keras(model.fit, (data_of(x), data_of(y), *args), kwargs)
+        return self._run("train", model.fit, (data_of(x, weight), data_of(y), *args), kwargs)
 
     def evaluate(self, x: Any = None, y: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Return the loss and the metrics; see `keras.Model.evaluate`."""
         model: Any = super()
-        kwargs = {name: data_of(value) for name, value in kwargs.items()}
-        return into_keras(model.evaluate, (data_of(x), data_of(y), *args), kwargs)
+        return self._run("test", model.evaluate, (data_of(x), data_of(y), *args), kwargs)
 
     def predict(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Return predictions as NumPy arrays; see `keras.Model.predict`."""
         model: Any = super()
-        return into_keras(model.predict, (data_of(x), *args), kwargs)
+        return self._run("predict", model.predict, (data_of(x), *args), kwargs)
 
     def train_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Train on one batch."""
         model: Any = super()
-        return into_keras(model.train_on_batch, args, kwargs)
+        return self._run("train", model.train_on_batch, args, kwargs)
 
     def test_on_batch(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluate one batch."""
         model: Any = super()
-        return into_keras(model.test_on_batch, args, kwargs)
+        return self._run("test", model.test_on_batch, args, kwargs)
 
     def predict_on_batch(self, x: Any) -> Any:
         """Return the predictions for one batch as NumPy arrays."""
         model: Any = super()
-        return into_keras(model.predict_on_batch, (x,), {})
+        return self._run("predict", model.predict_on_batch, (x,), {})
+
+    def _run(self, what: str, loop: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a loop of Keras's, which calls the user's callbacks."""
+        if self._is_of_keras(what):
+            return into_keras(loop, args, kwargs)
+        return loop(*plain(args), **plain(kwargs))
 
 
 def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable[..., Any]:

@@ -19,6 +19,7 @@ from jaxvars._metric import add_variable as _add_variable
 from jaxvars._tally import Tally
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import face_of
 from jaxvars.tf.keras._facade import array, arrays, class_of, function_of, missing, named
@@ -129,7 +130,7 @@ class _Made(Metric):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
-        return self._inner.get_config()
+        return {**self._inner.get_config(), "dtype": as_dtype(self._inner.dtype).name}
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: those of the core's, like `total`.
