@@ -16,6 +16,7 @@ from jaxvars._placement import list_devices
 from jaxvars.config import PhysicalDevice
 from jaxvars.errors import DeviceError
 from jaxvars.tf._devices import DeviceSpec
+from jaxvars.tf._random_streams import require_seeds
 from jaxvars.tf.errors import UnimplementedError
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
@@ -129,11 +130,14 @@ def tensor_float_32_execution_enabled() -> bool:
 
 
 def enable_op_determinism() -> None:
-    """Have operations on GPUs give the same result each time; those on CPUs do.
+    """Have operations give the same result each time: those on GPUs, as those on CPUs do.
+
+    Random numbers without a seed are refused from then on.
 
     Raises:
         RuntimeError: when JAX has started with GPUs.
     """
+    require_seeds()
     flags = os.environ.get("XLA_FLAGS", "")
     if _DETERMINISM in flags:
         return

@@ -127,7 +127,7 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
     def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
         """Return a value of a shape and floating type."""
         kind, sizes = _floating(dtype), _sizes(shape, kwargs)
-        key = source(f"normal {kind.name}", self.seed)
+        key = source(f"RandomStandardNormal {kind.name}", self.seed)
         return draws.normal(key, sizes, self.mean, self.stddev, kind)
 
 
@@ -152,7 +152,7 @@ class random_uniform_initializer(_Initializer):  # noqa: N801 - TensorFlow's nam
         kind, sizes = as_dtype(dtype), _sizes(shape, kwargs)
         if not (kind.is_floating or kind.is_integer):
             raise ValueError(f"Argument `dtype` expected to be float or integer. Received {kind}.")
-        key = source(f"uniform {kind.name}", self.seed)
+        key = source(f"RandomUniform {kind.name}", self.seed)
         return draws.uniform(key, sizes, self.minval, self.maxval, kind)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._convert import to_array
-from jaxvars.tf._random_stateless import key_of
+from jaxvars.tf._random_stateless import start_of
 from jaxvars.tf._random_streams import source
 from jaxvars.tf._tensor import Tensor, TensorLike
 
@@ -34,7 +34,7 @@ def dropout(
     >>> dropout([1.0, 2.0], 0.0).numpy().tolist()
     [1.0, 2.0]
     """
-    return _dropped(x, rate, noise_shape, source("dropout", seed))
+    return _dropped(x, rate, noise_shape, source("RandomUniform float32", seed))
 
 
 def stateless_dropout(
@@ -42,7 +42,7 @@ def stateless_dropout(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Set elements to zero at random, by a seed of two integers; see `dropout`."""
-    return _dropped(x, rate, noise_shape, key_of(seed))
+    return _dropped(x, rate, noise_shape, start_of(seed, rng_alg))
 
 
 def _dropped(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:

@@ -1,19 +1,22 @@
 """What random numbers `tf.random` draws, by TensorFlow's rules for shapes, types and errors.
 
-Each function takes `source`: a key of `jax.random`, or a function that returns one, which is asked
-for it once, when everything else has been found to be right.
+Each function takes `source`: a start (`_random_bits.py`), or a function that returns one when it is
+told for how many numbers, which is asked once, when everything else has been found to be right.
 
 Rules this file keeps:
 - the shape is that of the noise; the parameters of normal numbers broadcast with it, and the axes
   of the parameters of counts come after it;
-- derivatives go to the parameters.
+- derivatives go to the parameters;
+- uniform and normal numbers, integers and classes are TensorFlow's for the same start; what is
+  drawn by trial, as counts are, and shuffled, is by `jax.random`, with a key made of the start.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +24,9 @@ import numpy as np
 
 from jaxvars import _stateless as core
 from jaxvars import _trace
-from jaxvars._seeds import as_shape
+from jaxvars._seeds import as_shape, unseen
+from jaxvars.tf import _random_bits as bits
+from jaxvars.tf import _static
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._shapes import TensorShape
@@ -35,6 +40,32 @@ PLAIN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
 WIDE = (*PLAIN, "uint32", "uint64")
 
 
+@final
+@dataclass(frozen=True)
+class From:
+    """A source of another algorithm than Philox.
+
+    Attributes:
+        start: a start, or a function that returns one.
+        alg: of `_random_bits.py`.
+    """
+
+    start: Any
+    alg: int
+
+
+def _started(source: Source, count: int) -> tuple[Value, int]:
+    """Return the start for some numbers, and the algorithm."""
+    start, alg = (source.start, source.alg) if isinstance(source, From) else (source, bits.PHILOX)
+    return unseen(lambda: start(count)) if callable(start) else start, alg
+
+
+def key(source: Source, size: Sequence[int]) -> Value:
+    """Return a key of `jax.random` for what is drawn by trial."""
+    start, _ = _started(source, math.prod(size))
+    return unseen(lambda: bits.key_of(jnp.asarray(start)))
+
+
 def refused(words: str, op: str) -> InvalidArgumentError:
     """Return the error for an argument that an operation does not take."""
     return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
@@ -45,8 +76,9 @@ def sizes(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, TensorShape):
         return tuple(shape)
     if isinstance(shape, list | tuple):
-        return tuple(int(size) for size in shape)
-    return as_shape(to_array(shape))
+        return tuple(map(_static.as_size, _static.known(shape, "a shape")))
+    array = to_array(shape)
+    return _static.ints(array, "a shape") if _static.is_size(array) else as_shape(array)
 
 
 def _number(value: Any, kind: DType) -> Value:
@@ -58,7 +90,7 @@ def _number(value: Any, kind: DType) -> Value:
 def _broadcast(size: tuple[int, ...], parameters: Sequence[Value], op: str) -> None:
     for other in parameters:
         try:
-            np.broadcast_shapes(size, other.shape)
+            jnp.broadcast_shapes(size, other.shape)
         except ValueError:
             words = f"Incompatible shapes: {list(size)} vs. {list(other.shape)}"
             raise refused(words, op) from None
@@ -67,12 +99,12 @@ def _broadcast(size: tuple[int, ...], parameters: Sequence[Value], op: str) -> N
 # ---------------------------------------------------------------- numbers
 def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     """Draw normally distributed numbers."""
-    return _scaled(core.stateless_normal, source, shape, mean, stddev, dtype)
+    return _scaled(bits.normal, source, shape, mean, stddev, dtype)
 
 
 def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     """Draw normally distributed numbers within two deviations of the mean."""
-    return _scaled(core.stateless_truncated_normal, source, shape, mean, stddev, dtype)
+    return _scaled(bits.truncated_normal, source, shape, mean, stddev, dtype)
 
 
 def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
@@ -80,7 +112,13 @@ def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype
     middle, spread = _number(mean, kind), _number(stddev, kind)
     size = sizes(shape)
     _broadcast(size, (middle, spread), "AddV2")
-    noise = draw(size, source, dtype=kind.dtype)
+    if not kind.is_floating:
+        raise TypeError(
+            f"Value passed to parameter 'dtype' has DataType {kind.name} not in list of allowed "
+            "values: float16, bfloat16, float32, float64"
+        )
+    start, alg = _started(source, math.prod(size))
+    noise = unseen(lambda: draw(start, size, kind.dtype, alg))
     if type(mean) is float and type(stddev) is float and (mean, stddev) == (0.0, 1.0):
         return Tensor(noise)
     return Tensor(_moved(noise, spread, middle))
@@ -98,13 +136,16 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
         low = _number(0 if minval is None else minval, dtype)
         high = _number(1 if maxval is None else maxval, dtype)
         _broadcast(size, (low, high), "AddV2")
-        noise = core.stateless_uniform(size, source, dtype=dtype.dtype)
+        start, alg = _started(source, math.prod(size))
+        noise = unseen(lambda: bits.uniform(start, size, dtype.dtype, alg))
         return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
     if minval is None:
-        return Tensor(core.stateless_uniform_full_int(size, source, dtype.dtype))
+        start, alg = _started(source, math.prod(size))
+        return Tensor(unseen(lambda: bits.full_int(start, size, dtype.dtype, alg)))
     low, high = to_array(minval, dtype), to_array(maxval, dtype)
     _check_range(low, high)
-    return Tensor(core.stateless_randint(size, source, low, high, dtype.dtype))
+    start, alg = _started(source, math.prod(size))
+    return Tensor(unseen(lambda: bits.between(start, low, high, size, dtype.dtype, alg)))
 
 
 @jax.jit
@@ -114,6 +155,14 @@ def _between(noise: Value, low: Value, high: Value) -> Value:
 
 
 def _check_range(low: Value, high: Value) -> None:
+    for name, bound in (("minval", low), ("maxval", high)):
+        if bound.ndim:
+            shape = list(bound.shape)
+            raise refused(
+                f"{name} must be 0-D, got shape {shape}: {name} must be a scalar; got a tensor of "
+                f"shape {shape}",
+                "RandomUniformInt",
+            )
     if _trace.is_tracer(low) or _trace.is_tracer(high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):
@@ -124,13 +173,13 @@ def _check_range(low: Value, high: Value) -> None:
 def poisson(source: Source, size: tuple[int, ...], lam: Value, dtype: Any) -> Tensor:
     """Draw Poisson distributed counts, of a whole shape."""
     check_end(size, lam.shape, "RandomPoissonV2")
-    return Tensor(core.stateless_poisson(size, source, lam, as_dtype(dtype).dtype))
+    return Tensor(core.stateless_poisson(size, key(source, size), lam, as_dtype(dtype).dtype))
 
 
 def gamma(source: Source, size: tuple[int, ...], alpha: Value, beta: Value, kind: DType) -> Tensor:
     """Draw gamma distributed numbers, of a whole shape."""
     check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
-    noise = core.stateless_gamma(size, source, alpha, 1.0, kind.dtype)
+    noise = core.stateless_gamma(size, key(source, size), alpha, 1.0, kind.dtype)
     least = jnp.asarray(np.finfo(np.float32).tiny if kind.size < 8 else 1e-300, kind.dtype)
     return Tensor(jnp.maximum(noise / beta, least.astype(noise.dtype)))
 
@@ -140,7 +189,7 @@ def binomial(source: Source, shape: Any, counts: Any, probs: Any, dtype: Any) ->
     size = sizes(shape)
     number, p = to_array(counts), to_array(probs)
     check_end(size, np.broadcast_shapes(number.shape, p.shape), "StatelessRandomBinomial")
-    found = core.stateless_binomial(size, source, number, p, "float32")
+    found = core.stateless_binomial(size, key(source, size), number, p, "float32")
     return Tensor(found.astype(as_dtype(dtype).dtype))
 
 
@@ -157,7 +206,9 @@ def categorical(source: Source, logits: Any, num_samples: Any, dtype: Any) -> Te
     if rows.ndim != 2:
         raise refused(f"logits should be a matrix, got shape {list(rows.shape)}", "Multinomial")
     kind = as_dtype("int64" if dtype is None else dtype)
-    return Tensor(core.stateless_categorical(rows, int(num_samples), source, kind.dtype))
+    count = int(num_samples)
+    start, alg = _started(source, len(rows) * count)
+    return Tensor(unseen(lambda: bits.categorical(start, rows, count, kind.dtype, alg)))
 
 
 def shuffle(source: Source, value: Any) -> Tensor:
@@ -165,4 +216,4 @@ def shuffle(source: Source, value: Any) -> Tensor:
     array = to_array(value)
     if array.ndim == 0 or math.prod(array.shape) == 0:
         return Tensor(array)
-    return Tensor(core.stateless_shuffle(array, source))
+    return Tensor(core.stateless_shuffle(array, key(source, array.shape[:1])))

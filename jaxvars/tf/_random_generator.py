@@ -1,15 +1,15 @@
 """`tf.random.Generator`: a stream of random numbers whose state is a variable.
 
 Rules this file keeps:
-- it stands for a `jaxvars.random.Generator`, which what walks objects finds in its place;
-- there is one algorithm, Threefry; the names of others are taken and mean it.
+- the state is TensorFlow's: a counter and a key, as a variable;
+- the numbers are TensorFlow's, where they are made of random words by a formula
+  (`_random_bits.py`).
 """
 
 from __future__ import annotations
 
-import enum
+import os
 import threading
-from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, final
 
 import jax
@@ -18,97 +18,118 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._frames import LOCAL, within
-from jaxvars._generator import Generator as CoreGenerator
-from jaxvars._walk import Alias
+from jaxvars._walk import Holder
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._dtypes import as_dtype, int64
+from jaxvars.tf._random_algorithm import Algorithm, algorithm_of
+from jaxvars.tf._random_state import moved, size_of, taken
+from jaxvars.tf._random_streams import check_seeded
+from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf._variable import Variable
 
 Value: TypeAlias = Any
 
-_MASK = 0xFFFFFFFF
-
-
-class Algorithm(enum.Enum):
-    """The algorithms that TensorFlow has; Threefry stands for all of them here."""
-
-    PHILOX = 1
-    THREEFRY = 2
-    AUTO_SELECT = 3
-
-
-def _check_algorithm(alg: Any) -> None:
-    name = alg.name.lower() if isinstance(alg, Algorithm) else alg
-    known = {None, "philox", "threefry", "auto_select", 1, 2, 3}
-    if isinstance(alg, Tensor | Variable):
-        name = int(alg)
-    if name not in known:
-        raise ValueError(
-            f"Argument `alg` got unsupported value {alg}: there are 'philox', 'threefry' and "
-            "'auto_select'."
-        )
+_SPAN = 2**64
 
 
 def create_rng_state(seed: Any, alg: Any) -> Tensor:
-    """Make the state of a generator: uint32[4], a key and a counter.
+    """Make the state of a generator: int64[3] for Philox, a counter and a key, [2] for Threefry.
 
-    >>> Generator.from_state(create_rng_state(7, "threefry"), "threefry").normal([]).shape
-    TensorShape([])
+    Args:
+        seed: an integer, or a vector of them.
+        alg: an `Algorithm`, its name or number.
+
+    >>> create_rng_state(1234, "philox").numpy().tolist()
+    [1234, 0, 0]
+    >>> create_rng_state([12, 34], "threefry").numpy().tolist()
+    [12, 34]
     """
-    _check_algorithm(alg)
-    return Tensor(CoreGenerator(_seed_of(seed)).state.value)
+    return Tensor(_first_state(seed, algorithm_of(alg)))
+
+
+def _first_state(seed: Any, alg: int) -> Value:
+    size = size_of(alg)
+    if isinstance(seed, int | np.integer):
+        return jnp.asarray(np.array([_signed(int(seed) >> 64 * i) for i in range(size)], np.int64))
+    numbers = _integers(seed).ravel()[:size]
+    return jnp.concatenate([jnp.zeros(size - len(numbers), numbers.dtype), numbers])
+
+
+def _signed(number: int) -> int:
+    """Return the lower 64 bits of a number as a signed one."""
+    return (number + _SPAN // 2) % _SPAN - _SPAN // 2
+
+
+def _integers(value: Any) -> Value:
+    """Return integers of 64 bits; those that are too large by their bits."""
+    if isinstance(value, list | tuple):
+        value = [_signed(x) if isinstance(x, int) else x for x in value]
+    number = _signed(value) if isinstance(value, int) else value
+    return to_array(number).astype(int64.dtype)
+
+
+def _checked(array: Value, shape: list[int]) -> Value:
+    if list(array.shape) != shape:
+        raise ValueError(f"Shapes {TensorShape(array.shape)} and {shape} are incompatible")
+    return array
 
 
 @final
-class Generator(Alias):
+class Generator(Holder):
     """A stream of random numbers, the same for the same seed.
 
     In a compiled function each method draws anew each time that it is run.
 
     Args:
         copy_from: a generator whose state to begin with.
-        state: a state, with `alg`.
-        alg: accepted; there is one algorithm, Threefry.
+        state: a state, with `alg`; if it is a variable, it is used itself.
+        alg: an `Algorithm`, its name or number.
 
-    >>> one, other = Generator.from_seed(7), Generator.from_seed(7)
-    >>> bool(one.normal([]) == other.normal([]))
-    True
+    Raises:
+        ValueError: for an algorithm or a state that is none.
 
-    Differs from TensorFlow: the state is uint32[4], and the numbers are those of `jax.random`.
+    >>> g = Generator.from_seed(1234)
+    >>> print(g.normal([3]).numpy())
+    [ 0.9356609   1.0854305  -0.93788373]
+    >>> g.state.numpy()
+    array([2002,    0,    0])
+
+    Differs from TensorFlow: Threefry runs on every device, with other numbers than XLA's there, and
+    `binomial` draws with `jax.random`. In a strategy's scope there is one stream for all devices.
     """
 
     def __init__(self, copy_from: Any = None, state: Any = None, alg: Any = None) -> None:
-        _check_algorithm(alg)
-        if (copy_from is None) == (state is None):
+        if (copy_from is None) == (state is None) or (copy_from is None) != (alg is not None):
             raise ValueError("A Generator is made of `copy_from`, or of `state` and `alg`.")
-        self._core = CoreGenerator(0)
-        self.reset(copy_from.state if state is None else state)
-
-    @property
-    def aliased(self) -> CoreGenerator:
-        """The `jaxvars.random.Generator` that it stands for."""
-        return self._core
+        self._alg = copy_from.algorithm if copy_from is not None else algorithm_of(alg)
+        first = state if copy_from is None else copy_from.state
+        if copy_from is None and isinstance(first, Variable):
+            _checked(first, [size_of(self._alg)])
+            self._state_var = first
+        else:
+            words = _checked(_integers(first), [size_of(self._alg)])
+            self._state_var = Variable(Tensor(words), trainable=False, name="StateVar")
 
     # ------------------------------------------------------------ making
     @classmethod
-    def _of(cls, core: CoreGenerator) -> Generator:
-        made = object.__new__(cls)
-        made._core = core
-        return made
-
-    @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
         """Return the generator of a seed, an integer or a vector of them."""
-        _check_algorithm(alg)
-        return cls._of(CoreGenerator(_seed_of(seed)))
+        kind = algorithm_of(Algorithm.PHILOX if alg is None else alg)
+        return cls(state=Tensor(_first_state(seed, kind)), alg=kind)
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
-        """Return a generator that the operating system has seeded."""
-        _check_algorithm(alg)
-        return cls._of(CoreGenerator())
+        """Return a generator that the operating system has seeded.
+
+        Raises:
+            RuntimeError: after `tf.config.experimental.enable_op_determinism`.
+        """
+        check_seeded("from_non_deterministic_state")
+        kind = algorithm_of(Algorithm.PHILOX if alg is None else alg)
+        state = np.frombuffer(os.urandom(8 * size_of(kind)), np.int64)
+        return cls(state=Tensor(jnp.asarray(state)), alg=kind)
 
     @classmethod
     def from_state(cls, state: Any, alg: Any) -> Generator:
@@ -117,83 +138,90 @@ class Generator(Alias):
 
     @classmethod
     def from_key_counter(cls, key: Any, counter: Any, alg: Any) -> Generator:
-        """Return the generator of a key, and of a counter of draws."""
-        _check_algorithm(alg)
-        made = cls._of(CoreGenerator(0))
-        made.reset_from_key_counter(key, counter)
-        return made
+        """Return the generator of a key, and of a counter: two integers for Philox, one else."""
+        kind = algorithm_of(alg)
+        return cls(state=Tensor(_state_with(key, counter, kind)), alg=kind)
 
     def split(self, count: int = 1) -> list[Generator]:
         """Return new generators with streams of their own."""
-        return [Generator._of(core) for core in self._core.split(int(count))]
+        keys = self._keys(int(count))
+        zeros = jnp.zeros(size_of(self._alg) - 1, keys.dtype)
+        states = [jnp.concatenate([zeros, keys[i : i + 1]]) for i in range(int(count))]
+        return [Generator(state=Tensor(state), alg=self._alg) for state in states]
 
     def make_seeds(self, count: int = 1) -> Tensor:
         """Return seeds for stateless functions: int64[2, count], one in each column."""
-        seeds = jax.random.bits(self._core.next_key(), (2, int(count)), jnp.uint64)
-        return Tensor(seeds.astype(jnp.int64))
+        keys = self._keys(int(count))
+        return Tensor(jnp.stack([keys, jnp.zeros_like(keys)]))
+
+    def _keys(self, count: int) -> Value:
+        return self.uniform_full_int([count], int64)._array
 
     # ------------------------------------------------------------ state
     @property
     def state(self) -> Variable:
-        """The variable that holds the key and the counter: uint32[4]."""
-        return face_of(self._core.state)
+        """The variable that holds the counter and the key: int64[3], of Threefry int64[2]."""
+        return self._state_var
 
     @property
     def algorithm(self) -> int:
-        """The number of the algorithm: 2, Threefry."""
-        return Algorithm.THREEFRY.value
+        """The number of the algorithm."""
+        return self._alg
 
     @property
     def key(self) -> Tensor:
-        """The key, as one number."""
-        high, low = self._core.state.value[:2].astype(jnp.uint64)
-        return Tensor(((high << 32) | low).astype(jnp.int64))
+        """The key, one number."""
+        return Tensor(to_array(self._state_var)[-1])
 
     def reset(self, state: Any) -> None:
         """Go on from the `state` of another generator.
 
         Raises:
-            ValueError: when it is none.
+            ValueError: when it has another size.
         """
-        words = to_array(state)
-        if words.shape != (4,):
-            raise ValueError(
-                f"The state of a generator has shape (4,), not {words.shape}: take that of a "
-                "Generator, or tf.random.create_rng_state(seed, alg)."
-            )
-        self._core.reset(words.astype(jnp.uint32))
+        self._state_var.assign(Tensor(_checked(_integers(state), [size_of(self._alg)])))
 
     def reset_from_seed(self, seed: Any) -> None:
         """Begin the stream of a seed."""
-        self._core.reset_from_seed(_seed_of(seed))
+        self._state_var.assign(Tensor(_first_state(seed, self._alg)))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
         """Begin where a key and a counter say."""
-        first = to_array(counter).ravel()[:1]
-        numbers = jnp.concatenate([to_array(key).reshape(1), first]).astype(jnp.uint64)
-        words = jnp.stack([numbers >> 32, numbers & _MASK], axis=1)
-        self._core.reset(words.ravel().astype(jnp.uint32))
+        self._state_var.assign(Tensor(_state_with(key, counter, self._alg)))
 
     def skip(self, delta: Any) -> Tensor:
-        """Move on as if `delta` draws had been made; return the state that was."""
-        before = Tensor(self._core.state.value)
-        self._core.skip(to_array(delta))
-        return before
+        """Move on as if `delta` numbers had been drawn; return the state that was."""
+        olds: list[Value] = []
+        count = to_array(delta).astype(int64.dtype) * 256
+
+        def step(old: Value) -> Value:
+            olds.append(old)
+            return moved(old, count)
+
+        LOCAL.frame.modify(self._state_var.aliased.cell, step)
+        return Tensor(olds[0])
 
     # ------------------------------------------------------------ numbers
+    def _start(self, count: int) -> Value:
+        return taken(self._state_var.aliased, count, self._alg)
+
+    @property
+    def _source(self) -> draws.From:
+        return draws.From(self._start, self._alg)
+
     def normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
         """Draw normally distributed numbers."""
-        return draws.normal(self._core.next_key, shape, mean, stddev, dtype)
+        return draws.normal(self._source, shape, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
         """Draw normally distributed numbers within two deviations of the mean."""
-        return draws.truncated_normal(self._core.next_key, shape, mean, stddev, dtype)
+        return draws.truncated_normal(self._source, shape, mean, stddev, dtype)
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
@@ -210,33 +238,24 @@ class Generator(Alias):
                 f"For integer dtype {kind}, minval and maxval must be both `None` or both "
                 f"non-`None`; got minval={minval} and maxval={maxval}"
             )
-        return draws.uniform(self._core.next_key, shape, minval, maxval, kind)
+        return draws.uniform(self._source, shape, minval, maxval, kind)
 
     def uniform_full_int(
         self, shape: Any, dtype: Any = "uint64", name: str | None = None
     ) -> Tensor:
         """Draw integers of all that the type can hold."""
-        return draws.uniform(self._core.next_key, shape, None, None, as_dtype(dtype))
+        return draws.uniform(self._source, shape, None, None, as_dtype(dtype))
 
     def binomial(
         self, shape: Any, counts: Any, probs: Any, dtype: Any = "int32", name: str | None = None
     ) -> Tensor:
         """Draw how many of `counts` trials succeed, each with probability `probs`."""
-        return draws.binomial(self._core.next_key, shape, counts, probs, dtype)
+        return draws.binomial(self._source, shape, counts, probs, dtype)
 
 
-def _seed_of(seed: Any) -> Any:
-    """Return a seed as the core takes it."""
-    if isinstance(seed, Sequence | np.ndarray | Tensor | Variable):
-        numbers = [int(x) for x in np.ravel(np.asarray(to_array(seed)))]
-    else:
-        numbers = [int(seed)]
-    if len(numbers) == 1:
-        return (numbers[0] + 2**63) % 2**64 - 2**63
-    mixed = 0
-    for number in numbers:
-        mixed = (mixed * 0x9E3779B97F4A7C15 + number) & (2**64 - 1)
-    return [mixed >> 32, mixed & _MASK]
+def _state_with(key: Any, counter: Any, alg: int) -> Value:
+    numbers = _checked(_integers(counter), [size_of(alg) - 1])
+    return jnp.concatenate([numbers, _checked(_integers(key), []).reshape(1)])
 
 
 # ---------------------------------------------------------------- the global one
@@ -251,24 +270,31 @@ class _Global:
 def get_global_generator() -> Generator:
     """Return the generator that is there for all, made when first asked for.
 
+    Raises:
+        RuntimeError: after `tf.config.experimental.enable_op_determinism`, if there is none yet.
+
     >>> get_global_generator() is get_global_generator()
     True
     """
     with _Global.lock:
         if _Global.generator is None:
+            check_seeded("get_global_generator")
             with _trace.at(_trace.EVAL), jax.default_device(None):
-                _Global.generator = Generator._of(within(LOCAL.eager, CoreGenerator))
+                _Global.generator = within(LOCAL.eager, Generator.from_non_deterministic_state)
         return _Global.generator
 
 
 def set_global_generator(generator: Any) -> None:
     """Put another generator in the place of the one that is there for all.
 
+    Args:
+        generator: the generator; None to have one made when it is asked for.
+
     Raises:
         TypeError: when it is none.
 
     >>> set_global_generator(Generator.from_seed(7))
     """
-    if not isinstance(generator, Generator):
+    if not isinstance(generator, Generator | None):
         raise TypeError(f"{generator!r} is no Generator: tf.random.Generator.from_seed(7) is one.")
     _Global.generator = generator

@@ -10,39 +10,42 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxvars._seeds import IMPL, unseen
+from jaxvars._seeds import unseen
+from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._random_algorithm import algorithm_of
+from jaxvars.tf._random_draws import From
 from jaxvars.tf._tensor import Tensor
 
 Value: TypeAlias = Any
 
 
-def key_of(seed: Any) -> Value:
-    """Return the key of `jax.random` that a seed stands for.
+def start_of(seed: Any, alg: Any = "auto_select") -> From:
+    """Return what a seed stands for: a start (`_random_bits.py`), of an algorithm.
 
     Raises:
-        InvalidArgumentError: when the seed is not two numbers.
+        InvalidArgumentError: when the seed is not two integers.
+        ValueError: when there is no such algorithm.
     """
     numbers = to_array(seed)
+    if numbers.dtype.kind not in "iu":
+        raise draws.refused(
+            f"Value for attr 'Tseed' of {as_dtype(numbers.dtype).name} is not in the list of "
+            "allowed values: int32, int64",
+            "StatelessRandomGetKeyCounter",
+        )
     if numbers.shape != (2,):
         raise draws.refused(
             f"seed must have shape [2], not {list(numbers.shape)}", "StatelessRandomGetKeyCounter"
         )
-    return unseen(lambda: jax.random.wrap_key_data(_words(numbers), impl=IMPL))
-
-
-@jax.jit
-def _words(numbers: Value) -> Value:
-    low = numbers.astype(jnp.uint32)
-    if numbers.dtype.itemsize < 8:
-        return low
-    signed = low.astype(jnp.int32).astype(numbers.dtype)
-    high = ((numbers - signed) >> 32).astype(jnp.uint32)  # 0 for what 32 bits hold
-    return low ^ (high[::-1] * np.uint32(0x9E3779B9))
+    kind = algorithm_of(alg)
+    if kind == bits.THREEFRY:
+        words = numbers.astype(jnp.uint32)
+        return From(jnp.concatenate([words, jnp.zeros(bits.WORDS - 2, jnp.uint32)]), kind)
+    return From(unseen(lambda: bits.scrambled(numbers)), bits.PHILOX)
 
 
 def stateless_normal(
@@ -51,10 +54,12 @@ def stateless_normal(
 ) -> Tensor:  # fmt: skip
     """Draw normally distributed numbers of a seed.
 
-    >>> bool((stateless_normal([2], [1, 2]) == stateless_normal([2], [1, 2])).numpy().all())
+    >>> stateless_normal([2], [1, 2]).numpy().tolist() == stateless_normal(
+    ...     [2], [1, 2]
+    ... ).numpy().tolist()
     True
     """
-    return draws.normal(key_of(seed), shape, mean, stddev, dtype)
+    return draws.normal(start_of(seed, alg), shape, mean, stddev, dtype)
 
 
 def stateless_truncated_normal(
@@ -62,7 +67,7 @@ def stateless_truncated_normal(
     name: str | None = None, alg: Any = "auto_select",
 ) -> Tensor:  # fmt: skip
     """Draw normally distributed numbers of a seed, within two deviations of the mean."""
-    return draws.truncated_normal(key_of(seed), shape, mean, stddev, dtype)
+    return draws.truncated_normal(start_of(seed, alg), shape, mean, stddev, dtype)
 
 
 def stateless_uniform(
@@ -77,7 +82,7 @@ def stateless_uniform(
     kind = as_dtype(dtype)
     check_type(kind, draws.WIDE)
     check_bounds("For integer `dtype` argument", kind, minval, maxval)
-    return draws.uniform(key_of(seed), shape, minval, maxval, kind)
+    return draws.uniform(start_of(seed, alg), shape, minval, maxval, kind)
 
 
 def check_type(kind: Any, known: tuple[str, ...]) -> None:
@@ -103,14 +108,14 @@ def stateless_binomial(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Draw how many of `counts` trials succeed, of a seed."""
-    return draws.binomial(key_of(seed), shape, counts, probs, output_dtype)
+    return draws.binomial(start_of(seed), shape, counts, probs, output_dtype)
 
 
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: Any = "int32", name: str | None = None
 ) -> Tensor:
     """Draw Poisson distributed counts of a seed; the shape ends with that of `lam`."""
-    return draws.poisson(key_of(seed), draws.sizes(shape), to_array(lam), dtype)
+    return draws.poisson(start_of(seed), draws.sizes(shape), to_array(lam), dtype)
 
 
 def stateless_gamma(
@@ -120,14 +125,14 @@ def stateless_gamma(
     """Draw gamma distributed numbers of a seed; the shape ends with that of the parameters."""
     kind = as_dtype(dtype)
     scale = to_array(1.0 if beta is None else beta, kind)
-    return draws.gamma(key_of(seed), draws.sizes(shape), to_array(alpha, kind), scale, kind)
+    return draws.gamma(start_of(seed), draws.sizes(shape), to_array(alpha, kind), scale, kind)
 
 
 def stateless_categorical(
     logits: Any, num_samples: Any, seed: Any, dtype: Any = "int64", name: str | None = None
 ) -> Tensor:
     """Draw classes for each row of logits, of a seed."""
-    return draws.categorical(key_of(seed), logits, num_samples, dtype)
+    return draws.categorical(start_of(seed), logits, num_samples, dtype)
 
 
 def stateless_parameterized_truncated_normal(
@@ -137,7 +142,7 @@ def stateless_parameterized_truncated_normal(
     """Draw normally distributed numbers between bounds, of a seed."""
     mean, deviation = to_array(means), to_array(stddevs)
     low, high = to_array(minvals, hint=None), to_array(maxvals)
-    size, key = draws.sizes(shape), key_of(seed)
+    size, key = draws.sizes(shape), draws.key(start_of(seed), ())
     ends = (low - mean) / deviation, (high - mean) / deviation
     noise = jax.random.truncated_normal(key, *ends, size, mean.dtype)
     return Tensor(mean + deviation * noise)
@@ -147,29 +152,25 @@ def stateless_shuffle(
     value: Any, seed: Any, alg: Any = "auto_select", name: str | None = None
 ) -> Tensor:
     """Return the slices of a tensor along the first axis in random order, of a seed."""
-    return draws.shuffle(key_of(seed), value)
+    return draws.shuffle(start_of(seed), value)
 
 
 def split(seed: Any, num: int = 2, alg: Any = "auto_select") -> Tensor:
     """Make seeds of a seed: as many rows of two numbers.
 
-    >>> split([1, 2], 3).shape
-    TensorShape([3, 2])
+    >>> split([1, 2], 3).numpy().tolist()
+    [[1105988140, 1738052849], [-335576002, 370444179], [10670227, -246211131]]
     """
-    dtype = to_array(seed).dtype
-    return Tensor(jax.random.bits(key_of(seed), (int(num), 2), _bits(dtype)).astype(dtype))
+    dtype = as_dtype(to_array(seed).dtype)
+    return draws.uniform(start_of(seed, alg), [int(num), 2], None, None, dtype)
 
 
 def fold_in(seed: Any, data: Any, alg: Any = "auto_select") -> Tensor:
     """Make a seed of a seed and a number, like that of a step.
 
-    >>> fold_in([1, 2], 3).shape
-    TensorShape([2])
+    >>> fold_in([1, 2], 3).numpy().tolist()
+    [1105988140, 3]
     """
     number = to_array(data)
-    first = jax.random.bits(key_of(seed), (), _bits(number.dtype)).astype(number.dtype)
-    return Tensor(jnp.stack([first, number]))
-
-
-def _bits(dtype: Any) -> Any:
-    return jnp.uint64 if dtype.itemsize == 8 else jnp.uint32
+    first = draws.uniform(start_of(seed, alg), [], None, None, as_dtype(number.dtype))
+    return Tensor(jnp.stack([first._array, number]))

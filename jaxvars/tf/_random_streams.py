@@ -177,7 +177,9 @@ def _of_function(seed: Any) -> Source:
 def _of_map(op: str, seed: Any) -> Source:
     """Return the source of an operation in a map that runs outside of functions."""
     place = op, _truncated(_Streams.seed, int(seed))
-    state = _Streams.mapped[place] = _Streams.mapped.get(place) or _made(place[1])
+    if place not in _Streams.mapped:
+        _Streams.mapped[place] = _made(place[1])
+    state = _Streams.mapped[place]
     return lambda count: taken(state, count)
 
 

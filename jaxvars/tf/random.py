@@ -1,11 +1,14 @@
 """`tf.random`: random numbers, with a global seed, of a seed, and of generators.
 
-Differs from TensorFlow: the numbers are those of `jax.random`, not TensorFlow's. What programs can
-rely on holds: the same seeds give the same numbers, and compiled functions draw anew each time.
+The same seeds give TensorFlow's numbers: uniform and normal ones, integers, classes. Normal ones
+are the same to rounding.
 
->>> set_seed(7)
->>> normal([2, 3]).shape
-TensorShape([2, 3])
+Differs from TensorFlow: what is drawn by trial (`gamma`, `poisson`, `binomial`) and what is
+shuffled is drawn by `jax.random`: the same for the same seeds, but other numbers.
+
+>>> set_seed(5)
+>>> print(normal([3]).numpy())
+[-0.18030666 -0.95028627 -0.03964049]
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 from jaxvars.tf import _random_draws as _draws
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._random_generator import Algorithm as Algorithm
+from jaxvars.tf._random_algorithm import Algorithm as Algorithm
 from jaxvars.tf._random_generator import Generator as Generator
 from jaxvars.tf._random_generator import create_rng_state as create_rng_state
 from jaxvars.tf._random_generator import get_global_generator as get_global_generator
@@ -65,7 +68,7 @@ def normal(
         seed: of this operation.
         name: of no effect.
     """
-    key = _source(f"normal {as_dtype(dtype).name}", seed)
+    key = _source(f"RandomStandardNormal {as_dtype(dtype).name}", seed)
     return _draws.normal(key, shape, mean, stddev, dtype)
 
 
@@ -74,7 +77,7 @@ def truncated_normal(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Draw normally distributed numbers within two deviations of the mean."""
-    key = _source(f"truncated_normal {as_dtype(dtype).name}", seed)
+    key = _source(f"TruncatedNormal {as_dtype(dtype).name}", seed)
     return _draws.truncated_normal(key, shape, mean, stddev, dtype)
 
 
@@ -95,7 +98,7 @@ def uniform(
     _check_type(kind, _draws.PLAIN)
     if kind.is_integer and maxval is None:
         raise ValueError(f"Must specify maxval for integer dtype {kind!r}")
-    key = _source(f"uniform {kind.name}", seed)
+    key = _source(f"RandomUniform {kind.name}", seed)
     return _draws.uniform(key, shape, 0 if minval is None else minval, maxval, kind)
 
 

@@ -10,6 +10,25 @@ from jaxvars import tf
 
 R = tf.random
 
+# What TensorFlow 2.21 draws in `test_the_numbers_are_tensorflows`.
+EAGER = [
+    0.5380393266677856,
+    0.32536470890045166,
+    -0.13862521946430206,
+    -0.24789245426654816,
+    -0.12448886036872864,
+    1.1529078483581543,
+]
+IN_FUNCTION = [
+    [-0.3010156750679016, 0.5185916423797607, 29, 0.11935383826494217, -0.10138487815856934],
+    [0.3091649115085602, 0.03633794188499451, 15, 0.7167350053787231, -1.7670727968215942],
+]
+FULL = [4175744164, 1555169499]
+SEEDS = [-1648345058620875413, 1494989255412213957]
+SPLIT = [0.08069798873195645, 0.9276112077217662]
+CLASSES = [[1, 1, 1, 2], [1, 1, 0, 2]]
+TRUNCATED = [3.0058155059814453, 1.9421091079711914]
+
 
 @pytest.fixture(autouse=True)
 def _no_global_seed():
@@ -81,6 +100,55 @@ def test_a_loop_draws_anew():
     assert len(set(f().numpy().tolist())) == 4
 
 
+def test_the_numbers_are_tensorflows():
+    R.set_seed(1234)  # those of TensorFlow 2.21
+    drawn = [R.uniform([1]), R.uniform([1]), R.normal([2], seed=3), R.normal([2], seed=3)]
+    assert_close([x for part in drawn for x in part.numpy().tolist()], EAGER)
+    R.set_seed(42)
+
+    @tf.function
+    def f():
+        return R.normal([2]), R.uniform([], maxval=100, dtype=tf.int64), R.truncated_normal([2])
+
+    for wanted in IN_FUNCTION:
+        assert_close([x for part in f() for x in np.ravel(part.numpy()).tolist()], wanted)
+    g = R.Generator.from_seed(1)
+    assert g.uniform_full_int([2], tf.uint32).numpy().tolist() == FULL
+    assert g.make_seeds(2).numpy().tolist() == [SEEDS, [0, 0]]
+    assert_close(g.split(1)[0].normal([2], dtype=tf.float64).numpy(), SPLIT)
+    classes = R.stateless_categorical([[0.0, 1.0, 2.0]] * 2, 4, [5, 6]).numpy().tolist()
+    assert classes == CLASSES
+    many = R.stateless_truncated_normal([200], [1, 2]).numpy()
+    assert_close([many.sum(), np.abs(many).max()], TRUNCATED)
+
+
+def assert_close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=2e-5)
+
+
+def test_determinism_wants_seeds():
+    from jaxvars.tf import _random_streams as streams
+
+    try:
+        streams.require_seeds()
+        with pytest.raises(RuntimeError, match="Random ops require a seed to be set"):
+            R.normal([])
+        with pytest.raises(RuntimeError, match="from_non_deterministic_state"):
+            R.Generator.from_non_deterministic_state()
+        R.normal([], seed=1)
+    finally:
+        streams._Streams.is_strict = False
+
+
+def test_maps_draw_for_each_example():
+    g = R.Generator.from_seed(3)
+    found = tf.vectorized_map(lambda _: g.normal([2]), tf.range(4)).numpy()
+    assert len(set(found.ravel().tolist())) == 8
+    assert g.state.numpy().tolist() == [3 + 2 * 256, 0, 0]
+    again = [tf.vectorized_map(lambda _: R.uniform([], seed=4), tf.range(3)) for _ in range(2)]
+    assert len({x for part in again for x in part.numpy().tolist()}) == 6
+
+
 # ---------------------------------------------------------------- numbers
 @pytest.mark.parametrize(
     ("draw", "mean", "deviation"),
@@ -144,7 +212,11 @@ def test_shapes_and_types(draw, dtype, shape):
         ),
         (lambda: R.Generator.from_seed(1, alg="dice"), ValueError, "unsupported value dice"),
         (lambda: R.Generator(), ValueError, "made of `copy_from`"),
-        (lambda: R.Generator.from_state([1, 2, 3], "philox"), ValueError, r"has shape \(4,\)"),
+        (lambda: R.Generator.from_state([1, 2], "philox"), ValueError, r"\(2,\) and \[3\] are inc"),
+        (lambda: R.Generator.from_key_counter(1, [1], 1), ValueError, r"\(1,\) and \[2\] are inc"),
+        (lambda: R.Generator.from_seed(1, alg=1.5), TypeError, "Can't convert argument `alg`"),
+        (lambda: R.uniform([2], [0, 1], 3, dtype=tf.int32), ValueError, "minval must be a scalar"),
+        (lambda: R.stateless_normal([2], [1.0, 2.0]), "Invalid", "allowed values: int32, int64"),
         (lambda: R.set_global_generator(3), TypeError, "is no Generator"),
     ],
 )
@@ -187,13 +259,20 @@ def test_a_generator():
     first, second = one.normal([2]).numpy().tolist(), one.normal([2]).numpy().tolist()
     assert [drawn().numpy().tolist(), drawn().numpy().tolist()] == [first, second]
     one.reset_from_seed(7)
-    one.skip(1)
+    one.skip(2)  # as many as there were numbers
     assert one.normal([2]).numpy().tolist() == second
-    copied = R.Generator.from_state(one.state, alg="threefry")
-    again = R.Generator.from_key_counter(one.key, [2], "threefry")
+    assert one.state.numpy().tolist() == [7 + 4 * 256, 0, 0]
+    copied = R.Generator.from_state(one.state.numpy(), alg="philox")
+    again = R.Generator.from_key_counter(one.key, one.state[:2], "philox")
+    shared = R.Generator.from_state(one.state, alg="philox")
     wanted = one.uniform([2]).numpy().tolist()
     assert copied.uniform([2]).numpy().tolist() == wanted == again.uniform([2]).numpy().tolist()
-    assert one.algorithm == R.Algorithm.THREEFRY.value
+    assert shared.state is one.state
+    assert one.algorithm == R.Algorithm.PHILOX.value
+    fry = R.Generator.from_seed(7, "threefry")
+    drawn = fry.normal([5]).numpy()
+    assert fry.state.numpy().tolist() == [7 + 5 * 256, 0]
+    assert len({*drawn.tolist(), *fry.uniform([5]).numpy().tolist()}) == 10
 
 
 def test_what_a_generator_draws():

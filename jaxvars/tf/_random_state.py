@@ -1,0 +1,84 @@
+"""The state of a stream: a variable of a counter and a key, which moves on with each draw.
+
+Rules this file keeps:
+- reading and moving on are one step, so that no two threads draw the same;
+- a draw of n numbers moves the counter on by 256 n, as TensorFlow's do;
+- in a `vectorized_map` each example draws from a key of its own, made of the state's and the number
+  of the example; the counter then moves on by as much as that of the example that drew most.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars._examples import EXAMPLE, merged_by
+from jaxvars._frames import LOCAL
+from jaxvars._seeds import unseen
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf import _random_bits as bits
+
+Value: TypeAlias = Any
+
+
+def size_of(alg: int) -> int:
+    """Return how many integers the state of an algorithm has: the counter's, and the key."""
+    return 2 if alg == bits.THREEFRY else 3
+
+
+def state_of(key: int, high: int) -> np.ndarray:
+    """Return the state of Philox for a key, and the high half of a counter."""
+    return np.array([0, high, key], np.int64)
+
+
+def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Value:
+    """Return the start for a draw of some numbers, and move the state on.
+
+    Args:
+        state: the variable.
+        count: of the numbers.
+        alg: PHILOX or THREEFRY.
+    """
+    merged_by(state.cell, _furthest)
+    drawn: list[Value] = []
+
+    def step(old: Value) -> Value:
+        new, start = _stepped(old, np.int64(bits.SKIP * count), LOCAL.frame.get(EXAMPLE), alg)
+        drawn.append(start)
+        return new
+
+    LOCAL.frame.modify(state.cell, step)
+    return unseen(lambda: drawn[0])
+
+
+@functools.partial(jax.jit, static_argnames="alg")
+def _stepped(old: Value, delta: Value, example: Value, alg: int) -> tuple[Value, Value]:
+    """Return the state after a draw, and the start to draw with."""
+    words = bits.words_of(old)
+    counter, key = words[:-2], words[-2:] ^ example
+    rest = jnp.zeros(bits.WORDS - len(words), jnp.uint32)
+    return moved(old, delta), jnp.concatenate([key, counter, rest])
+
+
+def moved(old: Value, delta: Value) -> Value:
+    """Return a state whose counter is some numbers on."""
+    low = old[0] + delta.astype(old.dtype)
+    if len(old) == 2:
+        return jnp.stack([low, old[1]])
+    carry = _unsigned(low) < _unsigned(delta.astype(old.dtype))
+    return jnp.stack([low, old[1] + carry.astype(old.dtype), old[2]])
+
+
+def _unsigned(x: Value) -> Value:
+    return x.astype(f"uint{8 * x.dtype.itemsize}")
+
+
+def _furthest(old: Value, states: Value) -> Value:
+    """Return, of the states of a map's examples, the one that is furthest on."""
+    rows = jnp.concatenate([old[None], states])
+    low, high = _unsigned(rows[:, 0]), _unsigned(rows[:, 1])
+    return rows[jnp.lexsort((low, high) if len(old) == 3 else (low,))[-1]]
