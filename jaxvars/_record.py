@@ -26,6 +26,7 @@ from jaxvars import _trace
 from jaxvars._lookup import Uses, is_lookup
 from jaxvars._lookup import total as total
 from jaxvars._reread import for_tape
+from jaxvars._reversal import in_reverse
 from jaxvars._trace import Equation
 
 Value: TypeAlias = Any
@@ -55,6 +56,7 @@ class Record:
 
     Args:
         reverse: whether programs will be differentiated in reverse only.
+        everything: follow what is computed from any float, watched or not.
 
     Attributes:
         active: the values that depend on a watched one, by identity.
@@ -62,8 +64,9 @@ class Record:
         paused: do not listen for now.
     """
 
-    def __init__(self, *, reverse: bool = False) -> None:
+    def __init__(self, *, reverse: bool = False, everything: bool = False) -> None:
         self._reverse = reverse
+        self._everything = everything
         self.active: dict[int, Value] = {}
         self.nodes: list[Node] = []
         self.paused = False
@@ -78,6 +81,8 @@ class Record:
 
     def wants(self, inputs: Sequence[Value]) -> bool:
         """Tell whether an operation on `inputs` is of interest."""
+        if self._everything and not self.paused:
+            self.active.update((id(x), x) for x in inputs if is_inexact(x))
         return not self.paused and any(id(x) in self.active for x in inputs)
 
     def run(self, equation: Equation, staged: bool) -> list[Value]:
@@ -97,7 +102,12 @@ class Record:
         return outputs
 
     def program(
-        self, sources: Sequence[Value], targets: Sequence[Value], *, replay_loops: bool
+        self,
+        sources: Sequence[Value],
+        targets: Sequence[Value],
+        *,
+        replay_loops: bool,
+        stops: Sequence[Value] = (),
     ) -> Program:
         """Return the operations between some values as a function.
 
@@ -106,8 +116,9 @@ class Record:
             targets: known values.
             replay_loops: run loops again rather than use what was linearized as they were
                 recorded; needed where the replay itself is being recorded.
+            stops: known values that count as constants, unless they are sources.
         """
-        forward, reached = self._forward(set(map(id, sources)))
+        forward, reached = self._forward(set(map(id, sources)), set(map(id, stops)))
         needed = set(map(id, targets))
         between: list[Node] = []
         for node in reversed(forward):
@@ -116,9 +127,11 @@ class Record:
                 needed.update(id(x) for x in node.equation.inputs if id(x) in reached)
         return Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
 
-    def _forward(self, reached: set[int]) -> tuple[list[Node], set[int]]:
+    def _forward(self, reached: set[int], stops: set[int]) -> tuple[list[Node], set[int]]:
         forward: list[Node] = []
         for node in self.nodes:
+            if stops and not stops.isdisjoint(map(id, node.outputs)):
+                continue
             if any(id(x) in reached for x in node.equation.inputs):
                 forward.append(node)
                 reached.update(id(x) for x in node.outputs if id(x) in self.active)
@@ -196,7 +209,7 @@ def _linearize(
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     try:
-        with for_tape():
+        with for_tape(), in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
                 run, *[equation.inputs[i] for i in positions], has_aux=True
             )
@@ -237,6 +250,9 @@ def _tap(value: Value, source: Value) -> Value:
 @_tap.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
 def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_tap`
     return primals[0], tangents[0] + tangents[1]
+
+
+_FEW = 8  # operations of what JAX compiles itself, like `jnp.mean`
 
 
 @final
@@ -285,6 +301,11 @@ class Program:
         if not any(is_lookup(node.equation) for node in self._nodes):
             return None
         return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
+
+    def holds_programs(self) -> bool:
+        """Tell whether an operation is a whole program: a call of a compiled function."""
+        inner = itertools.chain(*(_inner_jaxprs(node.equation) for node in self._nodes))
+        return not all(_trace.is_light(program, _FEW) for program in inner)
 
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""

@@ -36,6 +36,7 @@ from jaxvars._frames import LOCAL, Frame
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
+from jaxvars._reversal import in_reverse
 from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
@@ -56,15 +57,18 @@ class UnconnectedGradients(enum.Enum):
 class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
 
-    def __init__(self, *, watch_accessed_variables: bool, reverse: bool) -> None:
+    def __init__(
+        self, *, watch_accessed_variables: bool, reverse: bool, everything: bool = False
+    ) -> None:
         self._watch_accessed = watch_accessed_variables
         self._reverse = reverse
+        self._everything = everything
         self._open: list[tuple[recording, Frame, ExitStack]] = []
         self._place: Any = None
         self._clear()
 
     def _clear(self) -> None:
-        self._record = Record(reverse=self._reverse)
+        self._record = Record(reverse=self._reverse, everything=self._everything)
         self._reads: dict[int, list[Value]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
@@ -100,7 +104,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
             return
-        if not (cell.key in self._chosen or (self._watch_accessed and variable.trainable)):
+        by_itself = self._everything or (self._watch_accessed and variable.trainable)
+        if not (by_itself or cell.key in self._chosen):
             return
         self._variables[cell.key] = variable
         reads = self._reads.setdefault(cell.key, [])
@@ -137,6 +142,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         if isinstance(source, Variable):
             return [x for x in self._reads.get(source.cell.key, []) if self._record.knows(x)]
         value = source.value if isinstance(source, Face) else source
+        if self._everything and is_inexact(value):
+            self._record.watch(value)
         return [value] if self._record.knows(value) else []
 
     def _target_value(self, target: Any) -> Value:
@@ -220,6 +227,8 @@ class GradientTape(_Recording):
         persistent: allow more than one gradient; the recorded values are then kept until the
             tape is gone.
         watch_accessed_variables: watch trainable variables without being asked.
+        everything: watch all floats that anything is computed from, so that each of them may be a
+            source without having been watched.
 
     Example:
         >>> w = Variable(3.0)
@@ -234,8 +243,16 @@ class GradientTape(_Recording):
     Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (reverse mode).
     """
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        super().__init__(watch_accessed_variables=watch_accessed_variables, reverse=True)
+    def __init__(
+        self,
+        persistent: bool = False,
+        watch_accessed_variables: bool = True,
+        *,
+        everything: bool = False,
+    ) -> None:
+        super().__init__(
+            watch_accessed_variables=watch_accessed_variables, reverse=True, everything=everything
+        )
         self._persistent = persistent
         self._used = False
 
@@ -311,7 +328,7 @@ class GradientTape(_Recording):
         """
         leaves, treedef = _flat(sources)
         how = UnconnectedGradients(unconnected_gradients)
-        found = self._gradients(target, leaves, output_gradients, how, _vjp)
+        found = self._gradients(target, leaves, output_gradients, how)
         return jax.tree.unflatten(treedef, found)
 
     def row_gradients(
@@ -320,6 +337,7 @@ class GradientTape(_Recording):
         sources: Sequence[Any],
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        stops: Sequence[Any] = (),
     ) -> list[Any]:
         """Return gradients as `gradient` does; that of a table that was only looked up in as Rows.
 
@@ -328,12 +346,13 @@ class GradientTape(_Recording):
             sources: variables, watched or computed arrays.
             output_gradients: what each target's gradient is multiplied with.
             unconnected_gradients: "none" or "zero".
+            stops: variables and arrays that count as constants, unless they are sources.
 
         Raises:
             TapeError: as `gradient`.
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return self._gradients(target, sources, output_gradients, how, self._rows_vjp)
+        return self._gradients(target, sources, output_gradients, how, stops, by_rows=True)
 
     def _gradients(
         self,
@@ -341,7 +360,9 @@ class GradientTape(_Recording):
         sources: Sequence[Any],
         output_gradients: Any,
         unconnected: UnconnectedGradients,
-        vjp: Callable[[Program, Sequence[Value], list[Value], list[Value]], list[Value | None]],
+        stops: Sequence[Any] = (),
+        *,
+        by_rows: bool = False,
     ) -> list[Any]:
         self._use()
         targets = [self._target_value(t) for t in _flat(target)[0]]
@@ -349,37 +370,13 @@ class GradientTape(_Recording):
             values = _Sources(self, sources)
             pairs = zip(targets, _cotangents(targets, output_gradients), strict=True)
             moving = [(t, c) for t, c in pairs if is_inexact(t)]
-            program = self._program(values.unique, [t for t, _ in moving])
-            found = vjp(program, values.unique, [c for _, c in moving], [t for t, _ in moving])
-            grads = values.gather(found)
+            constants = [value for stop in stops for value in self._values_of(stop)]
+            question = _Question(self, [t for t, _ in moving], [c for _, c in moving], constants)
+            grads = values.gather(question.answer(values.unique, by_rows=by_rows))
             if unconnected is UnconnectedGradients.ZERO:
                 grads = [_zeros(x) if g is None else g for x, g in zip(sources, grads, strict=True)]
         self._explain_integers(sources, targets)
         return grads
-
-    def _rows_vjp(
-        self,
-        program: Program,
-        sources: Sequence[Value],
-        cotangents: list[Value],
-        targets: list[Value],
-    ) -> list[Value | Rows | None]:
-        """Return the gradient of each source; from those of its look-ups, if that is all."""
-        uses = program.uses(sources, targets)
-        lookups = [uses.lookups(x) if uses else [] for x in sources]
-        if not any(lookups):
-            return _vjp(program, sources, cotangents)
-        asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
-        asked += [result for parts in lookups for result, _ in parts]
-        unique = {id(x): x for x in asked}
-        found = _vjp(
-            self._program(list(unique.values()), targets), list(unique.values()), cotangents
-        )
-        by_id = dict(zip(unique, found, strict=True))
-        return [
-            rows_of([(by_id[id(y)], i) for y, i in parts], x) if parts else by_id[id(x)]
-            for x, parts in zip(sources, lookups, strict=True)
-        ]
 
     def jacobian(
         self,
@@ -506,9 +503,11 @@ class GradientTape(_Recording):
             with self._pause():
                 yield
 
-    def _program(self, sources: Sequence[Value], targets: Sequence[Value]) -> Program:
-        recording_itself = bool(self._open) and not self._record.paused
-        return self._record.program(sources, targets, replay_loops=recording_itself)
+    def _program(
+        self, sources: Sequence[Value], targets: Sequence[Value], stops: Sequence[Value] = ()
+    ) -> Program:
+        again = bool(self._open) and not self._record.paused  # the replay itself is recorded
+        return self._record.program(sources, targets, replay_loops=again, stops=stops)
 
     def _explain_integers(self, sources: Sequence[Any], targets: Sequence[Value]) -> None:
         for what, values in (("source", sources), ("target", targets)):
@@ -566,6 +565,40 @@ def _why_source(tape: GradientTape, source: Any) -> str | None:
 
 
 @final
+class _Question:
+    """Which gradients are asked for: of what, multiplied with what, and what counts as constant."""
+
+    def __init__(
+        self,
+        tape: GradientTape,
+        targets: list[Value],
+        cotangents: list[Value],
+        stops: Sequence[Value],
+    ) -> None:
+        self._tape = tape
+        self._targets = targets
+        self._cotangents = cotangents
+        self._stops = stops
+
+    def answer(self, sources: Sequence[Value], *, by_rows: bool) -> list[Value | Rows | None]:
+        """Return the gradient of each source; from those of its look-ups, if that is all."""
+        program = self._tape._program(sources, self._targets, self._stops)
+        uses = program.uses(sources, self._targets) if by_rows else None
+        lookups = [uses.lookups(x) if uses else [] for x in sources]
+        if not any(lookups):
+            return _vjp(program, sources, self._cotangents)
+        asked = [x for x, parts in zip(sources, lookups, strict=True) if not parts]
+        asked += [result for parts in lookups for result, _ in parts]
+        unique = list({id(x): x for x in asked}.values())
+        found = self.answer(unique, by_rows=False)
+        by_id = dict(zip(map(id, unique), found, strict=True))
+        return [
+            rows_of([(by_id[id(y)], i) for y, i in parts], x) if parts else by_id[id(x)]
+            for x, parts in zip(sources, lookups, strict=True)
+        ]
+
+
+@final
 class _Sources:
     """The known values that sources stand for, each once, and their gradients put together."""
 
@@ -590,7 +623,7 @@ def _zeros(source: Any) -> Value:
 
 def _cotangents(targets: Sequence[Value], given: Any) -> list[Value]:
     if given is None:
-        return [None if t is None else jnp.ones(t.shape, t.dtype) for t in targets]
+        return [jnp.ones(t.shape, t.dtype) if is_inexact(t) else None for t in targets]
     leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, Face))
     if len(leaves) != len(targets):
         raise TapeError(f"There are {len(targets)} targets, but {len(leaves)} output_gradients.")
@@ -615,7 +648,7 @@ def _basis(value: Value) -> Value:
 
 
 def _vjp(
-    program: Program, sources: Sequence[Value], cotangents: Sequence[Value], _: Any = None
+    program: Program, sources: Sequence[Value], cotangents: Sequence[Value]
 ) -> list[Value | None]:
     """Return the gradient of each source, None where it is not connected."""
     if not any(program.connected):
@@ -629,7 +662,7 @@ def _vjp(
 def _in_reverse(program: Program) -> Generator[None]:
     """Differentiate a program in reverse, and say what to do about a loop that forbids it."""
     try:
-        with for_tape():
+        with for_tape(), in_reverse():
             yield
     except ValueError as error:
         if not str(error).startswith("Reverse-mode differentiation does not work"):
@@ -650,7 +683,11 @@ _NOT_REVERSIBLE = (
 
 
 def _backward(program: Program) -> Callable[..., list[Value]]:
-    """Return the pullback as a function; compiled if its structure has been seen before."""
+    """Return the pullback as a function; compiled if its structure has been seen before.
+
+    With a compiled function inside it is compiled at once: to run it operation by operation would
+    compile that function's two halves, each for this one time.
+    """
     function = program.function
 
     def backward(sources: Any, constants: Any, cotangents: Any) -> list[Value]:
@@ -662,7 +699,8 @@ def _backward(program: Program) -> Callable[..., list[Value]]:
     key = program.key()
     known = _SEEN.get(key)
     if known is None:
-        known = _SEEN[key] = jax.jit(backward) if key in _SEEN else None
+        is_worth_it = key in _SEEN or program.holds_programs()
+        known = _SEEN[key] = jax.jit(backward) if is_worth_it else None
     _SEEN.move_to_end(key)
     while len(_SEEN) > _SEEN_LIMIT:
         _SEEN.popitem(last=False)

@@ -69,7 +69,6 @@ from jaxvars.tf._conversions import (
 )
 from jaxvars.tf._custom import custom_gradient as custom_gradient
 from jaxvars.tf._custom import grad_pass_through as grad_pass_through
-from jaxvars.tf._custom import gradients as gradients
 from jaxvars.tf._custom import recompute_grad as recompute_grad
 from jaxvars.tf._custom import stop_gradient as stop_gradient
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
@@ -84,6 +83,8 @@ from jaxvars.tf._functional import foldr as foldr
 from jaxvars.tf._functional import map_fn as map_fn
 from jaxvars.tf._functional import scan as scan
 from jaxvars.tf._functional import vectorized_map as vectorized_map
+from jaxvars.tf._gradients import gradients as gradients
+from jaxvars.tf._gradients import hessians as hessians
 from jaxvars.tf._initializers import constant_initializer as constant_initializer
 from jaxvars.tf._initializers import ones_initializer as ones_initializer
 from jaxvars.tf._initializers import random_normal_initializer as random_normal_initializer
@@ -137,6 +138,14 @@ ELSEWHERE = {
     **dict.fromkeys(["assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"),
     "__version__": "version:VERSION",
     "SparseTensor": "sparse",
+    **dict.fromkeys(["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "_type_specs"),
+    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "_spec_of"),
+    "OptionalSpec": "_data_optional",
+    "as_string": "strings",
+    **dict.fromkeys(
+        ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"], "_environment"
+    ),
+    "tuple": "_environment:tuple_",
 }
 """Names at the top level that are in a namespace, too."""
 

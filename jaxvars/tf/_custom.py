@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any, final
 
@@ -19,9 +20,7 @@ from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of
 from jaxvars.tf._convert import to_array
-from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tape import UnconnectedGradients
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 
@@ -79,13 +78,24 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     if f is None:
         return custom_gradient
 
-    @functools.wraps(f)
-    def decorated(*args: Any, **kwargs: Any) -> Any:
-        core = _custom.custom_gradient(_for_core(f, kwargs))
-        moving = [nest.map_structure(_moving, x) for x in args]
-        return wrap(core(*moving))
+    return _Custom(f)
 
-    return decorated
+
+@final
+class _Custom:
+    """A function with a gradient of its own; the object of a method is none of its arguments."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, f)
+        self._f = f
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the result alone."""
+        core = _custom.custom_gradient(_for_core(self._f, kwargs))
+        return wrap(core(*[nest.map_structure(_moving, x) for x in args]))
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else _Custom(types.MethodType(self._f, instance))
 
 
 def _moving(leaf: Any) -> Any:
@@ -139,15 +149,14 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+        made = [Tensor(to_array(x)) for x in nest.flatten(result)]
+
         @custom_gradient
-        def passed(*inner: Any) -> Any:
-            def grad(*upstream: Any, variables: Any = None) -> Any:
-                given = upstream if len(upstream) != 1 else next(iter(upstream))
-                return given if variables is None else (given, [None] * len(variables))
+        def passed(*both: Any) -> Any:
+            return list(both[: len(made)]), lambda *upstream: [None] * len(made) + list(upstream)
 
-            return f(*inner, **kwargs), grad
-
-        return passed(*args)
+        return nest.pack_sequence_as(result, passed(*made, *args))
 
     return decorated
 
@@ -188,33 +197,3 @@ def _recomputed(f: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         return leaf.variable if isinstance(leaf, _Kept) else _seen(leaf)
 
     return arrays_of(f(*nest.map_structure(seen, args), **nest.map_structure(seen, kwargs)))
-
-
-def gradients(
-    ys: Any,
-    xs: Any,
-    grad_ys: Any = None,
-    name: str = "gradients",
-    gate_gradients: bool = False,
-    aggregation_method: Any = None,
-    stop_gradients: Any = None,
-    unconnected_gradients: Any = UnconnectedGradients.NONE,
-) -> Any:
-    """Refuse: TensorFlow's graphs are differentiated by a tape that was open here.
-
-    Raises:
-        RuntimeError: always; it says what to write.
-    """
-    if executing_eagerly():
-        raise RuntimeError(
-            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
-            "instead."
-        )
-    raise RuntimeError(
-        "tf.gradients is not there in a tf.function either: nothing is recorded unless a tape is "
-        "open. Write\n"
-        "    with tf.GradientTape() as tape:\n"
-        "        tape.watch(x)\n"
-        "        y = f(x)\n"
-        "    tape.gradient(y, x)"
-    )

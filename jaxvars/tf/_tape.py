@@ -17,6 +17,7 @@ from jaxvars._walk import ALIASES
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf._convert import is_text, to_array
+from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import Tensor, wrap
@@ -96,11 +97,11 @@ class GradientTape:
             RuntimeError: when the tape is not persistent and has been asked.
         """
         self._use()
-        how = _unconnected(unconnected_gradients)
-        flat = [_source(x) for x in nest.flatten(sources)]
-        targets = [_target(x) for x in _parts(target)]
+        how = unconnected_of(unconnected_gradients)
+        flat = [source_of(x) for x in nest.flatten(sources)]
+        targets = [target_of(x) for x in _parts(target)]
         given = None if output_gradients is None else _given(targets, output_gradients)
-        return _like(sources, self._tape.row_gradients(targets, flat, given, how))
+        return like_sources(sources, self._tape.row_gradients(targets, flat, given, how))
 
     def _use(self) -> None:
         if self._used and not self._persistent:
@@ -126,15 +127,16 @@ class GradientTape:
             sources: a tensor, variable, or structure of them.
             unconnected_gradients: what a source gets that the target does not depend on.
             parallel_iterations: accepted, and of no effect.
-            experimental_use_pfor: accepted, and of no effect.
+            experimental_use_pfor: of no effect; False needs a persistent tape, eagerly.
 
         Raises:
             RuntimeError: when the tape is not persistent and has been asked.
         """
         self._use()
-        flat = [_source(x) for x in nest.flatten(sources)]
-        how = _unconnected(unconnected_gradients)
-        return _like(sources, self._tape.jacobian(_target(target), flat, how))
+        self._refuse_rows(experimental_use_pfor, "jacobian")
+        flat = [source_of(x) for x in nest.flatten(sources)]
+        how = unconnected_of(unconnected_gradients)
+        return like_sources(sources, self._tape.jacobian(target_of(target), flat, how))
 
     def batch_jacobian(
         self,
@@ -151,13 +153,13 @@ class GradientTape:
             source: a tensor of shape [batch, ...], of rank 2 or more.
             unconnected_gradients: accepted; without a connection the derivatives are zeros.
             parallel_iterations: accepted, and of no effect.
-            experimental_use_pfor: accepted, and of no effect.
+            experimental_use_pfor: of no effect; False needs a persistent tape, eagerly.
 
         Raises:
             RuntimeError: when the tape is not persistent and has been asked.
             ValueError: when ranks or sizes do not fit.
         """
-        y, x = _target(target), _source(source)
+        y, x = target_of(target), source_of(source)
         for shape in (y.shape, x.shape):
             if len(shape) < 2:
                 raise ValueError(f"Shape {TensorShape(shape)} must have rank at least 2")
@@ -167,7 +169,16 @@ class GradientTape:
                 f"({TensorShape(x.shape)}) to match."
             )
         self._use()
+        self._refuse_rows(experimental_use_pfor, "batch_jacobian")
         return wrap(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
+
+    def _refuse_rows(self, use_pfor: bool, what: str) -> None:
+        """Refuse row after row where TensorFlow needs a persistent tape for it."""
+        if not use_pfor and not self._persistent and executing_eagerly():
+            raise TapeError(
+                f"GradientTape must be created with persistent=True to compute the {what} with "
+                "eager execution enabled and with experimental_use_pfor set to False."
+            )
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables that have been watched, in the order of their first use."""
@@ -200,7 +211,7 @@ def core_of(x: Any) -> Any:
     return ALIASES[type(x)](x) if type(x) in ALIASES else to_array(x)
 
 
-def _target(x: Any) -> Any:
+def target_of(x: Any) -> Any:
     """Return what is differentiated.
 
     Raises:
@@ -214,7 +225,7 @@ def _target(x: Any) -> Any:
     return _checked(x, "target")
 
 
-def _source(x: Any) -> Any:
+def source_of(x: Any) -> Any:
     """Return that by which is differentiated.
 
     Raises:
@@ -246,14 +257,16 @@ def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
     return found
 
 
-def _unconnected(given: Any) -> UnconnectedGradients:
+def unconnected_of(given: Any) -> UnconnectedGradients:
+    """Return what an unconnected source gets; raise ValueError if it is no such word."""
     try:
         return UnconnectedGradients(given)
     except ValueError:
         raise ValueError(f"Unknown value for unconnected_gradients: {given!r}") from None
 
 
-def _like(sources: Any, found: Sequence[Any]) -> Any:
+def like_sources(sources: Any, found: Sequence[Any]) -> Any:
+    """Return gradients in the structure of the sources, as Tensors and `tf.IndexedSlices`."""
     return nest.pack_sequence_as(sources, [None if g is None else _wrapped(g) for g in found])
 
 

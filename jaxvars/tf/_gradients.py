@@ -1,0 +1,201 @@
+"""`tf.gradients` and `tf.hessians`: derivatives of what a `tf.function` has computed so far.
+
+A function whose code names them is traced with a tape open that follows everything; so is one that
+calls them in another way, which is found out at the first call, and it is traced once more.
+
+Rules this file keeps:
+- each function that is traced has a tape of its own, as it has a graph of its own in TensorFlow.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any, final
+
+from jaxvars import _trace
+from jaxvars._tape import GradientTape as CoreTape
+from jaxvars.tf import nest
+from jaxvars.tf._convert import dtype_of, to_array
+from jaxvars.tf._scope import executing_eagerly
+from jaxvars.tf._tape import (
+    UnconnectedGradients,
+    like_sources,
+    source_of,
+    target_of,
+    unconnected_of,
+)
+from jaxvars.tf._tensor import Tensor, wrap
+
+_NAMES = frozenset({"gradients", "hessians"})
+
+
+@final
+class NeedsTape(BaseException):
+    """Says that the function that is being traced must be traced again, with a tape.
+
+    It passes through the `except Exception` of whoever calls `tf.gradients`, and is never seen.
+    """
+
+
+@final
+class _Local(threading.local):
+    """The tapes of the functions that are being traced in this thread; None for one without."""
+
+    def __init__(self) -> None:
+        self.tapes: list[tuple[CoreTape | None, Any]] = []
+
+
+_LOCAL = _Local()
+
+
+def names_gradients(fn: Callable[..., Any]) -> bool:
+    """Tell whether the code of a function, or of one within it, names `tf.gradients` or its kin."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    todo = [code] if isinstance(code, CodeType) else []
+    while todo:
+        code = todo.pop()
+        if not _NAMES.isdisjoint(code.co_names):
+            return True
+        todo += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return False
+
+
+@contextmanager
+def graph_tape(*, is_needed: bool) -> Generator[None]:
+    """Trace a function inside: for `tf.gradients` if it is needed."""
+    tape = CoreTape(persistent=True, everything=True) if is_needed else None
+    _LOCAL.tapes.append((tape, _trace.strip(_trace.current())))
+    try:
+        if tape is None:
+            yield
+        else:
+            with tape:
+                yield
+    finally:
+        _LOCAL.tapes.pop()
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """Return the gradients of the sum of some tensors, in the `tf.function` that computed them.
+
+    Args:
+        ys: a tensor, or a list of them.
+        xs: a tensor or variable, or a list of them.
+        grad_ys: what the gradient of each of `ys` is multiplied with; None for ones.
+        name: of no effect.
+        gate_gradients: of no effect.
+        aggregation_method: of no effect.
+        stop_gradients: tensors that count as constants.
+        unconnected_gradients: what there is for one of `xs` that nothing depends on: "none" or
+            "zero".
+
+    Returns:
+        A list with the gradient by each of `xs`.
+
+    Raises:
+        RuntimeError: when there is no function, whose operations are known: use `tf.GradientTape`.
+        TypeError: when one of `ys` is complex and has no `grad_ys`.
+
+    >>> from jaxvars import tf
+    >>> @tf.function
+    ... def slope(x):
+    ...     return tf.gradients(x * x, x)[0]
+    >>> float(slope(tf.constant(3.0)))
+    6.0
+
+    Differs from TensorFlow: in a loop or branch of a function it does not see what was computed
+    inside; use a `tf.GradientTape` there.
+    """
+    tape = _tape("tf.gradients")
+    how = unconnected_of(unconnected_gradients)
+    targets = [target_of(y) for y in nest.flatten(ys)]
+    weights = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
+    for target, weight in zip(targets, weights, strict=True):
+        if weight is None and dtype_of(target).is_complex:
+            raise TypeError(
+                f"Gradients of complex tensors ({Tensor(target)!s}) must set grad_ys (y.dtype = "
+                f"{dtype_of(target).name})"
+            )
+    sources, stops = _listed(xs), [] if stop_gradients is None else _listed(stop_gradients)
+    given = [None if weight is None else to_array(weight) for weight in weights]
+    found = tape.row_gradients(
+        targets, list(map(source_of, sources)), given, how, list(map(source_of, stops))
+    )
+    return like_sources(sources, found)
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    gate_gradients: bool = False,
+    aggregation_method: Any = None,
+    name: str = "hessians",
+) -> list[Any]:
+    """Return the second derivatives of the sum of some tensors, in the `tf.function` of them.
+
+    Args:
+        ys: a tensor, or a list of them.
+        xs: a tensor or variable, or a list of them.
+        gate_gradients: of no effect.
+        aggregation_method: of no effect.
+        name: of no effect.
+
+    Returns:
+        A list with a tensor of shape `[*x.shape, *x.shape]` for each of `xs`.
+
+    Raises:
+        RuntimeError: when there is no function, whose operations are known.
+        ValueError: when nothing depends on one of `xs`.
+
+    >>> from jaxvars import tf
+    >>> @tf.function
+    ... def curvature(x):
+    ...     return tf.hessians(tf.reduce_sum(x**3.0), x)[0]
+    >>> curvature(tf.constant([1.0, 2.0])).numpy().tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    tape = _tape("tf.hessians")
+    sources = list(map(source_of, _listed(xs)))
+    targets = [target_of(y) for y in nest.flatten(ys)]
+    found = tape.gradient(targets, sources)
+    if any(g is None for g in found):
+        raise ValueError("tf.hessians: none of ys depends on one of xs.")
+    zero = UnconnectedGradients.ZERO
+    return [
+        wrap(tape.jacobian(g, x, unconnected_gradients=zero))
+        for g, x in zip(found, sources, strict=True)
+    ]
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _tape(what: str) -> CoreTape:
+    """Return the tape of the function that is being traced."""
+    if executing_eagerly() or not _LOCAL.tapes:
+        raise RuntimeError(
+            f"{what} is not supported when eager execution is enabled. Use tf.GradientTape instead."
+        )
+    tape, place = _LOCAL.tapes[-1]
+    if _trace.strip(_trace.current()) is not place:
+        raise RuntimeError(
+            f"{what} is called in a loop or branch of a tf.function, which is one operation for "
+            "it: what is computed inside is not known. Use tf.GradientTape there."
+        )
+    if tape is None:
+        raise NeedsTape
+    return tape

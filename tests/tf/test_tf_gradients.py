@@ -1,0 +1,127 @@
+"""`tf.gradients` and `tf.hessians`, in functions.
+
+What is expected was seen in TensorFlow 2.21.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxvars import tf
+
+CUBE = 3.0
+
+
+def values(found):
+    return [None if x is None else x.numpy().tolist() for x in found]
+
+
+def test_gradients_of_what_a_function_computed():
+    v, u = tf.Variable([1.0, 2.0]), tf.Variable(3.0, trainable=False)
+
+    @tf.function
+    def f(x, unused):
+        y = v * u * x
+        z = tf.reduce_sum(y)
+        (second,) = tf.gradients(tf.gradients(z * z, x)[0], x)
+        assert tf.gradients(z, [x, unused])[1] is None
+        zero = tf.gradients(z, unused, unconnected_gradients="zero")
+        return [second, *tf.gradients(z, [v, u, x, y]), *zero, *tf.gradients([z, x], x)]
+
+    found = f(tf.constant(2.0), tf.constant([1.0, 1.0]))
+    assert values(found) == [162.0, [6.0, 6.0], 6.0, 9.0, [1.0, 1.0], [0.0, 0.0], 10.0]
+
+
+def test_weights_constants_and_lookups():
+    table = tf.Variable([[1.0], [2.0], [3.0]])
+
+    @tf.function
+    def f(a):
+        b = 2.0 * a
+        rows = tf.gradients(tf.gather(table, [2]) * a, table)[0]
+        return (
+            tf.gradients(a + b, [a, b], stop_gradients=[a, b]),
+            tf.gradients(a + b, [a, b], stop_gradients=b),
+            tf.gradients([a, b], a, grad_ys=[tf.constant(5.0), None]),
+            rows,
+        )
+
+    *found, rows = f(tf.constant(1.0))
+    assert list(map(values, found)) == [[1.0, 1.0], [1.0, 1.0], [7.0]]
+    assert isinstance(rows, tf.IndexedSlices)
+    assert rows.indices.numpy().tolist() == [2]
+
+
+def test_a_function_that_hides_the_call_is_traced_once_more():
+    runs = []
+
+    def hidden(y, x):
+        return getattr(tf, "gradients")(y, x)[0]  # noqa: B009 - so that no code names it
+
+    @tf.function
+    def inner(x):
+        runs.append(1)
+        return hidden(x**CUBE, x)
+
+    @tf.function
+    def outer(x):
+        return inner(x) * x
+
+    assert outer(tf.constant(2.0)).numpy() == 24.0
+    assert len(runs) == 2
+    assert inner(tf.constant([1.0])).numpy().tolist() == [3.0]
+    assert len(runs) == 3
+
+
+def test_where_there_is_no_graph():
+    x = tf.constant(1.0)
+    for call in (tf.gradients, tf.hessians):
+        with pytest.raises(RuntimeError, match="not supported when eager execution is enabled"):
+            call(x, x)
+
+    @tf.function
+    def loop(x):
+        return tf.while_loop(lambda y: y < 9.0, lambda y: tf.gradients(y * y, y), [x])
+
+    with pytest.raises(RuntimeError, match=r"in a loop or branch of a tf\.function"):
+        loop(x)
+
+    @tf.function
+    def complex_one(z):
+        return tf.gradients(z * z, z)
+
+    with pytest.raises(TypeError, match=r"must set grad_ys \(y\.dtype = complex64\)"):
+        complex_one(tf.constant(1j, tf.complex64))
+
+
+def test_hessians():
+    @tf.function
+    def f(x, y):
+        z = tf.reduce_sum(x**CUBE) + tf.reduce_sum(y * y)
+        return tf.hessians(z, [x, y])
+
+    found = f(tf.constant([1.0, 2.0]), tf.constant([[1.0]]))
+    assert values(found) == [[[6.0, 0.0], [0.0, 12.0]], [[[[2.0]]]]]
+
+    @tf.function
+    def apart(x, y):
+        return tf.hessians(x, y)
+
+    with pytest.raises(ValueError, match="none of ys depends"):
+        apart(tf.constant(1.0), tf.constant(1.0))
+
+
+def test_custom_gradient_of_a_method_and_passing_through():
+    class Model:
+        @tf.custom_gradient
+        def product(self, a, b):
+            return a * b, lambda up: (up * a, up * b)
+
+    a, b, v = tf.constant(3.0), tf.constant(5.0), tf.Variable(1.0)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([a, b])
+        y = Model().product(a, b)
+        z = tf.grad_pass_through(v.assign)(a * a)
+    assert values(tape.gradient(y, [a, b])) == [3.0, 5.0]
+    assert tape.gradient(z, a).numpy() == 6.0
+    assert v.numpy() == 9.0
