@@ -6,9 +6,13 @@ _linalg_factors     Cholesky, LU, least squares
 _linalg_bands       matrices of a few diagonals
 _linalg_spectral    QR, singular values, eigenvalues, functions of matrices
 _linalg_norms       norms, products
+_linear_operator    LinearOperator, and 20 kinds of them
 """
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from jaxvars.tf import (
     _clip,
@@ -32,5 +36,16 @@ ROWS = [
     *_clip.LINALG,
 ]
 
-__getattr__ = operations(__name__, ROWS, others=("einsum",))
+_rows = operations(__name__, ROWS, others=("einsum", "LinearOperator", "experimental"))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("LinearOperator"):
+        found = getattr(importlib.import_module("jaxvars.tf._linear_operators"), name, None)
+        return _rows(name) if found is None else found
+    if name == "experimental":
+        return importlib.import_module("jaxvars.tf._linalg_experimental")
+    return _rows(name)
+
+
 HOMES["einsum"] = HOMES["linalg.einsum"] = f"{__name__}:einsum"

@@ -1,0 +1,509 @@
+"""`tf.linalg.LinearOperator`: a matrix that is known by what it does, not by its elements.
+
+_linear_operator_tree       operators as arguments of compiled functions; parameters
+_linear_operator_dense      full matrices, triangles, three diagonals, Toeplitz
+_linear_operator_diagonal   diagonals, identities, zeros
+_linear_operator_orthogonal permutations, reflections
+_linear_operator_circulant  circulant ones, by Fourier transforms
+_linear_operator_made       adjoints, inverses, products, updates
+_linear_operator_blocks     Kronecker products, blocks
+_linear_operator_algebra    products and solutions that are operators of their own kinds
+
+Rules this file keeps:
+- matrices are the last two axes; the others are a batch, which is broadcast;
+- the methods with an underscore do the work: they take and return arrays, and a class has those
+  that it does better than by its dense matrix;
+- parameters are read when they are used, so that variables may be parameters, and train.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _linear_operator_tree as tree
+from jaxvars.tf import debugging
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._linalg_diagonals import adjoint, diag_part
+from jaxvars.tf._linear_operator_arrays import (
+    cholesky,
+    cholesky_solved,
+    solved,
+)
+from jaxvars.tf._module import Module
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+Hint: TypeAlias = bool | None
+
+ALGEBRA: dict[str, Callable[..., Any]] = {}
+"""What makes operators of operators: "adjoint", "inverse", "cholesky", "matmul", "solve"."""
+
+
+class LinearOperator(Module, ABC):
+    """The base of linear operators: a batch of matrices of shape [..., m, n].
+
+    A class of one's own has `_shape` and `_matmul`, and whatever else it does better than by its
+    dense matrix: `_solve`, `_to_dense`, `_diag_part`, `_log_abs_determinant`, ...
+
+    Args:
+        dtype: the type of the elements.
+        graph_parents: accepted, and of no effect.
+        is_non_singular: whether it has an inverse; None when that is not known.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether x^H A x has a positive real part for all x that are not 0.
+        is_square: whether m is n.
+        name: what it is called.
+        parameters: accepted, and of no effect.
+
+    Raises:
+        ValueError: when what is said of it cannot be.
+
+    >>> from jaxvars import tf
+    >>> operator = tf.linalg.LinearOperatorDiag([1.0, 2.0])
+    >>> operator.matvec([1.0, 1.0]).numpy().tolist(), operator.determinant().numpy().tolist()
+    ([1.0, 2.0], 2.0)
+
+    Differs from TensorFlow: the methods with an underscore take and return arrays.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        graph_parents: Any = None,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str | None = None,
+        parameters: Any = None,
+    ) -> None:
+        super().__init__(name=name or type(self).__name__)
+        if is_positive_definite:
+            is_non_singular = _implied(
+                is_non_singular, "A positive definite matrix is always non-singular."
+            )
+        if is_non_singular:
+            is_square = _implied(is_square, "A non-singular matrix is always square.")
+        if is_self_adjoint:
+            is_square = _implied(is_square, "A self-adjoint matrix is always square.")
+        self._dtype = as_dtype(dtype)
+        self._is_non_singular, self._is_self_adjoint = is_non_singular, is_self_adjoint
+        self._is_positive_definite, self._is_square = is_positive_definite, is_square
+
+    # ------------------------------------------------------------ what a class says
+    @abstractmethod
+    def _shape(self) -> Any:
+        """Return the shape: (..., m, n)."""
+
+    @abstractmethod
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        """Return the product with matrices."""
+
+    def _matvec(self, x: Value, adjoint: bool = False) -> Value:
+        return tree.array(self._matmul(x[..., None], adjoint))[..., 0]
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        rhs = turned(rhs) if adjoint_arg else rhs
+        dense = self.dense()
+        if self._can_use_cholesky():
+            return cholesky_solved(cholesky(dense), rhs)
+        return solved(dense, rhs, adjoint)
+
+    def _solvevec(self, rhs: Value, adjoint: bool = False) -> Value:
+        return tree.array(self._solve(rhs[..., None], adjoint))[..., 0]
+
+    def _to_dense(self) -> Value:
+        *batch, _, columns = self.sizes
+        eye = jnp.eye(columns, dtype=self.dtype.dtype)
+        return self.product(jnp.broadcast_to(eye, (*batch, columns, columns)))
+
+    def _diag_part(self) -> Value:
+        return diag_part(self.dense())
+
+    def _trace(self) -> Value:
+        return jnp.sum(tree.array(self._diag_part()), -1)
+
+    def _determinant(self) -> Value:
+        if self._can_use_cholesky():
+            return jnp.exp(tree.array(self._log_abs_determinant()))
+        return jnp.linalg.det(self.dense())
+
+    def _log_abs_determinant(self) -> Value:
+        if self._can_use_cholesky():
+            return 2 * jnp.sum(jnp.log(diag_part(cholesky(self.dense()))), -1)
+        return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
+
+    def _add_to_tensor(self, x: Value) -> Value:
+        return self.dense() + x
+
+    def _eigvals(self) -> Value:
+        return jnp.linalg.eigvalsh(self.dense()).astype(self.dtype.dtype)
+
+    def _cond(self) -> Value:
+        if self.is_self_adjoint:
+            values = jnp.abs(tree.array(self._eigvals()))
+        else:
+            values = jnp.linalg.svd(self.dense(), compute_uv=False)
+        return jnp.max(values, -1) / jnp.min(values, -1)
+
+    def _assert_non_singular(self) -> None:
+        limit = 1 / (max(100, *self.sizes[-2:]) * np.finfo(self.dtype.dtype).eps)
+        cond = Tensor(jnp.abs(tree.array(self._cond())))
+        debugging.assert_less(
+            cond,
+            Tensor(jnp.asarray(limit, cond.dtype)),
+            message="Singular matrix up to precision epsilon.",
+        )
+
+    def _assert_positive_definite(self) -> None:
+        if not self.is_self_adjoint:
+            raise NotImplementedError("assert_positive_definite is not implemented.")
+        diagonal = Tensor(jnp.real(diag_part(cholesky(self.dense()))))
+        debugging.assert_positive(diagonal, message="Matrix was not positive definite.")
+
+    def _assert_self_adjoint(self) -> None:
+        dense = self.dense()
+        debugging.assert_equal(
+            Tensor(adjoint(dense)),
+            Tensor(dense),
+            message="Matrix was not equal to its adjoint.",
+        )
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return ALGEBRA["adjoint"](self)
+
+    def _linop_inverse(self) -> LinearOperator:
+        return ALGEBRA["inverse"](self)
+
+    def _linop_cholesky(self) -> LinearOperator:
+        return ALGEBRA["cholesky"](self)
+
+    # ------------------------------------------------------------ for other operators
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape as numbers."""
+        return tuple(int(size or 0) for size in self.shape)
+
+    def dense(self) -> Value:
+        """Return the dense matrix as an array."""
+        return tree.array(self._to_dense())
+
+    def product(self, x: Value, adjoint: bool = False) -> Value:
+        """Return the product with an array."""
+        return tree.array(self._matmul(x, adjoint))
+
+    def solution(self, rhs: Value, adjoint: bool = False) -> Value:
+        """Return what `solve` does, of arrays."""
+        return tree.array(self._solve(rhs, adjoint))
+
+    def _can_use_cholesky(self) -> bool:
+        return bool(self.is_self_adjoint and self.is_positive_definite)
+
+    def _read(self, x: Any, axis: int, name: str) -> Value:
+        """Return an argument as an array; `axis` is how many of the shape's sizes must fit."""
+        array = tree.array(x, self.dtype)
+        if array.dtype != self.dtype.dtype:
+            raise TypeError(f"Input had dtype {array.dtype} but expected {self.dtype}.")
+        return array
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it was made of, by the names of the arguments."""
+        return tree.parameters(self)
+
+    @property
+    def graph_parents(self) -> list[Any]:
+        """An empty list: there is no graph."""
+        return []
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the dense matrix."""
+        return TensorShape(self._shape())
+
+    @property
+    def batch_shape(self) -> TensorShape:
+        """The shape without the last two axes."""
+        return self.shape[:-2]
+
+    @property
+    def tensor_rank(self) -> int:
+        """The number of axes."""
+        return len(self.sizes)
+
+    @property
+    def domain_dimension(self) -> int:
+        """The size of what it is applied to."""
+        return self.sizes[-1]
+
+    @property
+    def range_dimension(self) -> int:
+        """The size of what comes out."""
+        return self.sizes[-2]
+
+    def shape_tensor(self, name: str = "shape_tensor") -> Tensor:
+        """Return `shape` as a tensor."""
+        return Tensor(np.asarray(self.sizes, np.int32))
+
+    def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
+        """Return `batch_shape` as a tensor."""
+        return Tensor(np.asarray(self.sizes[:-2], np.int32))
+
+    def tensor_rank_tensor(self, name: str = "tensor_rank_tensor") -> Tensor:
+        """Return `tensor_rank` as a tensor."""
+        return Tensor(np.asarray(self.tensor_rank, np.int32))
+
+    def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Tensor:
+        """Return `domain_dimension` as a tensor."""
+        return Tensor(np.asarray(self.domain_dimension, np.int32))
+
+    def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Tensor:
+        """Return `range_dimension` as a tensor."""
+        return Tensor(np.asarray(self.range_dimension, np.int32))
+
+    @property
+    def is_non_singular(self) -> Hint:
+        """Whether it has an inverse; None when that is not known."""
+        return self._is_non_singular
+
+    @property
+    def is_self_adjoint(self) -> Hint:
+        """Whether it equals its adjoint; None when that is not known."""
+        return self._is_self_adjoint
+
+    @property
+    def is_positive_definite(self) -> Hint:
+        """Whether it is positive definite; None when that is not known."""
+        return self._is_positive_definite
+
+    @property
+    def is_square(self) -> Hint:
+        """Whether it has as many rows as columns.
+
+        Raises:
+            ValueError: when it was said to be, and is not.
+        """
+        found = self.domain_dimension == self.range_dimension
+        if self._is_square is not None and self._is_square != found:
+            raise ValueError(
+                f"User set is_square hint to {self._is_square}, but the operator was {found}."
+            )
+        return found
+
+    # ------------------------------------------------------------ what it does
+    def matmul(
+        self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul"
+    ) -> Any:
+        """Return the product with matrices, or with another operator, as an operator.
+
+        Args:
+            x: of shape [..., n, k]; or a LinearOperator.
+            adjoint: multiply by the adjoint.
+            adjoint_arg: multiply the adjoint of `x`.
+            name: of no effect.
+
+        Raises:
+            ValueError: when sizes do not fit.
+        """
+        if isinstance(x, LinearOperator):
+            left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
+            _check_operators(left.domain_dimension, right.range_dimension)
+            return ALGEBRA["matmul"](left, right)
+        array = self._read(x, 2, "x")
+        own = self.range_dimension if adjoint else self.domain_dimension
+        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
+        return Tensor(tree.array(self._matmul(array, adjoint, adjoint_arg)))
+
+    def __matmul__(self, other: Any) -> Any:
+        return self.matmul(other)
+
+    def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Tensor:
+        """Return the product with vectors of shape [..., n].
+
+        Raises:
+            ValueError: when sizes do not fit.
+        """
+        array = self._read(x, 1, "x")
+        _check_sizes(self.range_dimension if adjoint else self.domain_dimension, array.shape[-1])
+        return Tensor(tree.array(self._matvec(array, adjoint)))
+
+    def solve(
+        self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
+    ) -> Any:
+        """Return X where A X is given: matrices, or another operator, as an operator.
+
+        Args:
+            rhs: of shape [..., m, k]; or a LinearOperator.
+            adjoint: solve for the adjoint of A.
+            adjoint_arg: solve for the adjoint of `rhs`.
+            name: of no effect.
+
+        Raises:
+            NotImplementedError: when it is known to have no inverse.
+            ValueError: when sizes do not fit.
+        """
+        self._check_solvable()
+        if isinstance(rhs, LinearOperator):
+            left = self.adjoint() if adjoint else self
+            right = rhs.adjoint() if adjoint_arg else rhs
+            _check_operators(left.domain_dimension, right.range_dimension)
+            return ALGEBRA["solve"](left, right)
+        array = self._read(rhs, 2, "rhs")
+        own = self.domain_dimension if adjoint else self.range_dimension
+        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
+        return Tensor(tree.array(self._solve(array, adjoint, adjoint_arg)))
+
+    def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
+        """Return x where A x is given: vectors of shape [..., m].
+
+        Raises:
+            NotImplementedError: when it is known to have no inverse.
+            ValueError: when sizes do not fit.
+        """
+        self._check_solvable()
+        array = self._read(rhs, 1, "rhs")
+        _check_sizes(self.domain_dimension if adjoint else self.range_dimension, array.shape[-1])
+        return Tensor(tree.array(self._solvevec(array, adjoint)))
+
+    def _check_solvable(self) -> None:
+        words = "Exact solve not implemented for an operator that is expected to "
+        if self.is_non_singular is False:
+            raise NotImplementedError(f"{words}be singular.")
+        if self.is_square is False:
+            raise NotImplementedError(f"{words}not be square.")
+
+    def adjoint(self, name: str = "adjoint") -> LinearOperator:
+        """Return the adjoint: the transpose with conjugate elements."""
+        return self if self.is_self_adjoint is True else self._linop_adjoint()
+
+    @property
+    def H(self) -> LinearOperator:  # noqa: N802 - TensorFlow's name
+        """The adjoint."""
+        return self.adjoint()
+
+    def inverse(self, name: str = "inverse") -> LinearOperator:
+        """Return the inverse.
+
+        Raises:
+            ValueError: when it is known to have none.
+        """
+        for holds, kind in ((self.is_square, "non square"), (self.is_non_singular, "singular")):
+            if holds is False:
+                raise ValueError(
+                    f"Cannot take the Inverse: This operator represents a {kind} matrix."
+                )
+        return self._linop_inverse()
+
+    def cholesky(self, name: str = "cholesky") -> LinearOperator:
+        """Return the lower factor L of A = L L^H.
+
+        Raises:
+            ValueError: when it is not known to be positive definite and self-adjoint.
+        """
+        if not self._can_use_cholesky():
+            raise ValueError(
+                "Cannot take the Cholesky decomposition: Not a positive definite self adjoint "
+                "matrix."
+            )
+        return self._linop_cholesky()
+
+    def to_dense(self, name: str = "to_dense") -> Tensor:
+        """Return the matrices with all elements."""
+        return Tensor(self.dense())
+
+    def diag_part(self, name: str = "diag_part") -> Tensor:
+        """Return the diagonals."""
+        return Tensor(tree.array(self._diag_part()))
+
+    def trace(self, name: str = "trace") -> Tensor:
+        """Return the sums of the diagonals."""
+        return Tensor(tree.array(self._trace()))
+
+    def determinant(self, name: str = "det") -> Tensor:
+        """Return the determinants.
+
+        Raises:
+            NotImplementedError: when it is not square.
+        """
+        self._check_square("Determinant")
+        return Tensor(tree.array(self._determinant()))
+
+    def log_abs_determinant(self, name: str = "log_abs_det") -> Tensor:
+        """Return the logarithms of the absolute values of the determinants.
+
+        Raises:
+            NotImplementedError: when it is not square.
+        """
+        self._check_square("Determinant")
+        return Tensor(tree.array(self._log_abs_determinant()))
+
+    def _check_square(self, what: str) -> None:
+        if self.is_square is False:
+            raise NotImplementedError(
+                f"{what} not implemented for an operator that is expected to not be square."
+            )
+
+    def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Tensor:
+        """Return the sums with matrices."""
+        return Tensor(tree.array(self._add_to_tensor(self._read(x, 2, "x"))))
+
+    def eigvals(self, name: str = "eigvals") -> Tensor:
+        """Return the eigenvalues of a self-adjoint operator.
+
+        Raises:
+            NotImplementedError: when it is not known to be self-adjoint.
+        """
+        if not self.is_self_adjoint:
+            raise NotImplementedError("Only self-adjoint matrices are supported.")
+        return Tensor(tree.array(self._eigvals()))
+
+    def cond(self, name: str = "cond") -> Tensor:
+        """Return the condition numbers: how much errors may grow when it is solved."""
+        return Tensor(tree.array(self._cond()))
+
+    def assert_non_singular(self, name: str = "assert_non_singular") -> None:
+        """Raise InvalidArgumentError, now or when the program runs, if there is no inverse."""
+        self._assert_non_singular()
+
+    def assert_positive_definite(self, name: str = "assert_positive_definite") -> None:
+        """Raise InvalidArgumentError if it is not positive definite."""
+        self._assert_positive_definite()
+
+    def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> None:
+        """Raise InvalidArgumentError if it does not equal its adjoint."""
+        self._assert_self_adjoint()
+
+
+def turned(x: Value) -> Value:
+    """Return the adjoint of an array."""
+    return adjoint(x)
+
+
+def _implied(hint: Hint, words: str) -> bool:
+    if hint is False:
+        raise ValueError(words)
+    return True
+
+
+def _check_sizes(own: int, other: int) -> None:
+    if own != other:
+        raise ValueError(f"Dimensions {own} and {other} are not compatible")
+
+
+def _check_operators(domain: int, other: int) -> None:
+    if domain != other:
+        raise ValueError(
+            f"Operators are incompatible. Expected `x` to have dimension {domain} but got {other}."
+        )

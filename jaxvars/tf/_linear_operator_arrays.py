@@ -1,0 +1,65 @@
+"""What linear operators do with arrays: products, solutions, factors, in broadcast batches."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf._linalg_diagonals import adjoint
+from jaxvars.tf._linalg_factors import _cholesky, triangular_solve
+from jaxvars.tf._linalg_solve import _solved
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+
+def times(matrix: Value, x: Value, is_adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    """Return the product of matrices, or of their adjoints."""
+    return jnp.matmul(adjoint(matrix) if is_adjoint else matrix, adjoint(x) if adjoint_arg else x)
+
+
+def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
+    """Return X where a matrix times X is given.
+
+    Raises:
+        InvalidArgumentError: when there is none, and that is known.
+    """
+    batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
+    matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
+    made, singular = _solved(matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), is_adjoint)
+    if not _trace.is_tracer(singular) and bool(np.asarray(singular)):
+        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+    return made
+
+
+def cholesky(matrix: Value) -> Value:
+    """Return the lower factor of a positive definite matrix.
+
+    Raises:
+        InvalidArgumentError: when it is none, and that is known.
+    """
+    made = _cholesky(matrix)
+    if not _trace.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
+        raise InvalidArgumentError(
+            None, None, "Cholesky decomposition was not successful. The input might not be valid."
+        )
+    return made
+
+
+def cholesky_solved(factor: Value, rhs: Value) -> Value:
+    """Return X where L L^H X is given."""
+    half = triangular_solve(factor, rhs, lower=True, is_adjoint=False)
+    return triangular_solve(factor, half, lower=True, is_adjoint=True)
+
+
+def joint_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the batch that some shapes of matrices have together."""
+    return np.broadcast_shapes(*(shape[:-2] for shape in shapes))
+
+
+def in_batch(x: Value, batch: tuple[int, ...]) -> Value:
+    """Return matrices with a batch at least as large as another one."""
+    return jnp.broadcast_to(x, np.broadcast_shapes(x.shape[:-2], batch) + x.shape[-2:])

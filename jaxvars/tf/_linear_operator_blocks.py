@@ -1,0 +1,496 @@
+"""Linear operators of blocks: Kronecker products, diagonals and lower triangles of operators."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _linear_operator_tree as tree
+from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
+from jaxvars.tf._linear_operator_arrays import in_batch, joint_batch
+from jaxvars.tf._linear_operator_dense import LinearOperatorFullMatrix
+from jaxvars.tf._linear_operator_diagonal import LinearOperatorZeros
+from jaxvars.tf._linear_operator_made import checked_operators
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+Rows: TypeAlias = list[list[LinearOperator]]
+
+
+def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
+    """Return True if all operators have a property.
+
+    Raises:
+        ValueError: when it was said not to be so.
+    """
+    if not all(getattr(op, name) for op in operators):
+        return hint
+    if hint is False:
+        raise ValueError(f"It is made of operators that all have {name}, and has it, too.")
+    return True
+
+
+@final
+@tree.registered
+class LinearOperatorKronecker(LinearOperator):
+    """The Kronecker product of operators.
+
+    Args:
+        operators: one or more, of one type.
+        is_non_singular: whether it has an inverse; it has when all have, if None.
+        is_self_adjoint: whether it equals its adjoint; the same.
+        is_positive_definite: whether it is positive definite; the same.
+        is_square: whether it has as many rows as columns; the same.
+        name: what it is called.
+
+    Raises:
+        ValueError: when there are none, or what is said of it cannot be.
+        TypeError: when types differ.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[LinearOperator],
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str | None = None,
+    ) -> None:
+        self._operators = checked_operators(operators)
+        super().__init__(
+            self._operators[0].dtype, None,
+            of_all(self._operators, "is_non_singular", is_non_singular),
+            of_all(self._operators, "is_self_adjoint", is_self_adjoint),
+            of_all(self._operators, "is_positive_definite", is_positive_definite),
+            of_all(self._operators, "is_square", is_square),
+            name or "_x_".join(op.name for op in self._operators),
+        )  # fmt: skip
+
+    @property
+    def operators(self) -> list[LinearOperator]:
+        """The factors."""
+        return list(self._operators)
+
+    def _batch(self) -> tuple[int, ...]:
+        return joint_batch(*(op.sizes for op in self._operators))
+
+    def _shape(self) -> Any:
+        rows = math.prod(op.range_dimension for op in self._operators)
+        return (*self._batch(), rows, math.prod(op.domain_dimension for op in self._operators))
+
+    def _each(self, x: Value, axis: int, change: Callable[..., Value]) -> Value:
+        """Return what the factors, one axis each, make of the columns of matrices.
+
+        Args:
+            x: the matrices.
+            axis: -1 if the factors are applied, -2 if their adjoints or inverses are.
+            change: takes a factor and matrices.
+        """
+        x = in_batch(x, self._batch())
+        batch, columns = x.shape[:-2], x.shape[-1]
+        made = x.reshape(*batch, *(op.sizes[axis] for op in self._operators), columns)
+        for i, op in enumerate(self._operators):
+            front = jnp.moveaxis(made, len(batch) + i, len(batch))
+            rest = front.shape[len(batch) + 1 :]
+            new = change(op, front.reshape(*batch, front.shape[len(batch)], -1))
+            made = jnp.moveaxis(new.reshape(*batch, -1, *rest), len(batch), len(batch) + i)
+        return made.reshape(*batch, -1, columns)
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        x = turned(x) if adjoint_arg else x
+        return self._each(x, -2 if adjoint else -1, lambda op, part: op.product(part, adjoint))
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        rhs = turned(rhs) if adjoint_arg else rhs
+        return self._each(rhs, -1 if adjoint else -2, lambda op, part: op.solution(part, adjoint))
+
+    def _products(self, parts: Sequence[Value]) -> Value:
+        """Return the products of all pairs of elements of vectors."""
+        batch = self._batch()
+        made = jnp.broadcast_to(parts[0], (*batch, parts[0].shape[-1]))
+        for part in parts[1:]:
+            made = (made[..., :, None] * part[..., None, :]).reshape(*batch, -1)
+        return made
+
+    def _diag_part(self) -> Value:
+        if not all(op.is_square for op in self._operators):
+            return super()._diag_part()
+        return self._products([tree.array(op._diag_part()) for op in self._operators])
+
+    def _eigvals(self) -> Value:
+        return self._products([tree.array(op._eigvals()) for op in self._operators])
+
+    def _determinant(self) -> Value:
+        total: Any = 1
+        for op in self._operators:
+            power = self.domain_dimension // op.domain_dimension
+            total = total * tree.array(op._determinant()) ** power
+        return total
+
+    def _log_abs_determinant(self) -> Value:
+        total: Any = 0
+        for op in self._operators:
+            times = self.domain_dimension // op.domain_dimension
+            total = total + times * tree.array(op._log_abs_determinant())
+        return total
+
+    def _check_solvable(self) -> None:
+        super()._check_solvable()
+        _require_square(self._operators, "Exact solve")
+
+    def _check_square(self, what: str) -> None:
+        _require_square(self._operators, what)
+
+    def _changed(self, change: Callable[[LinearOperator], LinearOperator]) -> LinearOperator:
+        return LinearOperatorKronecker([change(op) for op in self._operators])
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return self._changed(lambda op: op.adjoint())
+
+    def _linop_inverse(self) -> LinearOperator:
+        if not all(op.is_square for op in self._operators):
+            return super()._linop_inverse()
+        return self._changed(lambda op: op.inverse())
+
+    def _linop_cholesky(self) -> LinearOperator:
+        if not all(op._can_use_cholesky() for op in self._operators):
+            return super()._linop_cholesky()
+        return self._changed(lambda op: op.cholesky())
+
+    def _assert_non_singular(self) -> None:
+        if not all(op.is_square for op in self._operators):
+            raise ValueError(
+                "Kronecker products of operators that are not square are not known to have an "
+                "inverse."
+            )
+        for op in self._operators:
+            op._assert_non_singular()
+
+
+def _require_square(operators: Sequence[LinearOperator], what: str) -> None:
+    if not all(op.is_square for op in operators):
+        raise NotImplementedError(
+            f"{what} not implemented for an operator that is expected to not be square: its blocks "
+            "are not."
+        )
+
+
+class _Blocks(LinearOperator):
+    """A matrix of operators, lower triangular in blocks.
+
+    What it is applied to may be a list: a tensor for each column of blocks.
+    """
+
+    @abstractmethod
+    def rows(self) -> Rows:
+        """Return the operators of each row, from the first column on, zeros among them."""
+
+    def _sizes(self, axis: int) -> list[int]:
+        return [row[-1].sizes[axis] for row in self.rows()]
+
+    def _shape(self) -> Any:
+        batch = joint_batch(*(op.sizes for row in self.rows() for op in row))
+        return (*batch, sum(self._sizes(-2)), sum(self._sizes(-1)))
+
+    # ------------------------------------------------------------ arrays
+    def _split(self, x: Value, axis: int) -> list[Value]:
+        sizes, parts, start = self._sizes(axis), [], 0
+        for size in sizes:
+            parts.append(x[..., start : start + size, :])
+            start += size
+        return parts
+
+    def _joined(self, parts: list[Value]) -> Value:
+        batch = np.broadcast_shapes(self.sizes[:-2], *(part.shape[:-2] for part in parts))
+        return jnp.concatenate([in_batch(part, batch) for part in parts], -2)
+
+    def _times(self, parts: list[Value], adjoint: bool) -> list[Value]:
+        rows = self.rows()
+        if adjoint:
+            return [
+                sum(rows[i][j].product(parts[i], True) for i in range(j, len(rows)))
+                for j in range(len(rows))
+            ]
+        return [sum(op.product(x) for op, x in zip(row, parts, strict=False)) for row in rows]
+
+    def _solved(self, parts: list[Value], adjoint: bool) -> list[Value]:
+        rows, count = self.rows(), len(parts)
+        found: dict[int, Value] = {}
+        for i in reversed(range(count)) if adjoint else range(count):
+            left = parts[i]
+            for j, known in found.items():
+                op = rows[j][i] if adjoint else rows[i][j]
+                left = left - op.product(known, adjoint)
+            found[i] = rows[i][i].solution(left, adjoint)
+        return [found[i] for i in range(count)]
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        x = turned(x) if adjoint_arg else x
+        return self._joined(self._times(self._split(x, -2 if adjoint else -1), adjoint))
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        rhs = turned(rhs) if adjoint_arg else rhs
+        return self._joined(self._solved(self._split(rhs, -1 if adjoint else -2), adjoint))
+
+    def _on_diagonal(self) -> list[LinearOperator]:
+        return [row[-1] for row in self.rows()]
+
+    def _check_solvable(self) -> None:
+        super()._check_solvable()
+        _require_square(self._on_diagonal(), "Exact solve")
+
+    def _check_square(self, what: str) -> None:
+        _require_square(self._on_diagonal(), what)
+
+    def _along(self, parts: Sequence[Value]) -> Value:
+        batch = self.sizes[:-2]
+        parts = [jnp.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
+        return jnp.concatenate(parts, -1)
+
+    def _diag_part(self) -> Value:
+        if not all(op.is_square for op in self._on_diagonal()):
+            return super()._diag_part()
+        return self._along([tree.array(op._diag_part()) for op in self._on_diagonal()])
+
+    def _eigvals(self) -> Value:
+        return self._along([tree.array(op._eigvals()) for op in self._on_diagonal()])
+
+    def _trace(self) -> Value:
+        if not all(op.is_square for op in self._on_diagonal()):
+            return super()._trace()
+        total = sum(tree.array(op._trace()) for op in self._on_diagonal())
+        return jnp.broadcast_to(total, self.sizes[:-2])
+
+    def _determinant(self) -> Value:
+        found = [tree.array(op._determinant()) for op in self._on_diagonal()]
+        return jnp.broadcast_to(math.prod(found), self.sizes[:-2])
+
+    def _log_abs_determinant(self) -> Value:
+        found = [tree.array(op._log_abs_determinant()) for op in self._on_diagonal()]
+        return jnp.broadcast_to(sum(found), self.sizes[:-2])
+
+    def _assert_non_singular(self) -> None:
+        for op in self._on_diagonal():
+            op._assert_non_singular()
+
+    # ------------------------------------------------------------ lists of blocks
+    def matmul(
+        self, x: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "matmul"
+    ) -> Any:
+        """Return the product; a list of blocks if `x` is one."""
+        if not self._is_blocks(x, -2 if adjoint else -1, -1 if adjoint_arg else -2):
+            return super().matmul(x, adjoint, adjoint_arg, name)
+        return _wrapped(self._times(self._parts(x, adjoint_arg), adjoint))
+
+    def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Any:
+        """Return the product with vectors; a list of blocks if `x` is one."""
+        if not self._is_blocks(x, -2 if adjoint else -1, -1):
+            return super().matvec(x, adjoint, name)
+        parts = [part[..., None] for part in self._parts(x)]
+        return _wrapped([part[..., 0] for part in self._times(parts, adjoint)])
+
+    def solve(
+        self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
+    ) -> Any:
+        """Return the solution; a list of blocks if `rhs` is one."""
+        if not self._is_blocks(rhs, -1 if adjoint else -2, -1 if adjoint_arg else -2):
+            return super().solve(rhs, adjoint, adjoint_arg, name)
+        self._check_solvable()
+        return _wrapped(self._solved(self._parts(rhs, adjoint_arg), adjoint))
+
+    def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Any:
+        """Return the solution for vectors; a list of blocks if `rhs` is one."""
+        if not self._is_blocks(rhs, -1 if adjoint else -2, -1):
+            return super().solvevec(rhs, adjoint, name)
+        self._check_solvable()
+        parts = [part[..., None] for part in self._parts(rhs)]
+        return _wrapped([part[..., 0] for part in self._solved(parts, adjoint)])
+
+    def _is_blocks(self, x: Any, axis: int, own_axis: int) -> bool:
+        """Tell whether something is a list of a tensor for each block."""
+        sizes = self._sizes(axis)
+        if not isinstance(x, list | tuple) or len(x) != len(sizes):
+            return False
+        shapes = [tree.array(part).shape for part in x]
+        return all(
+            len(s) >= -own_axis and s[own_axis] == n for s, n in zip(shapes, sizes, strict=True)
+        )
+
+    def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Value]:
+        parts = [self._read(part, 2, "x") for part in x]
+        return list(map(turned, parts)) if adjoint_arg else parts
+
+
+def _wrapped(parts: list[Value]) -> list[Tensor]:
+    return [Tensor(tree.array(part)) for part in parts]
+
+
+@final
+@tree.registered
+class LinearOperatorBlockDiag(_Blocks):
+    """A matrix of operators on the diagonal; zeros elsewhere.
+
+    Args:
+        operators: one or more, of one type.
+        is_non_singular: whether it has an inverse; it has when all have, if None.
+        is_self_adjoint: whether it equals its adjoint; the same.
+        is_positive_definite: whether it is positive definite; the same.
+        is_square: whether all are square.
+        name: what it is called.
+
+    Raises:
+        ValueError: when there are none, or what is said of it cannot be.
+        TypeError: when types differ.
+
+    >>> from jaxvars import tf
+    >>> one, two = tf.linalg.LinearOperatorDiag([2.0]), tf.linalg.LinearOperatorDiag([3.0])
+    >>> LinearOperatorBlockDiag([one, two]).to_dense().numpy().tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[LinearOperator],
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = True,
+        name: str | None = None,
+    ) -> None:
+        self._operators = checked_operators(operators)
+        super().__init__(
+            self._operators[0].dtype, None,
+            of_all(self._operators, "is_non_singular", is_non_singular),
+            of_all(self._operators, "is_self_adjoint", is_self_adjoint),
+            of_all(self._operators, "is_positive_definite", is_positive_definite),
+            is_square, name or "_ds_".join(op.name for op in self._operators),
+        )  # fmt: skip
+
+    @property
+    def operators(self) -> list[LinearOperator]:
+        """The blocks."""
+        return list(self._operators)
+
+    def rows(self) -> Rows:
+        """Return the operators of each row, from the first column on, zeros among them."""
+        ops = self._operators
+        return [[*(_zeros(op, other) for other in ops[:i]), op] for i, op in enumerate(ops)]
+
+    def _times(self, parts: list[Value], adjoint: bool) -> list[Value]:
+        pairs = zip(self._operators, parts, strict=True)
+        return [op.product(part, adjoint) for op, part in pairs]
+
+    def _solved(self, parts: list[Value], adjoint: bool) -> list[Value]:
+        pairs = zip(self._operators, parts, strict=True)
+        return [op.solution(part, adjoint) for op, part in pairs]
+
+    def _changed(self, change: Callable[[LinearOperator], LinearOperator]) -> LinearOperator:
+        made = [change(op) for op in self._operators]
+        return LinearOperatorBlockDiag(made, is_square=self.is_square)
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return self._changed(lambda op: op.adjoint())
+
+    def _linop_inverse(self) -> LinearOperator:
+        return self._changed(lambda op: op.inverse())
+
+    def _linop_cholesky(self) -> LinearOperator:
+        return self._changed(lambda op: op.cholesky())
+
+
+@final
+@tree.registered
+class LinearOperatorBlockLowerTriangular(_Blocks):
+    """A lower triangle of operators.
+
+    Args:
+        operators: a list for each row of blocks: one operator, two, and so on; those on the
+            diagonal are square.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        name: what it is called.
+
+    Raises:
+        ValueError: when the rows are not that long, or sizes do not fit.
+        TypeError: when types differ.
+
+    >>> from jaxvars import tf
+    >>> one = tf.linalg.LinearOperatorFullMatrix([[2.0]])
+    >>> LinearOperatorBlockLowerTriangular([[one], [one, one]]).to_dense().numpy().tolist()
+    [[2.0, 0.0], [2.0, 2.0]]
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Sequence[LinearOperator]],
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str = "LinearOperatorBlockLowerTriangular",
+    ) -> None:
+        self._operators = [list(row) for row in operators]
+        checked_operators([op for row in self._operators for op in row])
+        if is_square is False:
+            raise ValueError("Only square operators currently supported.")
+        if [len(row) for row in self._operators] != list(range(1, len(self._operators) + 1)):
+            raise ValueError(
+                "The argument `operators` must have a list for each row of blocks, each one longer "
+                "than the one before."
+            )
+        self._check_blocks()
+        ends = [row[-1] for row in self._operators]
+        super().__init__(
+            ends[0].dtype, None, of_all(ends, "is_non_singular", is_non_singular), is_self_adjoint,
+            is_positive_definite, True, name,
+        )  # fmt: skip
+
+    def _check_blocks(self) -> None:
+        for i, row in enumerate(self._operators):
+            for j, op in enumerate(row):
+                wanted = (self._operators[i][i].sizes[-2], self._operators[j][j].sizes[-1])
+                if op.sizes[-2:] != wanted:
+                    raise ValueError(
+                        f"Operator ({i}, {j}) must have the same range dimension as the other "
+                        f"blocks of its row, and domain dimension as those of its column: it has "
+                        f"shape {op.sizes[-2:]}, not {wanted}."
+                    )
+
+    @property
+    def operators(self) -> Rows:
+        """The blocks, row by row."""
+        return [list(row) for row in self._operators]
+
+    def rows(self) -> Rows:
+        """Return the operators of each row, from the first column on."""
+        return self._operators
+
+    def _linop_inverse(self) -> LinearOperator:
+        """Return the inverse, a lower triangle of operators, too."""
+        rows, made = self._operators, []
+        for i, row in enumerate(rows):
+            last = row[i].inverse()
+            new = []
+            for j in range(i):
+                total: Any = 0
+                for k in range(j, i):
+                    total = total + rows[i][k].product(made[k][j].dense())
+                new.append(LinearOperatorFullMatrix(Tensor(-last.product(total))))
+            made.append([*new, last])
+        return LinearOperatorBlockLowerTriangular(made, is_non_singular=True)
+
+
+def _zeros(op: LinearOperator, other: LinearOperator) -> LinearOperator:
+    rows, columns = op.range_dimension, other.domain_dimension
+    square = rows == columns
+    return LinearOperatorZeros(
+        rows, columns, dtype=op.dtype, is_self_adjoint=square, is_square=square
+    )

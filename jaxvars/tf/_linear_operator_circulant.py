@@ -1,0 +1,221 @@
+"""Circulant linear operators, which Fourier transforms make diagonal.
+
+Rules this file keeps:
+- a matrix of depth 2 or 3 acts on images or volumes, row by row as one vector.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _linear_operator_tree as tree
+from jaxvars.tf import debugging
+from jaxvars.tf._dtypes import as_dtype, complex64
+from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
+from jaxvars.tf._linear_operator_diagonal import always, require_nonzero, require_real
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+
+_ARGS = """
+
+    Args:
+        spectrum: the eigenvalues: what the Fourier transform makes of the first column, of shape
+            [..., {}].
+        input_output_dtype: the type of what it is applied to, and gives; complex64.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint; with a real spectrum it does.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        name: what it is called.
+
+    Raises:
+        ValueError: when what is said of it cannot be.
+    """
+
+
+class _Circulant(LinearOperator):
+    """What Fourier transforms of so many axes make diagonal."""
+
+    def __init__(
+        self,
+        spectrum: Any,
+        input_output_dtype: Any = complex64,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = True,
+        name: str | None = None,
+    ) -> None:
+        self._spectrum = tree.parameter(spectrum)
+        if len(self._spectrum.shape) < self.block_depth:
+            raise ValueError(
+                f"Argument spectrum must have at least {self.block_depth} dimensions.  Found: "
+                f"{self._spectrum!s}"
+            )
+        if not self._spectrum.dtype.is_complex:
+            is_self_adjoint = always(
+                is_self_adjoint, "A real spectrum always corresponds to a self-adjoint operator."
+            )
+        is_square = always(is_square, "Only square circulant operators currently supported.")
+        super().__init__(
+            as_dtype(input_output_dtype), None, is_non_singular, is_self_adjoint,
+            is_positive_definite, is_square, name,
+        )  # fmt: skip
+        self._input_output_dtype = self.dtype
+
+    @property
+    @abstractmethod
+    def block_depth(self) -> int:
+        """Over how many axes it is circulant."""
+
+    @property
+    def spectrum(self) -> Any:
+        """The eigenvalues."""
+        return self._spectrum
+
+    @property
+    def block_shape(self) -> TensorShape:
+        """The sizes of those axes."""
+        return self._spectrum.shape[-self.block_depth :]
+
+    def block_shape_tensor(self) -> Tensor:
+        """Return `block_shape` as a tensor."""
+        return Tensor(np.asarray(self._blocks(), np.int32))
+
+    def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
+        """Return the first column: with what it convolves."""
+        return Tensor(self._own_type(jnp.fft.ifftn(self._complex(), axes=self._axes())))
+
+    def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> None:
+        """Raise InvalidArgumentError if the first column is not real."""
+        kernel = jnp.fft.ifftn(self._complex(), axes=self._axes())
+        limit = 5 * np.finfo(kernel.dtype).eps * math.sqrt(math.prod(self._blocks()))
+        part = Tensor(jnp.abs(kernel.imag))
+        debugging.assert_less_equal(
+            part,
+            Tensor(jnp.asarray(limit, part.dtype)),
+            message="Spectrum was not Hermitian",
+        )
+
+    def _blocks(self) -> list[int]:
+        return list(map(int, self.block_shape))
+
+    def _axes(self) -> tuple[int, ...]:
+        return tuple(range(-self.block_depth, 0))
+
+    def _complex(self) -> Value:
+        spectrum = tree.array(self._spectrum)
+        wide = spectrum.dtype in (np.float64, np.complex128)
+        return spectrum.astype(np.complex128 if wide else np.complex64)
+
+    def _own_type(self, x: Value) -> Value:
+        dtype = self.dtype
+        return (x if dtype.is_complex else jnp.real(x)).astype(dtype.dtype)
+
+    def _shape(self) -> Any:
+        sizes = self._spectrum.shape.as_list()
+        count = math.prod(sizes[-self.block_depth :])
+        return (*sizes[: -self.block_depth], count, count)
+
+    def _filtered(self, x: Value, spectrum: Value) -> Value:
+        """Return what a spectrum makes of the columns of matrices."""
+        blocks = self._blocks()
+        rows = jnp.swapaxes(x, -1, -2)
+        images = rows.reshape(*rows.shape[:-1], *blocks).astype(spectrum.dtype)
+        columns = jnp.expand_dims(spectrum, -self.block_depth - 1)
+        made = jnp.fft.ifftn(columns * jnp.fft.fftn(images, axes=self._axes()), axes=self._axes())
+        made = made.reshape(*made.shape[: -self.block_depth], math.prod(blocks))
+        return self._own_type(jnp.swapaxes(made, -1, -2))
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        spectrum = self._complex()
+        x = turned(x) if adjoint_arg else x
+        return self._filtered(x, jnp.conj(spectrum) if adjoint else spectrum)
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        spectrum = self._complex()
+        rhs = turned(rhs) if adjoint_arg else rhs
+        return self._filtered(rhs, 1 / (jnp.conj(spectrum) if adjoint else spectrum))
+
+    def _determinant(self) -> Value:
+        return self._own_type(jnp.prod(self._complex(), self._axes()))
+
+    def _log_abs_determinant(self) -> Value:
+        return jnp.sum(jnp.log(jnp.abs(self._complex())), self._axes()).astype(self.dtype.dtype)
+
+    def _trace(self) -> Value:
+        return self._own_type(jnp.sum(self._complex(), self._axes()))
+
+    def _diag_part(self) -> Value:
+        return jnp.broadcast_to(self._trace()[..., None] / self.sizes[-1], self.sizes[:-1])
+
+    def _eigvals(self) -> Value:
+        return tree.array(self._spectrum).reshape(self.sizes[:-1])
+
+    def _cond(self) -> Value:
+        sizes = jnp.abs(self._complex())
+        return jnp.max(sizes, self._axes()) / jnp.min(sizes, self._axes())
+
+    def _with(self, spectrum: Value) -> LinearOperator:
+        return type(self)(
+            Tensor(spectrum), self.dtype, self.is_non_singular, self.is_self_adjoint,
+            self.is_positive_definite, True, self.name,
+        )  # fmt: skip
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return self._with(jnp.conj(tree.array(self._spectrum)))
+
+    def _linop_inverse(self) -> LinearOperator:
+        return self._with(1 / tree.array(self._spectrum))
+
+    def _assert_non_singular(self) -> None:
+        require_nonzero(self._complex(), "Operator was singular.")
+
+    def _assert_positive_definite(self) -> None:
+        debugging.assert_positive(
+            Tensor(jnp.real(self._complex())), message="Not positive definite:  Real part of "
+            "spectrum was not all positive."
+        )  # fmt: skip
+
+    def _assert_self_adjoint(self) -> None:
+        require_real(self._complex(), "Not self-adjoint:  The spectrum contained imaginary part.")
+
+
+@final
+@tree.registered
+class LinearOperatorCirculant(_Circulant):
+    __doc__ = "A matrix whose columns are the first one, turned around." + _ARGS.format("n")
+
+    @property
+    def block_depth(self) -> int:
+        """Over how many axes it is circulant."""
+        return 1
+
+
+@final
+@tree.registered
+class LinearOperatorCirculant2D(_Circulant):
+    __doc__ = "A matrix that convolves images, around their edges." + _ARGS.format("n0, n1")
+
+    @property
+    def block_depth(self) -> int:
+        """Over how many axes it is circulant."""
+        return 2
+
+
+@final
+@tree.registered
+class LinearOperatorCirculant3D(_Circulant):
+    __doc__ = "A matrix that convolves volumes, around their edges." + _ARGS.format("n0, n1, n2")
+
+    @property
+    def block_depth(self) -> int:
+        """Over how many axes it is circulant."""
+        return 3

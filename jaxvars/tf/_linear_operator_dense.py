@@ -1,0 +1,323 @@
+"""Linear operators of elements: full matrices, triangles, three diagonals, Toeplitz matrices."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+
+from jaxvars.tf import _linear_operator_tree as tree
+from jaxvars.tf._linalg_bands import _diagonals, _matrix_of, _of_three, _product
+from jaxvars.tf._linalg_diagonals import diag_part
+from jaxvars.tf._linalg_factors import triangular_solve
+from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
+from jaxvars.tf._linear_operator_arrays import times
+from jaxvars.tf._linear_operator_diagonal import always, require_nonzero
+
+Value: TypeAlias = Any
+
+
+@final
+@tree.registered
+class LinearOperatorFullMatrix(LinearOperator):
+    """A matrix of which each element is given.
+
+    Args:
+        matrix: of shape [..., m, n].
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether it is positive definite.
+        is_square: whether it has as many rows as columns.
+        name: what it is called.
+
+    Raises:
+        ValueError: when it is no matrix, or what is said of it cannot be.
+
+    >>> LinearOperatorFullMatrix([[1.0, 2.0], [3.0, 4.0]]).trace().numpy().tolist()
+    5.0
+    """
+
+    def __init__(
+        self,
+        matrix: Any,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str = "LinearOperatorFullMatrix",
+    ) -> None:
+        self._matrix = tree.parameter(matrix)
+        _check_matrix(self._matrix, "matrix")
+        super().__init__(
+            self._matrix.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
+            is_square, name,
+        )  # fmt: skip
+
+    @property
+    def matrix(self) -> Any:
+        """The elements."""
+        return self._matrix
+
+    def _shape(self) -> Any:
+        return self._matrix.shape
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        return times(self._to_dense(), x, adjoint, adjoint_arg)
+
+    def _to_dense(self) -> Value:
+        return tree.array(self._matrix)
+
+
+@final
+@tree.registered
+class LinearOperatorLowerTriangular(LinearOperator):
+    """A lower triangle.
+
+    Args:
+        tril: of shape [..., n, n]; what is above the diagonal does not count.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        name: what it is called.
+
+    Raises:
+        ValueError: when it is no matrix, or what is said of it cannot be.
+
+    >>> LinearOperatorLowerTriangular([[1.0, 9.0], [3.0, 4.0]]).to_dense().numpy().tolist()
+    [[1.0, 0.0], [3.0, 4.0]]
+    """
+
+    def __init__(
+        self,
+        tril: Any,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str = "LinearOperatorLowerTriangular",
+    ) -> None:
+        is_square = always(
+            is_square, "Only square lower triangular operators supported at this time."
+        )
+        self._tril = tree.parameter(tril)
+        _check_matrix(self._tril, "tril")
+        super().__init__(
+            self._tril.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
+            is_square, name,
+        )  # fmt: skip
+
+    @property
+    def tril(self) -> Any:
+        """The triangle, as it was given."""
+        return self._tril
+
+    def _shape(self) -> Any:
+        return self._tril.shape
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        return times(self._to_dense(), x, adjoint, adjoint_arg)
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        rhs = turned(rhs) if adjoint_arg else rhs
+        return triangular_solve(self._to_dense(), rhs, lower=True, is_adjoint=adjoint)
+
+    def _to_dense(self) -> Value:
+        return jnp.tril(tree.array(self._tril))
+
+    def _diag_part(self) -> Value:
+        return diag_part(tree.array(self._tril))
+
+    def _determinant(self) -> Value:
+        return jnp.prod(self._diag_part(), -1)
+
+    def _log_abs_determinant(self) -> Value:
+        return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
+
+    def _eigvals(self) -> Value:
+        return self._diag_part()
+
+    def _assert_non_singular(self) -> None:
+        require_nonzero(self._diag_part(), "Singular operator:  Diagonal contained zero values.")
+
+
+@final
+@tree.registered
+class LinearOperatorTridiag(LinearOperator):
+    """A matrix of three diagonals.
+
+    Args:
+        diagonals: those above, at and below the middle: of shape [..., 3, n] ("compact"), where the
+            last element of the first and the first of the last do not count; a list of three
+            ("sequence"); or a matrix of which the others do not count ("matrix").
+        diagonals_format: in which form they are.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        name: what it is called.
+
+    Raises:
+        ValueError: when the form is unknown, or what is said of it cannot be.
+
+    >>> LinearOperatorTridiag([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]]).to_dense().numpy().tolist()
+    [[2.0, 1.0], [4.0, 3.0]]
+    """
+
+    def __init__(
+        self,
+        diagonals: Any,
+        diagonals_format: str = "compact",
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str = "LinearOperatorTridiag",
+    ) -> None:
+        if diagonals_format not in ("matrix", "compact", "sequence"):
+            raise ValueError(
+                f"Argument `diagonals_format` must be one of compact, matrix or sequence. Found : "
+                f"{diagonals_format}."
+            )
+        is_list = diagonals_format == "sequence"
+        self._diagonals: Any = (
+            [tree.parameter(d) for d in diagonals] if is_list else tree.parameter(diagonals)
+        )
+        self._diagonals_format = diagonals_format
+        is_square = always(is_square, "Tridiagonal operators are always square.")
+        super().__init__(
+            (self._diagonals[0] if is_list else self._diagonals).dtype, None, is_non_singular,
+            is_self_adjoint, is_positive_definite, is_square, name,
+        )  # fmt: skip
+
+    @property
+    def diagonals(self) -> Any:
+        """The diagonals, as they were given."""
+        return self._diagonals
+
+    @property
+    def diagonals_format(self) -> str:
+        """In which form they were given."""
+        return self._diagonals_format
+
+    def _three(self, adjoint: bool = False) -> list[Value]:
+        """Return the diagonals above, at and below the middle, each of full length."""
+        high, middle, low = _diagonals(self._diagonals, self._diagonals_format)
+        if not adjoint:
+            return [high, middle, low]
+        return [jnp.conj(x) for x in (jnp.roll(low, -1, -1), middle, jnp.roll(high, 1, -1))]
+
+    def _shape(self) -> Any:
+        if self._diagonals_format == "matrix":
+            return self._diagonals.shape
+        three = (
+            self._diagonals
+            if self._diagonals_format == "sequence"
+            else [self._diagonals[..., 1, :]]
+        )
+        batch = jnp.broadcast_shapes(*(tuple(d.shape[:-1]) for d in three))
+        size = (three[1] if len(three) == 3 else three[0]).shape[-1]
+        return (*batch, size, size)
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        return _product(self._three(adjoint), turned(x) if adjoint_arg else x)
+
+    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        rhs = turned(rhs) if adjoint_arg else rhs
+        batch = jnp.broadcast_shapes(self.sizes[:-2], rhs.shape[:-2])
+        three = [jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in self._three(adjoint)]
+        return _of_three(*three, jnp.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
+
+    def _to_dense(self) -> Value:
+        return _matrix_of(self._three(), self.sizes[-1], (1, 0, -1))
+
+    def _diag_part(self) -> Value:
+        return jnp.broadcast_to(self._three()[1], self.sizes[:-1])
+
+
+@final
+@tree.registered
+class LinearOperatorToeplitz(LinearOperator):
+    """A matrix whose diagonals are each of one number.
+
+    Args:
+        col: the first column, of shape [..., n].
+        row: the first row, of shape [..., n]; its first element does not count.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        name: what it is called.
+
+    Raises:
+        ValueError: when what is said of it cannot be.
+
+    >>> LinearOperatorToeplitz([1.0, 2.0], [1.0, 3.0]).to_dense().numpy().tolist()
+    [[1.0, 3.0], [2.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        col: Any,
+        row: Any,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = None,
+        name: str = "LinearOperatorToeplitz",
+    ) -> None:
+        self._col, self._row = tree.parameter(col), tree.parameter(row)
+        for part, words in ((self._row, "row"), (self._col, "col")):
+            if not len(part.shape):
+                raise ValueError(f"Argument {words} must have at least 1 dimension.")
+        is_square = always(is_square, "Only square Toeplitz operators currently supported.")
+        super().__init__(
+            self._row.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
+            is_square, name,
+        )  # fmt: skip
+
+    @property
+    def col(self) -> Any:
+        """The first column."""
+        return self._col
+
+    @property
+    def row(self) -> Any:
+        """The first row."""
+        return self._row
+
+    def _shape(self) -> Any:
+        batch = jnp.broadcast_shapes(tuple(self._col.shape[:-1]), tuple(self._row.shape[:-1]))
+        return (*batch, self._col.shape[-1], self._row.shape[-1])
+
+    def _parts(self, adjoint: bool = False) -> tuple[Value, Value]:
+        """Return the first column and the first row, with the same first element."""
+        *batch, _, size = self.sizes
+        col, row = (jnp.broadcast_to(tree.array(x), (*batch, size)) for x in (self._col, self._row))
+        row = jnp.concatenate([col[..., :1], row[..., 1:]], -1)
+        return (jnp.conj(row), jnp.conj(col)) if adjoint else (col, row)
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        # As a part of a circulant matrix of twice the size, which Fourier transforms multiply.
+        x = turned(x) if adjoint_arg else x
+        col, row = self._parts(adjoint)
+        size = col.shape[-1]
+        kernel = jnp.concatenate([col, jnp.zeros_like(col[..., :1]), row[..., :0:-1]], -1)
+        product = jnp.fft.fft(kernel, axis=-1)[..., None] * jnp.fft.fft(x, 2 * size, axis=-2)
+        made = jnp.fft.ifft(product, axis=-2)[..., :size, :]
+        return (made if self.dtype.is_complex else made.real).astype(self.dtype.dtype)
+
+    def _to_dense(self) -> Value:
+        col, row = self._parts()
+        size = col.shape[-1]
+        numbers = jnp.concatenate([row[..., :0:-1], col], -1)  # from the upper right on
+        places = jnp.arange(size)[:, None] - jnp.arange(size)[None, :] + size - 1
+        return numbers[..., places]
+
+    def _diag_part(self) -> Value:
+        return jnp.broadcast_to(tree.array(self._col)[..., :1], self.sizes[:-1])
+
+
+def _check_matrix(tensor: Any, name: str) -> None:
+    if len(tensor.shape) < 2:
+        raise ValueError(f"Argument `{name}` must have at least 2 dimensions.  Found: {tensor!s}")
