@@ -42,6 +42,21 @@ WHY = {
     "CriticalSection": "a tf.function that assigns is all-or-nothing: calls take turns.",
     "AggregationMethod": "gradients are added as XLA sees fit. Leave it out.",
     "raw_ops": "its operations have public names, like tf.add or tf.nn.conv2d.",
+    **dict.fromkeys(
+        ["make_ndarray", "make_tensor_proto"],
+        "there are no protocol buffers. x.numpy() is an array, tf.io.serialize_tensor bytes.",
+    ),
+    **{
+        name: f"it is the kernel of tf.signal.{name}, which is here."
+        for name in ("fftnd", "ifftnd", "rfftnd", "irfftnd")
+    },
+    "conv": "use tf.nn.convolution, which has the same for any number of dimensions.",
+    "edit_distance": "it needs texts of different lengths. A package like rapidfuzz has it.",
+    "fingerprint": "hashlib in Python hashes bytes.",
+    "random_index_shuffle": "use tf.random.experimental.stateless_shuffle(tf.range(n), seed).",
+    "sysconfig": "nothing is compiled against this package. tf.config.list_physical_devices() and "
+    "jax.print_environment_info() say what there is.",
+    "nondifferentiable_batch_function": "there is no server that batches calls here.",
     "security": "there is nothing in it for programs.",
     "tools": "there is nothing in it for programs.",
 }  # fmt: skip

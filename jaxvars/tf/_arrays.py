@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jaxvars.tf import _arrays_gather as _arrays_gather
 from jaxvars.tf import _arrays_join as _arrays_join
+from jaxvars.tf import _arrays_places as _arrays_places
 from jaxvars.tf import _arrays_scatter as _arrays_scatter
 from jaxvars.tf import _arrays_shape as _arrays_shape
 from jaxvars.tf import _arrays_sort as _arrays_sort

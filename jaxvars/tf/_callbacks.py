@@ -11,6 +11,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -77,7 +78,7 @@ def py_function(
 
 
 def numpy_function(
-    func: Callable[..., Any],
+    func: Callable[..., Any] | None = None,
     inp: Any = None,
     Tout: Any = None,
     stateful: bool = True,
@@ -86,7 +87,8 @@ def numpy_function(
     """Call a Python function with NumPy arrays, when the program runs. It has no gradients.
 
     Args:
-        func: takes NumPy arrays, returns one, or a list, or nothing.
+        func: takes NumPy arrays, returns one, or a list, or nothing; without it, a decorator of
+            one is returned.
         inp: its arguments, a list.
         Tout: the type of what it returns, a list of types, or [] or None for nothing.
         stateful: accepted: it is called as often as the program says.
@@ -100,7 +102,19 @@ def numpy_function(
 
     Differs from TensorFlow: as for `tf.py_function`.
     """
+    if func is None:
+        return lambda func: _decorated(func, Tout)
     return _called(_Call(func, Tout, eager=False), list(inp or ()))
+
+
+def _decorated(func: Callable[..., Any], tout: Any) -> Callable[..., Any]:
+    """Return a function of tensors that calls one of arrays."""
+
+    @functools.wraps(func)
+    def call(*args: Any) -> Any:
+        return _called(_Call(func, tout, eager=False), list(args))
+
+    return call
 
 
 @final
@@ -139,7 +153,7 @@ class _Call:
                 None, None,
                 f"pyfunc returns {np.asarray(value).dtype}, but expects {dtype.name}",
             )  # fmt: skip
-        array = to_array(value)
+        array = to_array(value if self.eager else np.asarray(value))  # a float is a float64
         return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
 
     def on_host(self, *values: Value) -> list[np.ndarray]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType, as_dtype, float32
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._type_specs import TypeSpec
 
 
 @final
-class TensorSpec:
+class TensorSpec(TypeSpec):
     """The shape and type of a tensor, for `input_signature` and `get_concrete_function`.
 
     Args:
@@ -79,6 +81,28 @@ class TensorSpec:
             return False
         pairs = zip(tuple(self._shape), tuple(other._shape), strict=True)
         return all(theirs is None or mine == theirs for mine, theirs in pairs)
+
+    @property
+    def value_type(self) -> type:
+        """Tensor."""
+        return Tensor
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> TensorSpec | None:
+        """Return the most specific spec that this and others fit; None if there is none."""
+        shape, name = self._shape, self._name
+        for other in others:
+            if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
+                return None
+            shape = shape.most_specific_compatible_shape(other._shape)
+            name = name if other._name == name else None
+        return TensorSpec(shape, self._dtype, name)
+
+    @classmethod
+    def _of(cls, value: Any) -> TensorSpec:
+        return cls.from_tensor(value)
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype, self._name
 
     def _key(self) -> Any:
         rank = self._shape.rank

@@ -1,0 +1,182 @@
+"""`tf.TypeSpec` and its kin: what is known of a value before there is one.
+
+Rules this file keeps:
+- a spec is made of a few parts, by which it is compared, hashed, copied and shown;
+- of two specs of a kind, the most specific one that both fit has open sizes where they differ.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype, float32, int64
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._slices import IndexedSlices
+from jaxvars.tf._tensor import Tensor
+
+Parts: TypeAlias = tuple[Any, ...]
+
+
+class TypeSpec(ABC):
+    """The base of what describes values: `tf.TensorSpec`, `tf.IndexedSlicesSpec`, ..."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def value_type(self) -> type:
+        """The class of the values."""
+
+    @abstractmethod
+    def _serialize(self) -> Parts:
+        """Return the arguments that it was made with."""
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, value: Any) -> Any:
+        """Return the spec of a value."""
+
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
+        """Tell whether a value, or one of another spec, can be one of this spec."""
+        other = spec_or_tensor
+        if isinstance(other, self.value_type):
+            other = self._of(other)
+        if type(other) is not type(self):
+            return False
+        pairs = zip(self._serialize(), other._serialize(), strict=True)
+        return all(_is_compatible(a, b) for a, b in pairs)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Tell whether each value of this spec is one of another, too."""
+        if type(other) is not type(self):
+            return False
+        pairs = zip(self._serialize(), other._serialize(), strict=True)
+        return all(_is_part_of(a, b) for a, b in pairs)
+
+    def most_specific_common_supertype(self, others: Sequence[Any]) -> Any:
+        """Return the most specific spec that this and others fit; None if there is none."""
+        if any(type(other) is not type(self) for other in others):
+            return None
+        columns = zip(*(spec._serialize() for spec in (self, *others)), strict=True)
+        try:
+            return type(self)(*map(_merged, columns))
+        except ValueError:
+            return None
+
+    def most_specific_compatible_type(self, other: Any) -> Any:
+        """Return the most specific spec that this and another one fit.
+
+        Raises:
+            ValueError: when there is none.
+        """
+        found = self.most_specific_common_supertype([other])
+        if found is None:
+            raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._serialize() == other._serialize()
+
+    def __hash__(self) -> int:
+        return hash((type(self), str(self._serialize())))
+
+    def __reduce__(self) -> Any:
+        return type(self), self._serialize()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._serialize()))})"
+
+
+def _is_compatible(one: Any, other: Any) -> bool:
+    if isinstance(one, TensorShape):
+        return one.is_compatible_with(other)
+    return one == other
+
+
+def _is_part_of(one: Any, other: Any) -> bool:
+    return one.is_subtype_of(other) if isinstance(one, TensorShape) else one == other
+
+
+def _merged(column: tuple[Any, ...]) -> Any:
+    first = column[0]
+    if isinstance(first, TensorShape):
+        for other in column[1:]:
+            first = first.most_specific_compatible_shape(other)
+        return first
+    if any(other != first for other in column):
+        raise ValueError(f"{column} differ")
+    return first
+
+
+@final
+class IndexedSlicesSpec(TypeSpec):
+    """What is known of `tf.IndexedSlices`.
+
+    Args:
+        shape: of the whole tensor.
+        dtype: of the rows.
+        indices_dtype: of the indices.
+        dense_shape_dtype: of the dense shape; None if there is none.
+        indices_shape: of the indices.
+
+    >>> IndexedSlicesSpec([3, 2])
+    IndexedSlicesSpec(TensorShape([3, 2]), tf.float32, tf.int64, None, TensorShape([None]))
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(
+        self,
+        shape: Any = None,
+        dtype: Any = float32,
+        indices_dtype: Any = int64,
+        dense_shape_dtype: Any = None,
+        indices_shape: Any = None,
+    ) -> None:
+        self._parts: Parts = (
+            TensorShape(shape),
+            as_dtype(dtype),
+            as_dtype(indices_dtype),
+            None if dense_shape_dtype is None else as_dtype(dense_shape_dtype),
+            TensorShape([None] if indices_shape is None else indices_shape),
+        )
+
+    @property
+    def value_type(self) -> type:
+        """IndexedSlices."""
+        return IndexedSlices
+
+    @classmethod
+    def _of(cls, value: IndexedSlices) -> IndexedSlicesSpec:
+        indices, dense = Tensor(to_array(value.indices)), value.dense_shape
+        kind = None if dense is None else Tensor(to_array(dense)).dtype
+        return cls(value.shape, value.dtype, indices.dtype, kind, indices.shape)
+
+    def _serialize(self) -> Parts:
+        return self._parts
+
+
+@final
+class NoneTensorSpec(TypeSpec):
+    """What is known of None.
+
+    >>> NoneTensorSpec()
+    NoneTensorSpec()
+    """
+
+    __slots__ = ()
+
+    @property
+    def value_type(self) -> type:
+        """The class of None."""
+        return type(None)
+
+    @classmethod
+    def _of(cls, value: Any) -> NoneTensorSpec:
+        return cls()
+
+    def _serialize(self) -> Parts:
+        return ()

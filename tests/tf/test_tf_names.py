@@ -1,0 +1,105 @@
+"""Names at the top level that are no operations: specs, the time, the logger, scopes."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import logging
+import pickle
+
+import pytest
+
+from jaxvars import tf
+
+WIDE = tf.TensorShape([None, 2])
+SLICES = tf.IndexedSlices(tf.ones((1, 2)), tf.constant([0]))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1, "TensorSpec(shape=(), dtype=tf.int32, name=None)"),
+        ("a", "TensorSpec(shape=(), dtype=tf.string, name=None)"),
+        ([1.0, 2.0], "TensorSpec(shape=(2,), dtype=tf.float32, name=None)"),
+        (None, "NoneTensorSpec()"),
+        (SLICES, f"IndexedSlicesSpec({WIDE!r}, tf.float32, tf.int32, None, TensorShape([1]))"),
+        (
+            tf.TensorArray(tf.float32, 2),
+            "TensorArraySpec(TensorShape(None), tf.float32, False, True)",
+        ),
+        (
+            tf.data.Dataset.range(3),
+            "DatasetSpec(TensorSpec(shape=(), dtype=tf.int64, name=None), TensorShape([]))",
+        ),
+    ],
+)  # fmt: skip
+def test_specs_of_values(value, words):
+    spec = tf.type_spec_from_value(value)
+    assert repr(spec) == words
+    if isinstance(spec, tf.TypeSpec):
+        assert spec.is_compatible_with(value)
+        assert pickle.loads(pickle.dumps(spec)) == copy.deepcopy(spec) == spec
+        assert hash(copy.deepcopy(spec)) == hash(spec)
+
+
+def test_what_has_no_spec():
+    with pytest.raises(TypeError, match="Could not build a TypeSpec"):
+        tf.type_spec_from_value(object())
+
+
+def test_the_most_specific_spec_that_two_fit():
+    two, three = tf.TensorSpec([2], name="x"), tf.TensorSpec([3], name="x")
+    assert two.most_specific_compatible_type(three) == tf.TensorSpec([None], name="x")
+    assert two.most_specific_common_supertype([tf.TensorSpec([2], tf.int32)]) is None
+    with pytest.raises(ValueError, match="No TypeSpec"):
+        two.most_specific_compatible_type(tf.NoneTensorSpec())
+    wide = tf.IndexedSlicesSpec([3, 2]).most_specific_common_supertype(
+        [tf.IndexedSlicesSpec([5, 2])]
+    )
+    assert wide == tf.IndexedSlicesSpec([None, 2])
+    assert tf.IndexedSlicesSpec([3, 2]).is_subtype_of(wide)
+    assert not wide.is_subtype_of(tf.IndexedSlicesSpec([3, 2]))
+    assert not wide.is_compatible_with(tf.TensorArraySpec())
+    assert not wide.is_compatible_with(3)
+    assert tf.TensorArraySpec([2]).value_type is tf.TensorArray
+    assert isinstance(two, tf.TypeSpec)
+
+
+def test_the_time_is_that_of_the_run(monkeypatch):
+    from jaxvars.tf import _environment
+
+    monkeypatch.setattr(_environment.time, "time", itertools.count(1.5e9).__next__)
+    now = tf.function(lambda: tf.timestamp())
+    times = [float(now()), float(now()), float(tf.timestamp())]
+    assert times[0] + 1 == times[1] == times[2] - 1 > 1.5e9
+    assert now().dtype == tf.float64
+
+
+def test_scopes_loggers_and_symbols():
+    with tf.name_scope("a"), tf.name_scope("b"):
+        assert tf.get_current_name_scope() == "a/b"
+    assert tf.get_current_name_scope() == ""
+    assert tf.get_logger() is logging.getLogger("tensorflow")
+    seen = []
+    tf.function(lambda x: seen.append(tf.is_symbolic_tensor(x)))(tf.constant(1.0))
+    assert seen == [True]
+    assert not tf.is_symbolic_tensor(tf.constant(1.0))
+    assert not tf.is_symbolic_tensor(1.0)
+
+
+def test_a_tuple_of_tensors():
+    made = tf.tuple([1, None, SLICES])
+    assert (int(made[0]), made[1], made[2]) == (1, None, SLICES)
+    with pytest.raises(ValueError, match="at least one tensor"):
+        tf.tuple([None])
+
+
+@pytest.mark.parametrize("name", ["make_ndarray", "fftnd", "conv", "sysconfig", "fingerprint"])
+def test_what_is_absent_says_why(name):
+    with pytest.raises(AttributeError, match=rf"no tf\.{name}: "):
+        getattr(tf, name)
+
+
+def test_the_smallest_are_found_too():
+    values, places = tf.approx_top_k([3.0, 1.0, 2.0], 2, is_max_k=False)
+    assert (values.numpy().tolist(), places.numpy().tolist()) == ([1.0, 2.0], [1, 2])
