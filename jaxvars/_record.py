@@ -35,6 +35,7 @@ _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
+_PULLS = "custom_vjp_call"  # what knows its pullback alone
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
@@ -88,7 +89,7 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        if (staged and _runs_twice(equation)) or _has_effects(equation):
+        if (staged and _runs_twice(equation, reverse=self._reverse)) or _has_effects(equation):
             outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
@@ -159,14 +160,17 @@ class Linear(NamedTuple):
     is_pullback: bool
 
 
-def _runs_twice(equation: Equation) -> bool:
+def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
     """Tell whether the operation would be run a second time when it is replayed.
 
     Linearized, a function with a rule of its own becomes what its rule computes. Whoever
-    differentiates that again would miss the rule, so there it may run twice.
+    differentiates that again would miss the rule, so there it may run twice; and so may one that
+    knows its pullback alone where tangents are to be pushed forward.
     """
     inside = [_trace.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
     names = {equation.name}.union(*inside)
+    if not reverse and _PULLS in names:
+        return False
     if not _trace.CUSTOM.isdisjoint(names) and _trace.is_differentiated():
         return False
     large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
@@ -252,7 +256,7 @@ def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: i
     return primals[0], tangents[0] + tangents[1]
 
 
-_FEW = 8  # operations of what JAX compiles itself, like `jnp.mean`
+_FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
 
 
 @final
@@ -301,6 +305,14 @@ class Program:
         if not any(is_lookup(node.equation) for node in self._nodes):
             return None
         return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
+
+    def knows_pullback_alone(self) -> bool:
+        """Tell whether an operation can't be differentiated forward, by JAX."""
+        equations = [node.equation for node in self._nodes]
+        inner = itertools.chain(*map(_inner_jaxprs, equations))
+        return any(e.name == _PULLS for e in equations) or any(
+            _PULLS in _trace.primitives_in(jaxpr) for jaxpr in inner
+        )
 
     def holds_programs(self) -> bool:
         """Tell whether an operation is a whole program: a call of a compiled function."""

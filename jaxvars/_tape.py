@@ -675,7 +675,8 @@ _NOT_REVERSIBLE = (
     "The target depends on the source through a loop whose number of iterations is only known when "
     "the program runs. Its gradient needs the values of each iteration, and a compiled program "
     "must know beforehand how many to keep. How long it goes on is decided by\n{loops}\n"
-    "Give it a bound:\n"
+    "jaxvars keeps what is needed of its own loops, but not of `jax.lax.while_loop`, and of loops "
+    "that print, call back or are mapped. Give it a bound:\n"
     "    jv.while_loop(cond, body, init, max_iterations=100)\n"
     "    jv.autograph.set_loop_options(max_iterations=100)    # first line of a converted loop\n"
     "or loop over an array or a range of known length: jv.scan, jv.fori_loop(0, 100, ...)."
@@ -795,4 +796,19 @@ class ForwardAccumulator(_Recording):
                 return None
             run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
             with for_tape():
-                return jax.jvp(run, values, [tangent for _, tangent in pairs.values()])[1]
+                push = _pulled_twice if program.knows_pullback_alone() else _pushed
+                return push(run, values, [tangent for _, tangent in pairs.values()])
+
+
+def _pushed(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+    return jax.jvp(run, values, tangents)[1]
+
+
+def _pulled_twice(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+    """Return how the result of a function moves, from its pullback.
+
+    That is linear in the cotangent, so its own pullback takes tangents forward.
+    """
+    result, pull = jax.vjp(run, *values)
+    (moved,) = jax.vjp(pull, jnp.ones_like(result))[1](tuple(tangents))
+    return moved

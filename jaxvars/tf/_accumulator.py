@@ -35,6 +35,11 @@ class ForwardAccumulator:
         nest.assert_same_structure(primals, tangents, check_types=False)
         moved = [core_of(x) for x in nest.flatten(primals)]
         given = [to_array(x) for x in nest.flatten(tangents)]
+        if len(set(map(id, moved))) < len(moved):
+            raise ValueError(
+                "ForwardAccumulator was asked to watch one tensor multiple times. Sum its tangents "
+                "first: ForwardAccumulator(x, tangent_1 + tangent_2)."
+            )
         for x, tangent in zip(moved, given, strict=True):
             if x.dtype != tangent.dtype:
                 raise ValueError(f"A tangent is {tangent.dtype}, its primal {x.dtype}.")
@@ -42,13 +47,19 @@ class ForwardAccumulator:
             self._core = CoreAccumulator(moved, given)
         except TapeError as error:
             raise ValueError(str(error)) from None
+        self._is_open = False
 
     def __enter__(self) -> ForwardAccumulator:
+        if self._is_open:
+            raise ValueError("Accumulator is already recording.")
         self._core.__enter__()
+        self._is_open = True
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._core.__exit__(*error)
+        if self._is_open:
+            self._is_open = False
+            self._core.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Return how tensors move with the primals; None where they do not.

@@ -21,6 +21,7 @@ from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._slices import IndexedSlices
+from jaxvars.tf._tape import conjugated
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 
@@ -115,7 +116,7 @@ def _for_core(f: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
 
 def _pull(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
     def pull(*upstream: Any, variables: list[CoreVariable] | None = None) -> Any:
-        ups = [Tensor(x) for x in upstream]
+        ups = [Tensor(conjugated(x)) for x in upstream]
         if variables is None:
             found = grad(*ups)
             return _as_core(found)
@@ -125,7 +126,7 @@ def _pull(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]
                 f"accept a 'variables' keyword argument: that of {f.__name__} does not."
             )
         found, of_variables = grad(*ups, variables=[face_of(v) for v in variables])
-        return _as_core(found), [None if g is None else to_array(g) for g in of_variables]
+        return _as_core(found), list(_as_core(tuple(of_variables)))
 
     return pull
 
@@ -136,7 +137,7 @@ def _takes_variables(grad: Callable[..., Any]) -> bool:
 
 
 def _as_core(found: Any) -> Any:
-    made = arrays_of(found)
+    made = nest.map_structure(lambda g: None if g is None else conjugated(to_array(g)), found)
     return tuple(made) if isinstance(made, list) else made
 
 

@@ -23,6 +23,7 @@ from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._tape import (
     UnconnectedGradients,
+    conjugated,
     like_sources,
     source_of,
     target_of,
@@ -130,7 +131,7 @@ def gradients(
                 f"{dtype_of(target).name})"
             )
     sources, stops = _listed(xs), [] if stop_gradients is None else _listed(stop_gradients)
-    given = [None if weight is None else to_array(weight) for weight in weights]
+    given = [None if weight is None else conjugated(to_array(weight)) for weight in weights]
     found = tape.row_gradients(
         targets, list(map(source_of, sources)), given, how, list(map(source_of, stops))
     )

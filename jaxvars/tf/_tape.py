@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._lookup import Rows
@@ -170,7 +171,7 @@ class GradientTape:
             )
         self._use()
         self._refuse_rows(experimental_use_pfor, "batch_jacobian")
-        return wrap(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
+        return _wrapped(self._tape.batch_jacobian(y, x, UnconnectedGradients.ZERO))
 
     def _refuse_rows(self, use_pfor: bool, what: str) -> None:
         """Refuse row after row where TensorFlow needs a persistent tape for it."""
@@ -245,7 +246,8 @@ def _checked(x: Any, what: str) -> Any:
 
 def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
     """Return the gradients of the targets; raise InvalidArgumentError if a shape does not fit."""
-    found = [None if g is None else to_array(g) for g in nest.flatten(output_gradients)]
+    flat = nest.flatten(output_gradients)
+    found = [None if g is None else conjugated(to_array(g)) for g in flat]
     for target, g in zip(targets, found, strict=False):
         if g is not None and g.shape != target.shape:
             raise InvalidArgumentError(
@@ -272,6 +274,15 @@ def like_sources(sources: Any, found: Sequence[Any]) -> Any:
 
 def _wrapped(found: Any) -> Any:
     if not isinstance(found, Rows):
-        return wrap(found)
+        return wrap(conjugated(found))
     shape = Tensor(np.array(found.shape, np.int32))
-    return IndexedSlices(Tensor(found.values), Tensor(found.indices), shape)
+    return IndexedSlices(Tensor(conjugated(found.values)), Tensor(found.indices), shape)
+
+
+def conjugated(gradient: Any) -> Any:
+    """Return a gradient by TensorFlow's convention made of one by JAX's, or the other way round.
+
+    For JAX, that of a real y by z is dy/da - i dy/db, where z = a + i b; for TensorFlow, it is the
+    direction in which y grows, dy/da + i dy/db.
+    """
+    return jnp.conj(gradient) if gradient.dtype.kind == "c" else gradient

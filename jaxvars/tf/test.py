@@ -21,7 +21,7 @@ from jaxvars._placement import list_devices
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._tape import GradientTape
+from jaxvars.tf._tape import GradientTape, UnconnectedGradients
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import OpError
 
@@ -282,7 +282,8 @@ def compute_gradient(
         delta: the step of the differences; that of the type when None.
 
     Returns:
-        For each argument a matrix of one row for each element of the result, twice.
+        For each argument a matrix of one row for each element of the result, twice. A complex
+        number counts as two.
 
     >>> from jaxvars import tf
     >>> exact, near = compute_gradient(lambda x: x * x, [tf.constant([1.0, 2.0])])
@@ -293,14 +294,33 @@ def compute_gradient(
     exact: list[np.ndarray] = []
     near: list[np.ndarray] = []
     for i, argument in enumerate(arguments):
-        with GradientTape() as tape:
+        with GradientTape(persistent=True) as tape:
             tape.watch(argument)
             y = f(*arguments)
-        jacobian = tape.jacobian(y, argument)
-        shape = (_array(y).size, _array(argument).size)
-        exact.append(np.zeros(shape) if jacobian is None else _array(jacobian).reshape(shape))
+        exact.append(_derivatives(tape, Tensor(to_array(y)), argument))
         near.append(_differences(f, arguments, i, delta))
     return exact, near
+
+
+def _derivatives(tape: GradientTape, y: Tensor, x: Tensor) -> np.ndarray:
+    """Return a matrix of one row for each real number in `y`, one column for each in `x`."""
+    shape = _reals(_array(y)).size, _reals(_array(x)).size
+    if not (y.dtype.is_complex or x.dtype.is_complex):
+        jacobian = tape.jacobian(y, x)
+        return np.zeros(shape) if jacobian is None else _array(jacobian).reshape(shape)
+    rows: list[np.ndarray] = []
+    for i in range(shape[0]):
+        weights = np.zeros(_array(y).shape, _array(y).dtype)
+        _reals(weights)[i] = 1
+        row = tape.gradient(y, x, Tensor(to_array(weights)), UnconnectedGradients.ZERO)
+        rows.append(_reals(_array(row)))
+    return np.stack(rows) if rows else np.zeros(shape)
+
+
+def _reals(array: np.ndarray) -> np.ndarray:
+    """Return an array in one dimension; a complex number is two real ones."""
+    flat = np.atleast_1d(array).reshape(-1)
+    return flat.view(flat.real.dtype)
 
 
 def _differences(
@@ -309,15 +329,16 @@ def _differences(
     base = _array(arguments[which])
     step = delta or float(np.finfo(base.dtype).eps) ** (1 / 3)
     columns: list[np.ndarray] = []
-    for i in range(base.size):
+    for i in range(_reals(base).size):
         sides: list[np.ndarray] = []
         for sign in (1, -1):
             moved = base.copy()
-            moved.flat[i] += sign * step
+            _reals(moved)[i] += sign * step
             given = [*arguments[:which], Tensor(to_array(moved)), *arguments[which + 1 :]]
-            sides.append(_array(f(*given)).reshape(-1))
+            sides.append(_reals(_array(f(*given))))
         columns.append((sides[0] - sides[1]) / (2 * step))
-    return np.stack(columns, -1) if columns else np.zeros((_array(f(*arguments)).size, 0))
+    rows = _reals(_array(f(*arguments))).size
+    return np.stack(columns, -1) if columns else np.zeros((rows, 0))
 
 
 # ---------------------------------------------------------------- helpers
@@ -330,6 +351,8 @@ def _array(value: Any) -> np.ndarray:
         return np.array(value.encode() if isinstance(value, str) else value, dtype=object)
     if isinstance(value, np.ndarray) and value.dtype.kind != "U":
         return value
+    if value is None or (isinstance(value, list | tuple) and any(x is None for x in value)):
+        return np.array(value, dtype=object)
     return np.asarray(Tensor(to_array(value)).numpy())
 
 

@@ -241,3 +241,91 @@ def test_forward_accumulator():
     assert numbers(acc.jvp(g)) == [6.0, 0.0]
     with pytest.raises(ValueError, match="A tangent is float64"):
         tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 0.0], tf.float64))
+
+
+def test_complex_gradients_are_tensorflows():
+    z, w = tf.Variable(1 + 2j, dtype=tf.complex64), tf.constant(3 - 1j, tf.complex64)
+
+    @tf.custom_gradient
+    def times_w(x):
+        return x * w, lambda up: up * tf.math.conj(w)
+
+    with tf.GradientTape(persistent=True) as tape:
+        size, y, custom = tf.math.real(z * tf.math.conj(z)), z * w, times_w(z)
+        both = tf.stack([z * z, y])
+    assert tape.gradient(size, z).numpy() == 2 + 4j
+    given = tf.constant(2 + 1j, tf.complex64)
+    assert tape.gradient(y, z, given).numpy() == tape.gradient(custom, z, given).numpy() == 5 + 5j
+    assert tape.jacobian(both, z).numpy().tolist() == [2 - 4j, 3 + 1j]
+
+    @tf.function
+    def slope():
+        return tf.gradients(tf.math.real(z * w), z)[0]
+
+    assert slope().numpy() == 3 + 1j
+    exact, near = tf.test.compute_gradient(lambda x: x * w, [z.value()])
+    assert exact[0].tolist() == [[3.0, 1.0], [-1.0, 3.0]]
+    assert np.allclose(near[0], exact[0], atol=1e-2)
+
+
+@tf.custom_gradient
+def sine(x):
+    return tf.sin(x), lambda up: up * tf.cos(x)
+
+
+def test_forward_through_gradients_of_ones_own():
+    x, direction = tf.constant([0.1, 0.2]), tf.constant([1.0, 2.0])
+    expected = [0.19933385, 0.7893653]
+
+    def pushed(x):
+        with tf.autodiff.ForwardAccumulator(x, direction) as acc:
+            y = sine(x) * x
+        return acc.jvp(y)
+
+    assert np.allclose(pushed(x), expected)
+    assert np.allclose(tf.function(pushed)(x), expected)
+    compiled = tf.function(lambda x: sine(x) * x)
+    with tf.autodiff.ForwardAccumulator(x, direction) as acc:
+        y = compiled(x)
+    assert np.allclose(acc.jvp(y), expected)
+    with tf.autodiff.ForwardAccumulator(x, direction) as acc:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = sine(x)
+        slope = tape.gradient(y, x)
+    assert np.allclose(acc.jvp(slope), -np.sin([0.1, 0.2]) * [1.0, 2.0])
+
+
+def test_accumulators_are_entered_one_at_a_time():
+    x = tf.constant(-2.0)
+    with pytest.raises(ValueError, match="multiple times"):
+        tf.autodiff.ForwardAccumulator([x, x], [1.0, 2.0])
+    with tf.autodiff.ForwardAccumulator(x, 1.5) as acc:
+        y = 4.0 * x
+        with pytest.raises(ValueError, match="already recording"), acc:
+            pass
+    z = 4.0 * x
+    assert acc.jvp(z) is None
+    with acc:
+        square = y * y
+    assert acc.jvp(square).numpy() == -96.0
+
+
+def test_text_has_no_gradient():
+    s, x = tf.constant("word"), tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch([s, x])
+        y = x * x
+    with pytest.warns(GradientWarning):
+        found = tape.gradient([y, s], [x, s])
+    assert list(map(numbers, found)) == [6.0, None]
+
+
+def test_rows_one_by_one_need_a_persistent_tape():
+    x = tf.constant([[1.0, 2.0]])
+    for name in ("jacobian", "batch_jacobian"):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        with pytest.raises(RuntimeError, match=f"persistent=True to compute the {name}"):
+            getattr(tape, name)(y, x, experimental_use_pfor=False)
