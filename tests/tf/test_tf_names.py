@@ -6,6 +6,7 @@ import copy
 import itertools
 import logging
 import pickle
+import types
 
 import pytest
 
@@ -68,7 +69,8 @@ def test_the_most_specific_spec_that_two_fit():
 def test_the_time_is_that_of_the_run(monkeypatch):
     from jaxvars.tf import _environment
 
-    monkeypatch.setattr(_environment.time, "time", itertools.count(1.5e9).__next__)
+    clock = types.SimpleNamespace(time=itertools.count(1.5e9).__next__)
+    monkeypatch.setattr(_environment, "time", clock)
     now = tf.function(lambda: tf.timestamp())
     times = [float(now()), float(now()), float(tf.timestamp())]
     assert times[0] + 1 == times[1] == times[2] - 1 > 1.5e9
