@@ -229,8 +229,9 @@ def set_loop_options(*, max_iterations: int | None = None) -> None:
 
     Args:
         max_iterations: end the loop after so many iterations, if it has not ended before. A
-            `while` with this bound can be differentiated; without it JAX does not know how much
-            to keep for the backward pass. The program then takes time for that many iterations.
+            `while` with this bound can be differentiated by JAX's own `grad`, too; without it JAX
+            does not know how much to keep for the backward pass (a tape does without). The program
+            then takes time for that many iterations.
 
     Example:
         >>> import jax, jaxvars as jv

@@ -28,6 +28,7 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
+from jaxvars._reversal import while_loop as while_loop_in_reverse
 from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
 from jaxvars.errors import ControlFlowError, user_line
@@ -50,9 +51,10 @@ def while_loop(
         cond_fun: takes the value, returns a scalar.
         body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
         init_val: the first value: a pytree of arrays.
-        max_iterations: stop after so many in any case. With such a bound the loop can be
-            differentiated in reverse in a compiled function; it then takes the memory and nearly
-            the time of that many iterations. The condition is asked after the last one, too.
+        max_iterations: stop after so many in any case. A tape can differentiate a loop without
+            this bound, too (`_reversal.py`); JAX's own `grad` of a pure function only one with it.
+            It then takes the memory and nearly the time of that many iterations. The condition is
+            asked after the last one, too.
 
     Returns:
         The last value.
@@ -107,39 +109,40 @@ class _While:
         self._carried = carried
         self._body, self._test = threads.programs
         self._cond_fun = cond_fun
-        self._read = threads.rereader()
+        self._given = threads.state(), self._body.consts, self._test.consts
         self._first = threads.changed(threads.state()), carried.arrays
 
-    def _next(self, carry: Any) -> Any:
-        outputs, new = self._body(self._body.consts, self._read(carry[0]), carry[1])
+    def _next(self, given: Any, carry: Any) -> Any:
+        state = self._threads.reread(given[0], carry[0])
+        outputs, new = self._body(given[1], state, carry[1])
         return self._threads.changed(new), self._carried.cast(outputs)
 
-    def _check(self, carry: Any) -> tuple[Value, Any]:
-        (go,), new = self._test(self._test.consts, self._read(carry[0]), carry[1])
+    def _check(self, given: Any, carry: Any) -> tuple[Value, Any]:
+        state = self._threads.reread(given[0], carry[0])
+        (go,), new = self._test(given[2], state, carry[1])
         return go, (self._threads.changed(new), carry[1])
 
     def run(self) -> Any:
         """Run until the condition is false."""
         if self._test.writes:
-            return self._run_going(lambda step, c: jax.lax.while_loop(lambda c: c[0], step, c))
-        test = _like_users(self._cond_fun, lambda carry: self._check(carry)[0])
-        return jax.lax.while_loop(test, self._next, self._first)
+            goes = _like_users(self._cond_fun, lambda _, carry: carry[0])
+            first = self._check(self._given, self._first)
+            return while_loop_in_reverse(goes, self._check_next, self._given, first)[1]
+        test = _like_users(self._cond_fun, lambda given, carry: self._check(given, carry)[0])
+        return while_loop_in_reverse(test, self._next, self._given, self._first)
+
+    def _check_next(self, given: Any, carry: Any) -> Any:
+        return self._check(given, self._next(given, carry[1]))
 
     def run_bounded(self, count: int) -> Any:
         """Run a fixed number of iterations, the last ones of which may do nothing."""
+        step = functools.partial(self._check_next, self._given)
 
-        def loop(step: Any, carry: Any) -> Any:
-            def one(carry: Any, _: None) -> Any:
-                return jax.lax.cond(carry[0], step, lambda same: same, carry), None
+        def one(carry: Any, _: None) -> Any:
+            return jax.lax.cond(carry[0], step, lambda same: same, carry), None
 
-            return jax.lax.scan(one, carry, None, length=count)[0]
-
-        return self._run_going(loop)
-
-    def _run_going(self, loop: Callable[[Any, Any], Any]) -> Any:
-        """Run a loop that carries whether it goes on: the condition is asked once each time."""
-        carry = self._check(self._first)
-        return loop(lambda carry: self._check(self._next(carry[1])), carry)[1]
+        first = self._check(self._given, self._first)
+        return jax.lax.scan(one, first, None, length=count)[0][1]
 
 
 def fori_loop(
@@ -156,8 +159,8 @@ def fori_loop(
 
     Args:
         lower: the first integer.
-        upper: the one after the last. If both are known when the program is staged the loop can
-            be differentiated in reverse; for traced ones see `while_loop`.
+        upper: the one after the last. If both are known when the program is staged JAX's own
+            `grad` can differentiate the loop; for traced ones see `while_loop`.
         body_fun: takes the integer, as an array, and the value; returns the next value.
         init_val: the first value: a pytree of arrays.
         unroll: how many iterations to write out one after the other.
@@ -353,4 +356,4 @@ def _is_staged() -> bool:
 
 def _like_users(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:
     """Have JAX call `fn` by the name and line of the user's function, for messages."""
-    return functools.wraps(user)(lambda carry: fn(carry))
+    return functools.wraps(user)(lambda *args: fn(*args))

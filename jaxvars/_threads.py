@@ -70,16 +70,20 @@ class Threads:
 
     def rereader(self) -> Callable[[Sequence[Value]], dict[int, Value]]:
         """Return what makes all values, as an iteration reads them, of those assigned before it."""
-        first = self.state()
+        return functools.partial(self.reread, self.state())
 
-        def read(values: Sequence[Value]) -> dict[int, Value]:
-            anew = {
-                cell.key: reread(x, first[cell.key]) if moves(cell) and not cell.deliver else x
-                for cell, x in zip(self.written, values, strict=True)
-            }
-            return {**first, **anew}
+    def reread(self, first: dict[int, Value], values: Sequence[Value]) -> dict[int, Value]:
+        """Return all values, as an iteration reads them.
 
-        return read
+        Args:
+            first: those before the first iteration.
+            values: of the cells that are assigned, those before this iteration.
+        """
+        anew = {
+            cell.key: reread(x, first[cell.key]) if moves(cell) and not cell.deliver else x
+            for cell, x in zip(self.written, values, strict=True)
+        }
+        return {**first, **anew}
 
     def write(self, values: Sequence[Value]) -> None:
         """Assign the cells."""

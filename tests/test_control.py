@@ -213,8 +213,7 @@ def test_a_known_range_is_a_scan_and_a_traced_one_a_while():
     assert float(tape.gradient(y, v)) == 3.0
     with jv.GradientTape() as tape:
         y = f(3)
-    with pytest.raises(TapeError, match=r"(?s)number of iterations.*max_iterations=100"):
-        tape.gradient(y, v)
+    assert float(tape.gradient(y, v)) == 3.0
 
 
 def test_memory_is_used_again():

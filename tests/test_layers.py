@@ -33,6 +33,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_open_values.py",
         "_pretty.py",
         "_reread.py",
+        "_reversal.py",
         "_shapes.py",
         "_table.py",
         "_template.py",

@@ -325,7 +325,7 @@ def below_100(c: Any) -> Any:
     return c < 100.0
 
 
-def test_a_gradient_through_an_open_loop_says_where_it_is_and_how_to_bound_it() -> None:
+def test_a_gradient_through_an_open_loop_of_jax_says_where_it_is_and_how_to_bound_it() -> None:
     w = jv.Variable(2.0, name="w")
 
     def gradient(x: Any, bound: int | None) -> Any:
@@ -333,9 +333,15 @@ def test_a_gradient_through_an_open_loop_says_where_it_is_and_how_to_bound_it() 
             y = jv.while_loop(below_100, lambda c: c * w, x, max_iterations=bound)
         return tape.gradient(y, w)
 
+    def gradient_of_jaxs(x: Any) -> Any:
+        with jv.GradientTape() as tape:
+            y = jax.lax.while_loop(below_100, lambda c: c * 2, x * w)
+        return tape.gradient(y, w)
+
     assert float(gradient(1.0, None)) == 448.0  # eagerly: Python's own loop
+    assert float(jv.compile(lambda x: gradient(x, None))(1.0)) == 448.0
     with pytest.raises(jv.errors.TapeError) as caught:
-        jv.compile(lambda x: gradient(x, None))(1.0)
+        jv.compile(gradient_of_jaxs)(1.0)
     message = str(caught.value)
     assert "number of iterations is only known when" in message
     assert "below_100 at " in message
@@ -346,7 +352,7 @@ def test_a_gradient_through_an_open_loop_says_where_it_is_and_how_to_bound_it() 
 
 def test_the_open_loop_is_found_inside_other_programs() -> None:
     w = jv.Variable(2.0)
-    loop = jv.compile(lambda x: jv.while_loop(below_100, lambda c: c * w, x))
+    loop = jv.compile(lambda x: jax.lax.while_loop(below_100, lambda c: c * 2, x * w))
     branch = jv.compile(lambda x: jv.cond(x > 0, lambda: loop(x), lambda: x))
     for program in (loop, branch):
         with jv.GradientTape() as tape:
@@ -355,10 +361,11 @@ def test_the_open_loop_is_found_inside_other_programs() -> None:
             tape.gradient(y, w)
 
 
-def test_a_range_with_a_traced_end_names_the_body() -> None:
+def test_a_range_with_a_traced_end_that_prints_names_the_body() -> None:
     @jv.compile
     def power(x: Any, n: Any) -> Any:
-        def times(_: Any, y: Any) -> Any:
+        def times(i: Any, y: Any) -> Any:
+            jv.print(i)
             return y * x
 
         with jv.GradientTape() as tape:

@@ -224,9 +224,8 @@ def while_loop(
         parallel_iterations: accepted, and of no effect.
         back_prop: False stops gradients.
         swap_memory: accepted, and of no effect.
-        maximum_iterations: stop after so many in any case. In a compiled function a loop with this
-            bound, and only such a one, has gradients; if it is a number it then takes the time of
-            that many iterations.
+        maximum_iterations: stop after so many in any case. In a compiled function, if it is a
+            number, the loop takes the time of that many iterations.
         name: of no effect.
 
     Returns:

@@ -1,0 +1,343 @@
+"""A while loop that can be differentiated in reverse, however often it runs.
+
+JAX refuses to: a program must know beforehand how many iterations to keep. Here so many are kept
+as there are places, whatever the number of iterations: at first each, then each second, each
+fourth, ... On the way back the iterations between two that were kept are run once more, a stretch
+at a time. Up to `_PLACES` iterations nothing is run twice, up to `_PLACES * _STRETCH` it is once.
+
+The loop is an operation of its own in the program, with the name of JAX's; it becomes JAX's
+when the program is compiled, or differentiated forwards.
+
+Rules this file keeps:
+- a loop keeps nothing unless somebody differentiates it in reverse;
+- what the loops are made of is made of such loops, so that a derivative has derivatives;
+- a loop with effects, or over a named axis, is JAX's.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+from jax.interpreters import ad, batching, mlir
+
+from jaxvars import _trace
+
+Value: TypeAlias = Any
+Values: TypeAlias = Sequence[Value]
+
+_BITS = 6
+_PLACES = 1 << _BITS  # iterations that are kept
+_STRETCH = 64  # iterations that are run again together
+
+
+@final
+class _Local(threading.local):
+    """Whether this thread differentiates in reverse."""
+
+    def __init__(self) -> None:
+        self.is_reverse = False
+
+
+_LOCAL = _Local()
+_kept_apart = jax.make_user_context(False)
+
+
+@contextmanager
+def in_reverse(is_reverse: bool = True) -> Generator[None]:
+    """Differentiate in reverse inside."""
+    was, _LOCAL.is_reverse = _LOCAL.is_reverse, is_reverse
+    try:
+        with _kept_apart(is_reverse):
+            yield
+    finally:
+        _LOCAL.is_reverse = was
+
+
+def while_loop(
+    goes: Callable[[Any, Any], Value], turn: Callable[[Any, Any], Any], given: Any, first: Any
+) -> Any:
+    """Run a loop that can be differentiated in reverse.
+
+    Args:
+        goes: takes what is given and the state, returns whether there is an iteration.
+        turn: takes the same, returns the next state, of the same types.
+        given: arrays that the functions need; they close over none that is traced.
+        first: the first state.
+    """
+    consts, outer = jax.tree.flatten(given)
+    carry, inner = jax.tree.flatten(first)
+
+    def flat(fn: Callable[[Any, Any], Any]) -> Callable[..., list[Value]]:
+        n = len(consts)
+        return functools.wraps(fn)(
+            lambda *xs: jax.tree.leaves(
+                fn(jax.tree.unflatten(outer, xs[:n]), jax.tree.unflatten(inner, xs[n:]))
+            )
+        )
+
+    params: dict[str, Any] = {
+        "cond_jaxpr": jax.make_jaxpr(flat(goes))(*consts, *carry),
+        "body_jaxpr": jax.make_jaxpr(flat(turn))(*consts, *carry),
+        "count": len(consts),
+    }
+    if any(map(_is_jaxs, (params["cond_jaxpr"], params["body_jaxpr"]))):
+        test = functools.wraps(goes)(lambda state: goes(given, state))
+        return jax.lax.while_loop(test, lambda state: turn(given, state), first)
+    return jax.tree.unflatten(inner, while_p.bind(*consts, *carry, **params))
+
+
+_COLLECTIVE = frozenset(
+    {"psum", "psum_invariant", "pmax", "pmin", "ppermute", "pvary", "all_gather", "all_to_all",
+     "axis_index", "reduce_scatter", "shard_map"}
+)  # fmt: skip
+
+
+def _is_jaxs(jaxpr: Any) -> bool:
+    """Tell whether a loop has to be JAX's: one with effects, or on several devices."""
+    if _trace.open_jaxpr(jaxpr).effects or _trace.primitives_in(jaxpr) & _COLLECTIVE:
+        return True
+    return any(getattr(aval, "vma", None) for aval in jaxpr.in_avals)
+
+
+def _jax_loop(*values: Value, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> list[Value]:
+    test, turn = map(_trace.jaxpr_function, (cond_jaxpr, body_jaxpr))
+    consts, first = values[:count], list(values[count:])
+    return jax.lax.while_loop(
+        lambda carry: test(*consts, *carry)[0], lambda carry: turn(*consts, *carry), first
+    )
+
+
+# ---------------------------------------------------------------- forwards
+def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
+    pairs = zip(primals, tangents, strict=True)
+    moving = tuple(i for i, (x, t) in enumerate(pairs) if _moves(x, t))
+    if not _LOCAL.is_reverse:
+        run = functools.partial(_moved, primals, moving, params)
+        outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
+        return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
+    outputs, saved = _saving(primals, params)
+    made = iter(
+        tangent_p.bind(
+            *saved, *primals, *(tangents[i] for i in moving),
+            moving=moving, saved=len(saved), **params,
+        )
+    )  # fmt: skip
+    return outputs, [next(made) if _is_float(x) else _zero(x) for x in outputs]
+
+
+def _moved(primals: Values, moving: Sequence[int], params: Any, *values: Value) -> list[Value]:
+    return _jax_loop(*_put(primals, moving, values), **params)
+
+
+def _moves(value: Value, tangent: Value) -> bool:
+    return type(tangent) is not ad.Zero and _is_float(value)
+
+
+def _is_float(value: Any) -> bool:
+    return jnp.issubdtype(jax.typeof(value).dtype, jnp.inexact)
+
+
+def _zero(value: Value) -> Any:
+    return ad.Zero(jax.typeof(value).to_tangent_aval())
+
+
+def _put(values: Values, where: Sequence[int], new: Values) -> list[Value]:
+    made = list(values)
+    for i, value in zip(where, new, strict=True):
+        made[i] = value
+    return made
+
+
+def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Value], list[int]]:
+    made = jax.vmap(functools.partial(_jax_loop, **params), in_axes=tuple(axes))(*values)
+    return made, [0] * len(made)
+
+
+while_p = _trace.new_primitive("while")
+while_p.multiple_results = True
+while_p.def_impl(_jax_loop)
+while_p.def_abstract_eval(lambda *avals, count, **_: list(avals[count:]))
+ad.primitive_jvps[while_p] = _differentiated
+batching.primitive_batchers[while_p] = _batched
+mlir.register_lowering(while_p, mlir.lower_fun(_jax_loop, multiple_results=True))
+
+
+# ---------------------------------------------------------------- what is kept
+def _saving(primals: Values, params: Any) -> tuple[list[Value], list[Value]]:
+    """Run a loop; return its results, and the number of iterations and the states that it kept."""
+    test, turn = _functions(params)
+    consts, carry = primals[: params["count"]], list(primals[params["count"] :])
+    rows = [jnp.broadcast_to(x, (_PLACES + 1, *jnp.shape(x))) for x in carry]
+
+    def goes(consts: Any, state: Any) -> Value:
+        return test(*consts, *state[2])[0]
+
+    def step(consts: Any, state: Any) -> Any:
+        n, rows, carry = state
+        place = _place(n)
+        kept = [row.at[place].set(x) for row, x in zip(rows, carry, strict=True)]
+        return n + 1, kept, turn(*consts, *carry)
+
+    n, rows, outputs = while_loop(goes, step, list(consts), (jnp.int32(0), rows, carry))
+    return outputs, [n, *rows]
+
+
+def _functions(params: Any) -> tuple[Callable[..., list[Value]], Callable[..., list[Value]]]:
+    return (
+        _trace.jaxpr_function(params["cond_jaxpr"]),
+        _trace.jaxpr_function(params["body_jaxpr"]),
+    )
+
+
+def _halvings(n: Value) -> Value:
+    """Return how often every second state has been dropped when state n is kept."""
+    return jnp.maximum(32 - jax.lax.clz(n) - _BITS, 0)
+
+
+def _place(n: Value) -> Value:
+    """Return the place of state n; the one after the last if it is not kept."""
+    halvings = _halvings(n)
+    is_kept = (n & ((1 << halvings) - 1)) == 0
+    return jnp.where(is_kept, _place_of(n >> halvings, halvings), _PLACES)
+
+
+def _place_of(number: Value, halvings: Value) -> Value:
+    """Return the place of the state of a number, of those that are kept.
+
+    What is kept stays where it is, and the places of what is dropped are used again. So the places
+    are the numbers with their bits rotated.
+    """
+    by = halvings % _BITS
+    return ((number << by) | (number >> (_BITS - by))) & (_PLACES - 1)
+
+
+# ---------------------------------------------------------------- backwards
+def _tangents(*args: Value, moving: Sequence[int], saved: int, **params: Any) -> list[Value]:
+    """Return the tangents of the results that are floats."""
+    rest = args[saved:]
+    primals, tangents = rest[: len(rest) - len(moving)], rest[len(rest) - len(moving) :]
+    given = [primals[i] for i in moving]
+    run = functools.partial(_moved, primals, moving, params)
+    outputs, made = jax.jvp(run, given, list(tangents))
+    return [t for x, t in zip(outputs, made, strict=True) if _is_float(x)]
+
+
+def _pulled_back(
+    cotangents: Values, *args: Value, moving: Sequence[int], saved: int, **params: Any
+) -> list[Value | None]:
+    """Return the cotangents of the inputs that move."""
+    count = params["count"]
+    (n, *rows), primals = args[:saved], args[saved : len(args) - len(moving)]
+    floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]
+    consts = [i for i in moving if i < count]
+    start = (
+        [ad.instantiate_zeros(ct) for ct in cotangents],
+        [jnp.zeros_like(primals[i]) for i in consts],
+    )
+    with in_reverse():
+        walk = _Walk(params, floats, consts)
+        of_state, of_consts = walk.back(n, rows, list(primals[:count]), start)
+    found = dict(zip(consts, of_consts, strict=True))
+    found |= {count + i: ct for i, ct in zip(floats, of_state, strict=True)}
+    return [None] * (saved + len(primals)) + [found[i] for i in moving]
+
+
+tangent_p = _trace.new_primitive("while_tangent")
+tangent_p.multiple_results = True
+tangent_p.def_impl(_tangents)
+tangent_p.def_abstract_eval(
+    lambda *avals, moving, saved, count, **_: [
+        aval.to_tangent_aval()
+        for aval in avals[saved + count : len(avals) - len(moving)]
+        if jnp.issubdtype(aval.dtype, jnp.inexact)
+    ]
+)
+ad.primitive_transposes[tangent_p] = _pulled_back
+mlir.register_lowering(tangent_p, mlir.lower_fun(_tangents, multiple_results=True))
+
+
+@final
+class _Walk:
+    """Goes back through the iterations of a loop.
+
+    Args:
+        params: of the loop.
+        floats: which values of the state have cotangents.
+        consts: which of the others have.
+    """
+
+    def __init__(self, params: Any, floats: Sequence[int], consts: Sequence[int]) -> None:
+        _, self._turn = _functions(params)
+        self._floats, self._consts = floats, consts
+
+    def back(self, n: Value, rows: list[Value], consts: list[Value], start: Any) -> Any:
+        """Return the cotangents before the first iteration, of those after the last."""
+        halvings = _halvings(jnp.maximum(n - 1, 0))
+        size = jnp.minimum(1 << halvings, _STRETCH)
+        given = (n, halvings, size, rows, consts)
+        last = (n - 1) // size
+        return while_loop(
+            lambda given, state: state[0] >= 0,
+            lambda given, state: (state[0] - 1, self._stretch(given, *state)),
+            given,
+            (last, start),
+        )[1]
+
+    def _stretch(self, given: Any, number: Value, cotangents: Any) -> Any:
+        """Go back through a stretch of iterations, whose states are made again first."""
+        n, halvings, size, rows, consts = given
+        start = number * size
+        end = jnp.minimum(start + size, n)
+        kept = start >> halvings
+        state = [row[_place_of(kept, halvings)] for row in rows]
+        state = while_loop(
+            lambda given, at: at[0] < given[0],
+            lambda given, at: (at[0] + 1, self._turn(*given[1], *at[1])),
+            (start, consts),
+            (kept << halvings, state),
+        )[1]
+        states = self._states(start, end, consts, state)
+        return while_loop(
+            lambda given, at: at[0] >= given[0],
+            lambda given, at: (at[0] - 1, self._pull(given, *at)),
+            (start, consts, states),
+            (end - 1, cotangents),
+        )[1]
+
+    def _states(self, start: Value, end: Value, consts: list[Value], state: list[Value]) -> Any:
+        """Return the states of a stretch, given its first."""
+        kept = [jnp.broadcast_to(x, (_STRETCH, *jnp.shape(x))) for x in state]
+
+        def put(kept: list[Value], at: Value, state: list[Value]) -> list[Value]:
+            return [row.at[at].set(x) for row, x in zip(kept, state, strict=True)]
+
+        at, kept, state = while_loop(
+            lambda given, at: at[0] < given[0],
+            lambda given, at: (at[0] + 1, put(at[1], at[0], at[2]), self._turn(*given[1], *at[2])),
+            (end - 1 - start, consts),
+            (jnp.int32(0), kept, state),
+        )
+        return put(kept, at, state)
+
+    def _pull(self, given: Any, at: Value, cotangents: Any) -> Any:
+        """Go back through one iteration."""
+        start, consts, states = given
+        of_state, of_consts = cotangents
+        state = [row[at - start] for row in states]
+
+        def moved(values: list[Value], others: list[Value]) -> list[Value]:
+            made = self._turn(
+                *_put(consts, self._consts, others), *_put(state, self._floats, values)
+            )
+            return [made[i] for i in self._floats]
+
+        values = [state[i] for i in self._floats]
+        _, pull = jax.vjp(moved, values, [consts[i] for i in self._consts])
+        before, more = pull(of_state)
+        return before, [a + b for a, b in zip(of_consts, more, strict=True)]

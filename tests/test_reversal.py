@@ -1,0 +1,117 @@
+"""Loops whose number of iterations is known when they run, differentiated in reverse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxvars as jv
+from jaxvars import _reversal
+from jaxvars._reversal import while_loop
+
+
+def turned(c: Any, x: Any) -> Any:
+    return c * 0.99 + 0.1 * jnp.sin(c) + 0.01 * x
+
+
+def by_loop(x: Any, n: Any) -> Any:
+    return while_loop(
+        lambda n, at: at[0] < n[1],
+        lambda given, at: (at[0] + 1, turned(at[1], given[0])),
+        (x, n),
+        (0, x),
+    )[1]
+
+
+def by_scan(x: Any, n: int) -> Any:
+    return jax.lax.scan(lambda c, _: (turned(c, x), None), x, None, length=n)[0]
+
+
+@jv.compile
+def slope(x: Any, n: Any) -> Any:
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = by_loop(x, n)
+    return y, tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 16, 17, 33, 100])
+def test_however_often_it_runs(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
+    for name, value in (("_BITS", 2), ("_PLACES", 4), ("_STRETCH", 4)):  # a long loop is short here
+        monkeypatch.setattr(_reversal, name, value)
+    expected = jax.value_and_grad(by_scan)(0.5, n)
+    np.testing.assert_allclose(slope(jnp.float32(0.5), n), expected, rtol=1e-5)
+
+
+def test_what_is_kept_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_BITS", 3), ("_PLACES", 8)):
+        monkeypatch.setattr(_reversal, name, value)
+    places: dict[int, int] = {}
+    found = jax.vmap(_reversal._place)(jnp.arange(300, dtype=jnp.int32))
+    places.update(zip(found.tolist(), range(300), strict=True))
+    halvings = int(_reversal._halvings(jnp.int32(299)))
+    del places[_reversal._PLACES]
+    kept = range(0, 300, 1 << halvings)
+    assert sorted(n for n in places.values() if n % (1 << halvings) == 0) == list(kept)
+    assert all(
+        places[int(_reversal._place_of(jnp.int32(i), jnp.int32(halvings)))] == n
+        for i, n in enumerate(kept)
+    )
+
+
+def test_a_loop_in_a_loop_and_a_second_derivative() -> None:
+    v = jv.Variable(1.5)
+
+    @jv.compile
+    def run(n: Any) -> Any:
+        with jv.GradientTape() as tape:
+            y = jv.while_loop(
+                lambda c: c[0] < n,
+                lambda c: (c[0] + 1, jv.fori_loop(0, c[0], lambda _, y: y * v, c[1])),
+                (0, v.value),
+            )[1]
+        return y, tape.gradient(y, v)
+
+    x = 1.5  # y is x to the power of 1 + (0 + 1 + 2)
+    np.testing.assert_allclose(run(3), (x**4, 4 * x**3), rtol=1e-5)
+
+    @jv.compile
+    def twice(n: Any) -> Any:
+        with jv.GradientTape() as outer:
+            with jv.GradientTape() as inner:
+                y = jv.fori_loop(0, n, lambda _, y: y * v, v.value)
+            first = inner.gradient(y, v)
+        return outer.gradient(first, v)
+
+    np.testing.assert_allclose(twice(3), 12 * x**2, rtol=1e-5)
+
+
+def test_state_that_is_no_float() -> None:
+    @jv.compile
+    def run(x: Any, n: Any) -> Any:
+        def turn(c: Any) -> Any:
+            i, key, y = c
+            return i + 1, jax.random.split(key)[0], y * x * (1 + jax.random.uniform(key))
+
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = jv.while_loop(lambda c: c[0] < n, turn, (0, jax.random.key(0), 1.0))[2]
+        return y, tape.gradient(y, x)
+
+    y, g = run(jnp.float32(2.0), 3)
+    assert float(g) == pytest.approx(float(3 * y / 2.0), rel=1e-5)
+
+
+def test_forwards_and_in_pure_functions_it_is_jaxs() -> None:
+    def power(x: Any, n: Any) -> Any:
+        return jv.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * x), (0, 1.0))[1]
+
+    step = jax.jit(power)
+    assert [float(x) for x in jax.jvp(lambda x: step(x, 3), (2.0,), (1.0,))] == [8.0, 12.0]
+    assert jax.vmap(step, (0, None))(jnp.arange(3.0), 2).tolist() == [0.0, 1.0, 4.0]
+    with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
+        jax.grad(lambda x: step(x, 3))(2.0)
