@@ -11,6 +11,30 @@ import ast
 import functools
 import inspect
 import sys
+from collections.abc import Callable, Iterable
+
+HOMES: dict[str, str] = {}
+"""The modules of operations, by their full names and aliases; `_rows.py` fills it."""
+
+
+def lister(
+    module: str, others: Iterable[str] = (), space: str | None = None
+) -> Callable[[], list[str]]:
+    """Return a module's `__dir__`: its own names and those of operations, for completion.
+
+    Args:
+        module: its `__name__`.
+        others: names that its `__getattr__` knows besides.
+        space: the namespace, if it is not that of the file.
+    """
+    space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
+
+    def listed() -> list[str]:
+        rows = [name.rpartition(".") for name in HOMES]
+        own = [last for where, _, last in rows if where == space]
+        return sorted({*defined(module), *own, *others})
+
+    return listed
 
 
 @functools.cache
@@ -36,7 +60,9 @@ def _named(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [alias.name for alias in node.names if alias.asname == alias.name]
     if isinstance(node, ast.Assign):
-        names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        is_constant = isinstance(node.value, ast.Constant)
+        parts = [part for target in node.targets for part in ast.walk(target)]
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        is_constant = all(isinstance(value, ast.Constant) for value in values)
         return [name for name in names if is_constant or not name.isupper()]
     return []

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -35,18 +35,16 @@ from jaxvars._display import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import DType
-from jaxvars.tf._listing import defined
+from jaxvars.tf._listing import HOMES as HOMES
+from jaxvars.tf._listing import lister as lister
 from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
+from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 
 Value: TypeAlias = Any
 
 TABLE: dict[str, Row] = {}
 """All rows, by full name: "math.add", or "concat" for those of a file with an underscore."""
-
-HOMES: dict[str, str] = {}
-"""The modules of the functions, by their full names and aliases."""
 
 _KINDS: dict[str, Callable[[DType], bool]] = {
     "float": lambda d: d.is_floating,
@@ -167,26 +165,6 @@ def operations(
     return attribute
 
 
-def lister(
-    module: str, others: Iterable[str] = (), space: str | None = None
-) -> Callable[[], list[str]]:
-    """Return a module's `__dir__`: its own names and those of operations, for completion.
-
-    Args:
-        module: its `__name__`.
-        others: names that its `__getattr__` knows besides.
-        space: the namespace, if it is not that of the file.
-    """
-    space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
-
-    def listed() -> list[str]:
-        rows = [name.rpartition(".") for name in HOMES]
-        own = [last for where, _, last in rows if where == space]
-        return sorted({*defined(module), *own, *others})
-
-    return listed
-
-
 def function_of(row: Row, module: str) -> Callable[..., Any]:
     """Return the function that a row describes."""
     names: dict[str, Any] = {
@@ -304,6 +282,8 @@ def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Excep
     """Return what TensorFlow raises where JAX, NumPy or jaxvars refuse."""
     if isinstance(error, OpError):
         return error
+    if isinstance(error, jax.errors.UnexpectedTracerError):
+        return TypeError(OUT_OF_SCOPE)
     words = str(error)
     if operands and not _broadcast(*operands):
         words = "Incompatible shapes: {} vs. {}".format(*map(shape_text, operands))
@@ -313,7 +293,7 @@ def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Excep
 def _broadcast(x: Value, y: Value) -> bool:
     try:
         np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
+    except (TypeError, ValueError):  # TypeError: sizes are open
         return False
     return True
 
