@@ -49,11 +49,23 @@ def words(start: Value, count: int, alg: int = PHILOX) -> Value:
         count: how many.
         alg: PHILOX or THREEFRY.
     """
+    if not isinstance(count, int):
+        return words_at(start, jnp.arange(count, dtype=jnp.uint32), alg)
     if alg == THREEFRY:
         low, high = _plus(start[2:4], jnp.arange(-(-count // 2), dtype=jnp.uint32))
         pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low]))
         return pairs.reshape(2, -1).T.ravel()[:count]
     return blocks(start, -(-count // 4)).ravel()[:count]
+
+
+def words_at(start: Value, index: Value, alg: int = PHILOX) -> Value:
+    """Return some words, for a count that is not known: each is made by itself."""
+    if alg == THREEFRY:
+        low, high = _plus(start[2:4], index // 2)
+        pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low])).reshape(2, -1)
+        return jnp.where(index % 2 == 0, pairs[0], pairs[1])
+    found = philox(start[:2], _plus(start[2:], index // 4))
+    return jnp.take_along_axis(found, (index % 4).astype(jnp.int32)[:, None], axis=1)[:, 0]
 
 
 def blocks(start: Value, count: int) -> Value:
@@ -185,6 +197,11 @@ def normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
     """Return normally distributed numbers."""
     count = math.prod(shape)
     size = 4 if np.dtype(dtype).itemsize == 8 else 2  # words for two numbers
+    if not isinstance(count, int):
+        index = jnp.arange(count, dtype=jnp.uint32)
+        rows = [words_at(start, index // 2 * size + np.uint32(i), alg) for i in range(size)]
+        pairs = _normals(jnp.stack(rows, axis=-1))
+        return jnp.where(index % 2 == 0, pairs[:, 0], pairs[:, 1]).reshape(shape).astype(dtype)
     found = _normals(words(start, -(-count // 2) * size, alg).reshape(-1, size))
     return found.ravel()[:count].reshape(shape).astype(dtype)
 
@@ -208,7 +225,9 @@ def truncated_normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) 
     """
     size = 2 if np.dtype(dtype).itemsize == 8 else 4
     count = math.prod(shape)
-    groups = jnp.arange(-(-count // size), dtype=jnp.uint32)
+    is_open = not isinstance(count, int)
+    index = jnp.arange(count if is_open else -(-count // size), dtype=jnp.uint32)
+    groups = index // size if is_open else index
     counter = _plus(start[2:], groups * np.uint32(size * SKIP // 4))
 
     def step(carry: Any) -> Any:
@@ -224,7 +243,11 @@ def truncated_normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) 
     empty = [jnp.zeros(len(groups), kind) for _ in range(size)]
     first = jnp.zeros((), jnp.uint32), jnp.zeros(len(groups), jnp.int32), empty
     _, _, found = jax.lax.while_loop(lambda carry: jnp.any(carry[1] < size), step, first)
-    return jnp.stack(found, axis=-1).ravel()[:count].reshape(shape).astype(dtype)
+    rows = jnp.stack(found, axis=-1)
+    if is_open:
+        place = (index % size).astype(jnp.int32)
+        return jnp.take_along_axis(rows, place[:, None], axis=1).reshape(shape).astype(dtype)
+    return rows.ravel()[:count].reshape(shape).astype(dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("count", "dtype", "alg"))

@@ -78,7 +78,9 @@ def sizes(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, list | tuple):
         return tuple(map(_static.as_size, _static.known(shape, "a shape")))
     array = to_array(shape)
-    return _static.ints(array, "a shape") if _static.is_size(array) else as_shape(array)
+    if _static.is_size(array):
+        return _static.ints(array, "a shape")
+    return as_shape(np.asarray(array) if _static.is_known(array) else array)
 
 
 def _number(value: Any, kind: DType) -> Value:

@@ -44,10 +44,12 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Value:
         alg: PHILOX or THREEFRY.
     """
     merged_by(state.cell, _furthest)
+    is_open = not isinstance(count, int)
+    delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
     drawn: list[Value] = []
 
     def step(old: Value) -> Value:
-        new, start = _stepped(old, np.int64(bits.SKIP * count), LOCAL.frame.get(EXAMPLE), alg)
+        new, start = _stepped(old, delta, LOCAL.frame.get(EXAMPLE), alg)
         drawn.append(start)
         return new
 

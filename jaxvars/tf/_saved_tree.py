@@ -16,7 +16,7 @@ from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Holder
 from jaxvars.tf._variable import face_of
 
-KINDS = {"object", "list", "tuple", "dict", "variable"}
+KINDS = {"object", "list", "tuple", "dict", "variable", "asset"}
 
 
 @final
@@ -25,9 +25,9 @@ class Item:
     """An object, in a list of them.
 
     Attributes:
-        kind: "object", "list", "tuple", "dict" or "variable".
+        kind: "object", "list", "tuple", "dict", "variable" or "asset".
         children: the numbers of what is in it, by name.
-        value: the path of a variable.
+        value: the path of a variable, the name of an asset.
         functions: its functions by name; what they are called in the file, or None for one that
             was never traced.
     """
@@ -91,7 +91,10 @@ class LoadedObject(Holder):
 
 
 def rebuilt(
-    tree: Tree, variables: Mapping[str, CoreVariable], function: Callable[[str | None], Any]
+    tree: Tree,
+    variables: Mapping[str, CoreVariable],
+    function: Callable[[str | None], Any],
+    asset: Callable[[str], Any],
 ) -> Any:
     """Return the root of a tree, with what belongs to it.
 
@@ -99,13 +102,19 @@ def rebuilt(
         tree: the tree.
         variables: by path.
         function: makes one of what it is called in the file.
+        asset: makes one of its name.
     """
     made: dict[int, Any] = {}
+    valued: dict[str, Callable[[str], Any]] = {
+        "variable": lambda path: face_of(variables[path]),
+        "asset": asset,
+    }
 
     def make(number: int) -> Any:
         if number not in made:
             item = tree.items[number]
-            made[number] = face_of(variables[item.value]) if item.value else _EMPTY[item.kind]()
+            is_valued = item.kind in valued
+            made[number] = valued[item.kind](item.value) if is_valued else _EMPTY[item.kind]()
             if item.kind == "tuple":  # it cannot be filled afterwards
                 made[number] = tuple(make(child) for child in item.children.values())
             _fill(made[number], item, make)

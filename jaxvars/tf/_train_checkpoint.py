@@ -139,7 +139,7 @@ class Checkpoint(Holder, Node):
             tf.errors.InvalidArgumentError: when a value cannot be written.
             NotImplementedError: in a `tf.function`, where there is `write`.
         """
-        if _is_traced():
+        if is_traced():
             raise NotImplementedError(
                 "Calling tf.train.Checkpoint.save() from a function is not supported: it counts, "
                 "and chooses a name, in Python. Call it outside, or use "
@@ -166,7 +166,7 @@ class Checkpoint(Holder, Node):
             tf.errors.NotFoundError: in a `tf.function`, when there is no such folder.
         """
         prefix = _path(file_prefix)
-        if _is_traced():
+        if is_traced():
             return self._write_in_program(prefix, options)
         values = self.__core._snapshot()
         if not self.__is_counted:
@@ -220,7 +220,8 @@ class Checkpoint(Holder, Node):
         return Status(wait, self)
 
 
-def _is_traced() -> bool:
+def is_traced() -> bool:
+    """Tell whether a function is being traced, so that no file can be read or written now."""
     return LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL
 
 

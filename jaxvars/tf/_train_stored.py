@@ -114,5 +114,5 @@ def saved_graph(stored: Stored) -> Graph:
 
 def _of_tree(text: str) -> Graph:
     items: Any = json.loads(text)["items"]
-    names = {number: item["value"] for number, item in enumerate(items) if item["value"]}
+    names = {n: item["value"] for n, item in enumerate(items) if item["kind"] == "variable"}
     return Graph([dict(item["children"]) for item in items], names, [])

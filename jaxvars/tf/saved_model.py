@@ -7,13 +7,17 @@
 
 It is what `jv.saved` writes and runs: a folder with one file, `saved_model.jaxvars`, in it.
 
-    _saved_tree         which object has what
-    _saved_functions    programs, and functions that were loaded
+    _saved_tree                      which object has what
+    _saved_functions, _saved_served  programs of functions, and of signatures
+    _saved_restored                  functions that were loaded
+    _saved_assets                    files
+    _saved_options                   options
 """
 
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -26,95 +30,31 @@ from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars.errors import SavedError
 from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._saved_functions import (
-    RestoredFunction,
-    SignatureFunction,
-    functions_of,
-    programs_of,
-    served,
-)
+from jaxvars.tf._saved_assets import Asset as Asset
+from jaxvars.tf._saved_assets import Assets
+from jaxvars.tf._saved_functions import functions_of, programs_of
+from jaxvars.tf._saved_options import LoadOptions as LoadOptions
+from jaxvars.tf._saved_options import SaveOptions as SaveOptions
+from jaxvars.tf._saved_options import VariablePolicy
+from jaxvars.tf._saved_restored import RestoredFunction, SignatureFunction
+from jaxvars.tf._saved_served import default_of, served
 from jaxvars.tf._saved_tree import Item, LoadedObject, Tree, rebuilt
+from jaxvars.tf._train_checkpoint import is_traced
+from jaxvars.tf._train_stored import SAVED_FILE, SAVED_TREE
 from jaxvars.tf.errors import DataLossError
 
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 SERVING, TRAINING, GPU, TPU = "serve", "train", "gpu", "tpu"
-FILE = "saved_model.jaxvars"
-_TREE = "_SAVED_OBJECT_GRAPH"
+ASSETS_DIRECTORY, ASSETS_KEY = "assets", "saved_model_assets"
+PREDICT_INPUTS, PREDICT_OUTPUTS = "inputs", "outputs"
+PREDICT_METHOD_NAME = "tensorflow/serving/predict"
+CLASSIFY_INPUTS, CLASSIFY_OUTPUT_CLASSES, CLASSIFY_OUTPUT_SCORES = "inputs", "classes", "scores"
+CLASSIFY_METHOD_NAME = "tensorflow/serving/classify"
+REGRESS_INPUTS, REGRESS_OUTPUTS = "inputs", "outputs"
+REGRESS_METHOD_NAME = "tensorflow/serving/regress"
+FILE, _TREE = SAVED_FILE, SAVED_TREE
 
-
-@final
-class SaveOptions:
-    """How an object is saved.
-
-    Args:
-        namespace_whitelist: of no effect.
-        save_debug_info: of no effect.
-        function_aliases: of no effect.
-        experimental_debug_stripper: of no effect.
-        experimental_io_device: of no effect.
-        experimental_variable_policy: of no effect.
-        experimental_custom_gradients: of no effect: they are always saved.
-        experimental_image_format: of no effect.
-        experimental_skip_saver: of no effect.
-        experimental_sharding_callback: of no effect.
-        extra_tags: of no effect.
-
-    >>> SaveOptions(experimental_custom_gradients=True).experimental_custom_gradients
-    True
-    """
-
-    def __init__(
-        self,
-        namespace_whitelist: Any = None,
-        save_debug_info: bool = False,
-        function_aliases: Any = None,
-        experimental_debug_stripper: bool = False,
-        experimental_io_device: str | None = None,
-        experimental_variable_policy: Any = None,
-        experimental_custom_gradients: bool = True,
-        experimental_image_format: bool = False,
-        experimental_skip_saver: bool = False,
-        experimental_sharding_callback: Any = None,
-        extra_tags: Any = None,
-    ) -> None:
-        self.namespace_whitelist = namespace_whitelist
-        self.save_debug_info = save_debug_info
-        self.function_aliases = function_aliases
-        self.experimental_debug_stripper = experimental_debug_stripper
-        self.experimental_io_device = experimental_io_device
-        self.experimental_variable_policy = experimental_variable_policy
-        self.experimental_custom_gradients = experimental_custom_gradients
-        self.experimental_image_format = experimental_image_format
-        self.experimental_skip_saver = experimental_skip_saver
-        self.experimental_sharding_callback = experimental_sharding_callback
-        self.extra_tags = extra_tags
-
-
-@final
-class LoadOptions:
-    """How a folder is loaded.
-
-    Args:
-        allow_partial_checkpoint: of no effect.
-        experimental_io_device: of no effect.
-        experimental_skip_checkpoint: of no effect.
-        experimental_variable_policy: of no effect.
-        experimental_load_function_aliases: of no effect.
-    """
-
-    def __init__(
-        self,
-        allow_partial_checkpoint: bool = False,
-        experimental_io_device: str | None = None,
-        experimental_skip_checkpoint: bool = False,
-        experimental_variable_policy: Any = None,
-        experimental_load_function_aliases: bool = False,
-    ) -> None:
-        self.allow_partial_checkpoint = allow_partial_checkpoint
-        self.experimental_io_device = experimental_io_device
-        self.experimental_skip_checkpoint = experimental_skip_checkpoint
-        self.experimental_variable_policy = experimental_variable_policy
-        self.experimental_load_function_aliases = experimental_load_function_aliases
+experimental = types.SimpleNamespace(VariablePolicy=VariablePolicy)
 
 
 def save(
@@ -126,11 +66,14 @@ def save(
         obj: a module, or another object with variables and functions, in lists and dicts, too.
         export_dir: the folder.
         signatures: what is served: a concrete function, or `tf.function` with an
-            `input_signature`; or a dict of them by name. One alone is "serving_default".
+            `input_signature`; or a dict of them by name. One alone is "serving_default". When None
+            it is the one function of the object that has an `input_signature`, if it is one.
         options: of no effect.
 
     Raises:
         ValueError: when the object can hold nothing, or a signature is no function.
+        AssertionError: in a `tf.function`.
+        FileNotFoundError: when the file of an `Asset` is not there.
         jaxvars.errors.SavedError: when a function is what no file holds: it calls back into
             Python, or works with text.
 
@@ -151,19 +94,27 @@ def save(
         >>> folder.cleanup()
 
     Differs from TensorFlow: the folder holds one file, of programs for XLA, which TensorFlow and
-    its servers cannot read. There are no assets. A size that is None must be one that the function
-    can be traced for whatever it is; of those after the first, which often cannot be, a program is
-    saved for each size that is found in the variables' shapes instead.
+    its servers cannot read. Variables that a function uses are saved with it, whoever has them. A
+    size that is None must be one that the function can be traced for whatever it is; of those after
+    the first, which often cannot be, a program is saved for each size that is found in the
+    variables' shapes instead.
     """
     if isinstance(obj, (*CLOSED, list, tuple, dict)):
         raise ValueError(
             "Expected an object of type `Trackable`, such as `tf.Module` or a subclass of the "
             f"`Trackable` class, for export. Got {obj!r} with type {type(obj)}."
         )
+    if is_traced():
+        raise AssertionError(
+            "tf.saved_model.save is not supported inside a traced @tf.function. Move the call to "
+            "the outer eagerly-executed context."
+        )
     programs: dict[str, Any] = {}
-    graph = graphs.graph_of(obj)
+    graph, assets = graphs.graph_of(obj), Assets(Path(export_dir))
     sizes = _sizes(graph)
-    tree = Tree([_item(graph, i, programs, sizes) for i in range(len(graph.objects))], {})
+    tree = Tree([_item(graph, i, programs, sizes, assets) for i in range(len(graph.objects))], {})
+    if signatures is None:
+        signatures = default_of(functions_of(graph.objects[0]))
     for name, function in _named(signatures).items():
         tree.signatures[name] = f"signature_{name}"
         programs[f"signature_{name}"] = served(function, sizes)
@@ -173,6 +124,7 @@ def save(
         _TREE: CoreVariable(tree.to_text(), name=_TREE, trainable=False),
     }
     core.save(_Flat(variables), Path(export_dir) / FILE, programs)
+    assets.write()
 
 
 @final
@@ -198,11 +150,19 @@ def _sizes(graph: graphs.Graph) -> list[int]:
     return sorted(found - {1}, reverse=True)[:8]
 
 
-def _item(graph: graphs.Graph, number: int, programs: dict[str, Any], sizes: Sequence[int]) -> Item:
+def _item(
+    graph: graphs.Graph,
+    number: int,
+    programs: dict[str, Any],
+    sizes: Sequence[int],
+    assets: Assets,
+) -> Item:
     """Describe an object, and add the programs of its functions."""
     value = graph.objects[number]
     if number in graph.names:
         return Item("variable", value=graph.names[number])
+    if isinstance(value, Asset):
+        return Item("asset", value=assets.name(value))
     kinds = {"list": list, "tuple": tuple, "dict": Mapping}
     kind = next((word for word, kind in kinds.items() if isinstance(value, kind)), "object")
     item = Item(kind, dict(graph.edges[number]))
@@ -239,7 +199,10 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
         saved = None if word is None else functions[word]
         return RestoredFunction(saved, "" if word is None else word.rpartition("_")[0])
 
-    root = rebuilt(tree, variables, function)
+    try:
+        root = rebuilt(tree, variables, function, Assets(Path(export_dir)).load)
+    except ValueError as error:
+        raise DataLossError(None, None, f"{file}: {error}") from error
     served_functions = {
         name: SignatureFunction(functions[word], name, variables)
         for name, word in tree.signatures.items()
@@ -258,8 +221,19 @@ def contains_saved_model(export_dir: Any) -> bool:
     return (Path(export_dir) / FILE).is_file()
 
 
+_MISSING = {
+    "SAVED_MODEL_FILENAME_PB": "the file is called tf.saved_model.FILE",
+    "SAVED_MODEL_FILENAME_PBTXT": "the file is called tf.saved_model.FILE",
+    "SAVED_MODEL_SCHEMA_VERSION": "the file says its own format: jaxvars.saved",
+    "VARIABLES_DIRECTORY": "variables are in the file tf.saved_model.FILE, too",
+    "VARIABLES_FILENAME": "variables are in the file tf.saved_model.FILE, too",
+    "DEBUG_DIRECTORY": "programs have no debug information",
+    "DEBUG_INFO_FILENAME_PB": "programs have no debug information",
+}
+
+
 def __getattr__(name: str) -> NoReturn:
-    if name == "Asset":
-        raise AttributeError("tf.saved_model has no Asset: put files beside what is saved.")
+    if name in _MISSING:
+        raise AttributeError(f"tf.saved_model has no {name}: {_MISSING[name]}.")
     hint = did_you_mean(name, list(globals()))
     raise AttributeError(f"tf.saved_model has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -126,6 +126,22 @@ def assert_close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=2e-5)
 
 
+def test_one_trace_draws_for_all_sizes():
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+    def f(x):
+        return R.normal(tf.shape(x), seed=3), R.truncated_normal(tf.shape(x), seed=3)
+
+    R.set_seed(1)
+    for rows in (3, 2):
+        both = f(tf.ones([rows, 3]))
+        if rows == 3:  # the same as of a size that is known
+            wanted = R.Generator.from_state([0, 3, 1], 1)
+            assert_close(both[0], wanted.normal([3, 3]))
+            wanted.reset([0, 3, 1])
+            assert_close(both[1], wanted.truncated_normal([3, 3]))
+        assert [x.shape for x in both] == [[rows, 3]] * 2
+
+
 def test_determinism_wants_seeds():
     from jaxvars.tf import _random_streams as streams
 

@@ -211,3 +211,46 @@ def test_damage_is_found(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(tf.errors.DataLossError, match=r"saved_model\.jaxvars"):
         tf.saved_model.load(tmp_path)
+
+
+# ---------------------------------------------------------------- files, what is served, ranks
+def test_files_are_saved_with_it(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "words.txt").write_text(folder)
+    module = tf.Module()
+    module.files = [tf.saved_model.Asset(tmp_path / part / "words.txt") for part in ("one", "two")]
+    module.same = tf.saved_model.Asset(str(tmp_path / "one" / "words.txt"))
+    tf.saved_model.save(module, tmp_path / "saved")
+    (tmp_path / "one" / "words.txt").unlink()
+    (tmp_path / "saved").rename(tmp_path / "moved")
+    loaded = tf.saved_model.load(tmp_path / "moved")
+    paths = [asset.asset_path.numpy().decode() for asset in (*loaded.files, loaded.same)]
+    assert paths[0] == paths[2] == f"{tmp_path}/moved/assets/words.txt"
+    assert [Path(path).read_text() for path in paths] == ["one", "two", "one"]
+    module.gone = tf.saved_model.Asset(tmp_path / "one" / "words.txt")
+    with pytest.raises(FileNotFoundError, match="to be saved as an asset"):
+        tf.saved_model.save(module, tmp_path / "saved")
+
+
+def test_the_one_function_with_a_signature_is_served(tmp_path: Path) -> None:
+    module = tf.Module()
+    module.f = tf.function(lambda x: 2 * x, input_signature=[tf.TensorSpec(None, tf.float32)])
+    module.g = tf.function(lambda x: 3 * x)
+    tf.saved_model.save(module, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    served = loaded.signatures["serving_default"]
+    for x in (3.0, [[1.0, 2.0]]):  # of any rank
+        np.testing.assert_array_equal(loaded.f(tf.constant(x)), 2 * np.array(x))
+        np.testing.assert_array_equal(served(x=tf.constant(x))["output_0"], 2 * np.array(x))
+    module.h = tf.function(lambda x: 4 * x, input_signature=[tf.TensorSpec([], tf.float32)])
+    tf.saved_model.save(module, tmp_path)
+    assert list(tf.saved_model.load(tmp_path).signatures) == []
+    with pytest.raises(AssertionError, match=r"inside a traced @tf\.function"):
+        tf.function(lambda: tf.saved_model.save(module, tmp_path))()
+
+
+def test_names_of_the_format() -> None:
+    assert tf.saved_model.PREDICT_METHOD_NAME == "tensorflow/serving/predict"
+    with pytest.raises(AttributeError, match=r"is called tf\.saved_model\.FILE"):
+        tf.saved_model.SAVED_MODEL_FILENAME_PB  # noqa: B018 - it raises

@@ -1,0 +1,90 @@
+"""`tf.saved_model.SaveOptions` and `LoadOptions`."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, final
+
+
+@final
+class VariablePolicy(enum.Enum):
+    """What is said of variables' devices, which is of no effect: XLA places them."""
+
+    NONE = None
+    SAVE_VARIABLE_DEVICES = "save_variable_devices"
+    EXPAND_DISTRIBUTED_VARIABLES = "expand_distributed_variables"
+
+
+@final
+class SaveOptions:
+    """How an object is saved.
+
+    Args:
+        namespace_whitelist: of no effect.
+        save_debug_info: of no effect.
+        function_aliases: of no effect.
+        experimental_debug_stripper: of no effect.
+        experimental_io_device: of no effect.
+        experimental_variable_policy: of no effect.
+        experimental_custom_gradients: of no effect: they are always saved.
+        experimental_image_format: of no effect.
+        experimental_skip_saver: of no effect.
+        experimental_sharding_callback: of no effect.
+        extra_tags: of no effect.
+
+    >>> SaveOptions(experimental_custom_gradients=True).experimental_custom_gradients
+    True
+    """
+
+    def __init__(
+        self,
+        namespace_whitelist: Any = None,
+        save_debug_info: bool = False,
+        function_aliases: Any = None,
+        experimental_debug_stripper: bool = False,
+        experimental_io_device: str | None = None,
+        experimental_variable_policy: Any = None,
+        experimental_custom_gradients: bool = True,
+        experimental_image_format: bool = False,
+        experimental_skip_saver: bool = False,
+        experimental_sharding_callback: Any = None,
+        extra_tags: Any = None,
+    ) -> None:
+        self.namespace_whitelist = namespace_whitelist
+        self.save_debug_info = save_debug_info
+        self.function_aliases = function_aliases
+        self.experimental_debug_stripper = experimental_debug_stripper
+        self.experimental_io_device = experimental_io_device
+        self.experimental_variable_policy = experimental_variable_policy
+        self.experimental_custom_gradients = experimental_custom_gradients
+        self.experimental_image_format = experimental_image_format
+        self.experimental_skip_saver = experimental_skip_saver
+        self.experimental_sharding_callback = experimental_sharding_callback
+        self.extra_tags = extra_tags
+
+
+@final
+class LoadOptions:
+    """How a folder is loaded.
+
+    Args:
+        allow_partial_checkpoint: of no effect.
+        experimental_io_device: of no effect.
+        experimental_skip_checkpoint: of no effect.
+        experimental_variable_policy: of no effect.
+        experimental_load_function_aliases: of no effect.
+    """
+
+    def __init__(
+        self,
+        allow_partial_checkpoint: bool = False,
+        experimental_io_device: str | None = None,
+        experimental_skip_checkpoint: bool = False,
+        experimental_variable_policy: Any = None,
+        experimental_load_function_aliases: bool = False,
+    ) -> None:
+        self.allow_partial_checkpoint = allow_partial_checkpoint
+        self.experimental_io_device = experimental_io_device
+        self.experimental_skip_checkpoint = experimental_skip_checkpoint
+        self.experimental_variable_policy = experimental_variable_policy
+        self.experimental_load_function_aliases = experimental_load_function_aliases
