@@ -203,36 +203,3 @@ def test_without_keras():
     assert re.search(
         r'AttributeError: tf.keras.layers.*pip install "jaxvars\[keras\]"', done.stderr
     )
-
-
-def test_a_model_is_adopted(monkeypatch, tmp_path):
-    monkeypatch.setenv("KERAS_BACKEND", "jax")  # read when keras is imported
-    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    pytest.importorskip("keras")
-    layers = tf.keras.layers
-    model = tf.keras.Sequential(
-        [tf.keras.Input((3,)), layers.Dense(4), layers.BatchNormalization(), layers.Dense(1)]
-    )
-    net = tf.keras.adopt(model)
-    optimizer = tf.keras.optimizers.SGD(0.1)
-    x = tf.random.stateless_normal([8, 3], [1, 2])
-    y = tf.reduce_sum(x, axis=1, keepdims=True)
-
-    @tf.function
-    def step():
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(y - net(x, training=True)))
-        gradients = tape.gradient(loss, net.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, net.trainable_variables, strict=True))
-        return loss
-
-    losses = [float(step()) for _ in range(20)]
-    assert losses[-1] < losses[0] / 2
-    assert net.non_trainable_variables[0].numpy().any()  # the moving mean
-    assert isinstance(net(x), tf.Tensor)
-    net.write_back()
-    close(np.asarray(model(x)), net(x).numpy())
-    with pytest.raises(TypeError, match=r"tf\.keras\.adopt"):
-        optimizer.apply_gradients([(None, v) for v in model.trainable_variables])
-    with pytest.raises(ValueError, match="no variables yet"):
-        tf.keras.adopt(layers.Dense(2))

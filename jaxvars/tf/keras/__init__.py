@@ -1,8 +1,9 @@
 """`tf.keras`: optimizers, losses, metrics, initializers of jaxvars; layers and models of Keras.
 
 What training loops need is here, over jaxvars: `optimizers`, `losses`, `metrics`,
-`initializers`, `activations`, `regularizers`, `utils`, `backend`. Everything else, like `layers`,
-`Model`, `Sequential`, `Input`, `applications`, is that of Keras 3 on JAX, if it is installed:
+`initializers`, `activations`, `regularizers`, `constraints`, `utils`, `backend`. Everything else,
+like `layers`, `Model`, `Sequential`, `Input`, `applications`, is that of Keras 3 on JAX, if it is
+installed:
 
     pip install "jaxvars[keras]"
 
@@ -27,6 +28,7 @@ from typing import Any
 _HERE = (
     "activations",
     "backend",
+    "constraints",
     "initializers",
     "losses",
     "metrics",
@@ -35,6 +37,7 @@ _HERE = (
     "utils",
 )
 _CLASSES = {
+    "Constraint": "constraints",
     "Initializer": "initializers",
     "Loss": "losses",
     "Metric": "metrics",

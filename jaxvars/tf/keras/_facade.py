@@ -9,6 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import importlib
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,12 +50,48 @@ def class_of(core: type, base: type, module: str) -> type:
     return types.new_class(core.__name__, (base,), exec_body=fill)
 
 
-def missing(space: str, name: str, known: Mapping[str, Any]) -> AttributeError:
-    """Return the error for a name that is not there, with the nearest that is."""
+def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
+    """Return what Keras has under a name that is not here.
+
+    Raises:
+        AttributeError: when it has nothing, or is not installed; names the nearest that is here.
+    """
     hint = did_you_mean(name, list(known))
-    return AttributeError(
-        f"tf.keras.{space} has no attribute {name!r}.{' ' + hint if hint else ''}"
-    )
+    words = f"tf.keras.{space} has no attribute {name!r}.{' ' + hint if hint else ''}"
+    if name.startswith("_"):
+        raise AttributeError(words)
+    try:
+        theirs = importlib.import_module("jaxvars.tf.keras._spaces").find(space)
+        return getattr(theirs, name)
+    except ImportError:
+        raise AttributeError(
+            f'{words} It may be one of Keras, which is not installed: pip install "jaxvars[keras]"'
+        ) from None
+    except AttributeError:
+        raise AttributeError(words) from None
+
+
+def serialized(space: str, thing: Any) -> Any:
+    """Return a configuration: Keras's name of a class and its arguments, or that of a function."""
+    if isinstance(thing, types.FunctionType):
+        return thing.__name__
+    kind = type(thing)
+    is_ours = kind.__module__.startswith("jaxvars.")
+    return {
+        "module": f"keras.{space}" if is_ours else kind.__module__,
+        "class_name": kind.__name__,
+        "config": thing.get_config(),
+        "registered_name": None if is_ours else kind.__name__,
+    }
+
+
+def revived(config: Any, custom_objects: Any, get: Callable[[Any], Any]) -> Any:
+    """Return what a configuration describes: one of some classes, or what `get` makes of it."""
+    name, arguments = named(config)
+    mine = (custom_objects or {}).get(name)
+    if mine is None:
+        return get(config)
+    return mine.from_config(arguments) if isinstance(config, dict) else mine
 
 
 def named(config: Any) -> tuple[str, dict[str, Any]]:

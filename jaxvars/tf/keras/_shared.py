@@ -25,6 +25,8 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from jaxvars import _trace
 from jaxvars._around import AROUND, RECORDING
 from jaxvars._face import BOXES
@@ -99,6 +101,9 @@ def _variable_class(base: Any) -> Any:
             self._is_away = value is None  # `fit` takes the values out of a model, and puts others
             if value is not None:
                 self._cell_variable.assign(value)
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            return np.array(self.value, dtype=dtype)
 
         def _deferred_initialize(self) -> None:
             """Do nothing: it has a value."""

@@ -2,7 +2,7 @@
 
 | given | Keras gets |
 |---|---|
-| an initializer, regularizer of `tf.keras` | its own of that name and configuration |
+| an initializer, regularizer, constraint of `tf.keras` | its own of that name and configuration |
 | an activation of `tf.keras` or `tf.nn` | its own of that name |
 | any other function | that function, called with Tensors |
 | a `tf.DType`, Tensor, `tf.TensorShape` | a name, an array, a tuple |
@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from jaxvars.tf.keras import initializers, regularizers
+from jaxvars.tf.keras import constraints, initializers, regularizers
 from jaxvars.tf.keras._keras import keras
 from jaxvars.tf.keras._manners import into_user, plain
 
@@ -25,7 +25,7 @@ def theirs(value: Any) -> Any:
         return type(value)(map(theirs, value))
     if type(value) is dict:
         return {key: theirs(part) for key, part in value.items()}
-    for kind, space in ((initializers.Initializer, "initializers"), (_REGULARIZER, "regularizers")):
+    for kind, space in _NAMED:
         if isinstance(value, kind):
             return _same(value, getattr(keras(), space))
     if isinstance(value, types.FunctionType):
@@ -33,7 +33,11 @@ def theirs(value: Any) -> Any:
     return plain(value)
 
 
-_REGULARIZER = regularizers.Regularizer
+_NAMED = (
+    (initializers.Initializer, "initializers"),
+    (regularizers.Regularizer, "regularizers"),
+    (constraints.Constraint, "constraints"),
+)
 
 
 def _same(value: Any, space: Any) -> Any:

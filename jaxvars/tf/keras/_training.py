@@ -21,6 +21,7 @@ from jaxvars.tf.keras._bridges import bridged, named
 from jaxvars.tf.keras._data import data_of, is_dataset
 from jaxvars.tf.keras._keras import keras
 from jaxvars.tf.keras._manners import boxed, into_keras, plain
+from jaxvars.tf.keras.utils import unpack_x_y_sample_weight
 
 _SAVED = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly",
@@ -31,16 +32,30 @@ _SAVED = (
 class Trained:
     """What a model of `tf.keras` has besides what one of Keras has."""
 
-    def compile(self, optimizer: Any = "rmsprop", loss: Any = None, **kwargs: Any) -> None:
+    def compile(
+        self,
+        optimizer: Any = "rmsprop",
+        loss: Any = None,
+        loss_weights: Any = None,
+        metrics: Any = None,
+        weighted_metrics: Any = None,
+        **options: Any,
+    ) -> None:
         """Say how to train; see `keras.Model.compile`.
 
         Args:
             optimizer: of `tf.keras`, of Keras, or a name.
             loss: the same, or a function of labels and predictions, or a structure of them.
-            **kwargs: the other arguments, by name.
+            loss_weights: numbers, in the same structure.
+            metrics: like `loss`.
+            weighted_metrics: the same, of weighted examples.
+            **options: `run_eagerly`, `steps_per_execution`, `jit_compile`, `auto_scale_loss`.
         """
         model: Any = super()
-        given = {"optimizer": optimizer, "loss": loss, **kwargs}
+        given = {
+            "optimizer": optimizer, "loss": loss, "loss_weights": loss_weights,
+            "metrics": metrics, "weighted_metrics": weighted_metrics, **options,
+        }  # fmt: skip
         self._given = {name: value for name, value in given.items() if name in _SAVED}
         model.compile(**{name: bridged(value) for name, value in given.items()})
 
@@ -60,14 +75,16 @@ class Trained:
             this.optimizer.build(this.trainable_variables)
 
     # ------------------------------------------------------------ one batch
-    def train_step(self, data: Any) -> Any:
+    def train_step(self, *data: Any) -> Any:
         """Train on one batch; return the logs.
 
         Args:
-            data: what the data set gives: x, or (x, y), or (x, y, sample_weight).
+            *data: what the data set gives: x, or (x, y), or (x, y, sample_weight).
         """
-        this: Any = self
-        x, y, weight = keras().utils.unpack_x_y_sample_weight(data)
+        this, model = cast(Any, self), cast(Any, super())
+        if len(data) > 1:  # a step of the user's that is written for Keras on JAX
+            return model.train_step(*data)
+        x, y, weight = unpack_x_y_sample_weight(*data)
         with GradientTape() as tape:
             predicted = this._predicted(x, training=True)
             loss = this._tracked_loss(x, y, predicted, weight, training=True)
@@ -77,17 +94,22 @@ class Trained:
             this.optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
         return this.compute_metrics(x, y, predicted, sample_weight=weight)
 
-    def test_step(self, data: Any) -> Any:
+    def test_step(self, *data: Any) -> Any:
         """Evaluate one batch; return the logs."""
-        this: Any = self
-        x, y, weight = keras().utils.unpack_x_y_sample_weight(data)
+        this, model = cast(Any, self), cast(Any, super())
+        if len(data) > 1:
+            return model.test_step(*data)
+        x, y, weight = unpack_x_y_sample_weight(*data)
         predicted = this._predicted(x, training=False)
         this._tracked_loss(x, y, predicted, weight, training=False)
         return this.compute_metrics(x, y, predicted, sample_weight=weight)
 
-    def predict_step(self, data: Any) -> Any:
+    def predict_step(self, *data: Any) -> Any:
         """Return the predictions for one batch."""
-        x, _, _ = keras().utils.unpack_x_y_sample_weight(data)
+        model: Any = super()
+        if len(data) > 1:
+            return model.predict_step(*data)
+        x, _, _ = unpack_x_y_sample_weight(*data)
         return self._predicted(x, training=False)
 
     def _predicted(self, x: Any, *, training: bool) -> Any:
@@ -144,7 +166,7 @@ class Trained:
 
     def _get_jax_state(self, purge_model_variables: bool = False, **parts: bool) -> Any:
         """Return what Keras keeps for the time of an epoch: nothing."""
-        if self._is_of_keras("train"):
+        if any(map(self._is_of_keras, ("train", "test", "predict"))):
             model: Any = super()
             return model._get_jax_state(purge_model_variables=purge_model_variables, **parts)
         return tuple(None for is_wanted in parts.values() if is_wanted)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf.keras._facade import missing
+from jaxvars.tf.keras._facade import elsewhere, revived
 
 Value: TypeAlias = Any
 
@@ -50,6 +50,17 @@ def _threshold(x: Value, threshold: float, default_value: float) -> Value:
     return jnp.where(x > threshold, x, default_value)
 
 
+def _sparsemax(x: Value, axis: int = -1) -> Value:
+    """Return the nearest point of the simplex (Martins and Astudillo, 2016)."""
+    scores = jnp.moveaxis(x, axis, -1)
+    largest = jnp.flip(jnp.sort(scores, axis=-1), axis=-1)
+    ranks = jnp.arange(1, largest.shape[-1] + 1, dtype=x.dtype)
+    sums = jnp.cumsum(largest, axis=-1)
+    count = jnp.sum(1 + ranks * largest > sums, axis=-1, keepdims=True)
+    threshold = (jnp.take_along_axis(sums, count - 1, -1) - 1) / count.astype(x.dtype)
+    return jnp.moveaxis(jnp.maximum(scores - threshold, 0), -1, axis)
+
+
 def _squareplus(x: Value, b: float = 4) -> Value:
     return jax.nn.squareplus(x, b)
 
@@ -57,6 +68,7 @@ def _squareplus(x: Value, b: float = 4) -> Value:
 _KNOWN: dict[str, Callable[..., Value]] = {
     "relu": _relu, "gelu": _gelu, "softmax": _softmax, "hard_shrink": _hard_shrink,
     "soft_shrink": _soft_shrink, "threshold": _threshold, "squareplus": _squareplus,
+    "sparsemax": _sparsemax,
     "celu": jax.nn.celu, "elu": jax.nn.elu, "exponential": jnp.exp, "glu": jax.nn.glu,
     "hard_sigmoid": jax.nn.hard_sigmoid, "hard_silu": jax.nn.hard_silu,
     "hard_swish": jax.nn.hard_silu, "hard_tanh": jax.nn.hard_tanh,
@@ -89,6 +101,11 @@ def serialize(activation: Any) -> str:
     return activation.__name__
 
 
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the activation of a name."""
+    return revived(config, custom_objects, get)
+
+
 def _made(name: str, fn: Callable[..., Value]) -> Callable[..., Tensor]:
     @functools.wraps(fn)
     def call(x: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -108,6 +125,6 @@ def __getattr__(name: str) -> Any:
     if name in globals():
         return globals()[name]
     if name not in _KNOWN:
-        raise missing("activations", name, _KNOWN)
+        return elsewhere("activations", name, _KNOWN)
     globals()[name] = _made(name, _KNOWN[name])
     return globals()[name]

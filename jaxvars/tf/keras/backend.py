@@ -14,6 +14,7 @@ from jaxvars.tf._constant import convert_to_tensor
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.keras._facade import elsewhere
 
 
 @final
@@ -74,3 +75,7 @@ def set_value(x: Any, value: Any) -> None:
 
 def clear_session(free_memory: bool = True) -> None:
     """Do nothing: there is no session, and names begin anew by themselves."""
+
+
+def __getattr__(name: str) -> Any:
+    return elsewhere("backend", name, globals())

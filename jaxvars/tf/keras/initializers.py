@@ -16,10 +16,9 @@ from jaxvars import initializers as _core
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._random_draws import sizes
-from jaxvars.tf._random_generator import Generator
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
-from jaxvars.tf.keras._facade import class_of, missing, named
+from jaxvars.tf.keras._facade import class_of, elsewhere, named, revived, serialized
 
 _LONG = {"IdentityInitializer": "Identity", "OrthogonalInitializer": "Orthogonal"}
 _SHORT = {"normal": "RandomNormal", "uniform": "RandomUniform", "zero": "Zeros", "one": "Ones"}
@@ -67,8 +66,6 @@ class Initializer:
 
 def _plain(value: Any) -> Any:
     """Return an argument as the core takes it."""
-    if isinstance(value, Generator):
-        return value.aliased
     return to_array(value) if isinstance(value, Tensor) else value
 
 
@@ -87,9 +84,19 @@ def get(identifier: Any) -> Any:
     return __getattr__(name)(**config)
 
 
+def serialize(initializer: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same initializer."""
+    return serialized("initializers", initializer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the initializer of a configuration."""
+    return revived(config, custom_objects, get)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
-        raise missing("initializers", name, _KNOWN)
+        return elsewhere("initializers", name, _KNOWN)
     thing = _KNOWN[name]
     made = globals().get(thing.__name__) or class_of(thing, Initializer, __name__)
     globals()[thing.__name__] = globals()[name] = made

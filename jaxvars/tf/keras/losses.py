@@ -16,7 +16,15 @@ from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
-from jaxvars.tf.keras._facade import array, class_of, function_of, missing, named
+from jaxvars.tf.keras._facade import (
+    array,
+    class_of,
+    elsewhere,
+    function_of,
+    named,
+    revived,
+    serialized,
+)
 
 _KNOWN: dict[str, Any] = {
     **{name: thing for name, thing in vars(_core).items() if name in _core._BY_NAME},
@@ -130,9 +138,19 @@ def get(identifier: Any) -> Any:
     return thing(**config) if isinstance(thing, type) else thing
 
 
+def serialize(loss: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same loss."""
+    return serialized("losses", loss)
+
+
+def deserialize(name: Any, custom_objects: Any = None) -> Any:
+    """Return the loss of a configuration."""
+    return revived(name, custom_objects, get)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
-        raise missing("losses", name, _KNOWN)
+        return elsewhere("losses", name, _KNOWN)
     thing = _KNOWN[name]
     made: Any = (
         class_of(thing, _Made, __name__)

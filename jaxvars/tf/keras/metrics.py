@@ -22,7 +22,16 @@ from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import face_of
-from jaxvars.tf.keras._facade import array, arrays, class_of, function_of, missing, named
+from jaxvars.tf.keras._facade import (
+    array,
+    arrays,
+    class_of,
+    elsewhere,
+    function_of,
+    named,
+    revived,
+    serialized,
+)
 
 _FUNCTIONS: dict[str, Any] = {
     name: thing
@@ -181,6 +190,16 @@ def get(identifier: Any) -> Any:
     return __getattr__(found.__name__)(**config)
 
 
+def serialize(metric: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same metric."""
+    return serialized("metrics", metric)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the metric of a configuration."""
+    return revived(config, custom_objects, get)
+
+
 def __getattr__(name: str) -> Any:
     if name in globals():
         return globals()[name]
@@ -189,7 +208,7 @@ def __getattr__(name: str) -> Any:
 
         if name in losses._SHORT_NAMES:
             return getattr(losses, name)
-        raise missing("metrics", name, _KNOWN)
+        return elsewhere("metrics", name, _KNOWN)
     thing = _KNOWN[name]
     made: Any = (
         class_of(thing, _Made, __name__)

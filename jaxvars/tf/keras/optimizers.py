@@ -29,7 +29,7 @@ from jaxvars.tf._tape import GradientTape
 from jaxvars.tf._tensor import Tensor, TensorLike
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.keras import _schedules as schedules
-from jaxvars.tf.keras._facade import array, class_of, missing, named
+from jaxvars.tf.keras._facade import array, class_of, elsewhere, named, revived, serialized
 
 _KNOWN: dict[str, Any] = {
     name: thing
@@ -243,8 +243,18 @@ def get(identifier: Any) -> Any:
     return __getattr__(by_name[name.lower()]).from_config(config)
 
 
+def serialize(optimizer: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same optimizer."""
+    return serialized("optimizers", optimizer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the optimizer of a configuration."""
+    return revived(config, custom_objects, get)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
-        raise missing("optimizers", name, _KNOWN)
+        return elsewhere("optimizers", name, _KNOWN)
     globals()[name] = class_of(_KNOWN[name], Optimizer, __name__)
     return globals()[name]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf.keras._facade import named
+from jaxvars.tf.keras._facade import named, revived, serialized
 
 Value: TypeAlias = Any
 
@@ -136,3 +136,13 @@ def get(identifier: Any) -> Any:
     if name not in _BY_NAME:
         raise ValueError(f"Could not interpret regularizer identifier: {identifier}")
     return _BY_NAME[name](**config)
+
+
+def serialize(regularizer: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same regularizer."""
+    return serialized("regularizers", regularizer)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the regularizer of a configuration."""
+    return revived(config, custom_objects, get)

@@ -1,0 +1,142 @@
+"""`tf.keras.constraints`: what keeps weights within bounds after each update.
+
+>>> from jaxvars import tf
+>>> NonNeg()([-1.0, 2.0]).numpy().tolist()
+[0.0, 2.0]
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.keras._facade import named, revived, serialized
+from jaxvars.tf.keras.backend import epsilon
+
+Value: TypeAlias = Any
+
+
+class Constraint:
+    """The base of constraints: called with a weight, they return what it is to be."""
+
+    def __call__(self, w: Any) -> Any:
+        """Return what a weight is to be."""
+        raise NotImplementedError("A Constraint has a method __call__(self, w).")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Constraint:
+        """Return the constraint with these arguments."""
+        return cls(**config)
+
+
+def _norms(w: Value, axis: Any) -> Value:
+    along = tuple(axis) if isinstance(axis, list) else axis
+    return jnp.sqrt(jnp.sum(jnp.square(w), axis=along, keepdims=True))
+
+
+@final
+class MaxNorm(Constraint):
+    """Weights whose norm is at most a number: longer ones are shortened.
+
+    Args:
+        max_value: the number.
+        axis: along which norms are taken.
+    """
+
+    def __init__(self, max_value: float = 2, axis: Any = 0) -> None:
+        self.max_value, self.axis = max_value, axis
+
+    def __call__(self, w: Any) -> Tensor:
+        """Return the weights, no longer than allowed."""
+        weights = to_array(w)
+        norms = _norms(weights, self.axis)
+        return Tensor(weights * jnp.clip(norms, 0, self.max_value) / (epsilon() + norms))
+
+
+@final
+class NonNeg(Constraint):
+    """Weights that are not negative: those that are become zero."""
+
+    def __call__(self, w: Any) -> Tensor:
+        """Return the weights, with zeros for negative ones."""
+        return Tensor(jnp.maximum(to_array(w), 0))
+
+
+@final
+class UnitNorm(Constraint):
+    """Weights of norm 1.
+
+    Args:
+        axis: along which norms are taken.
+    """
+
+    def __init__(self, axis: Any = 0) -> None:
+        self.axis = axis
+
+    def __call__(self, w: Any) -> Tensor:
+        """Return the weights divided by their norms."""
+        weights = to_array(w)
+        return Tensor(weights / (epsilon() + _norms(weights, self.axis)))
+
+
+@final
+class MinMaxNorm(Constraint):
+    """Weights whose norm is between two numbers.
+
+    Args:
+        min_value: the smaller number.
+        max_value: the larger one.
+        rate: how much of the way there is gone, of 1.
+        axis: along which norms are taken.
+    """
+
+    def __init__(
+        self, min_value: float = 0.0, max_value: float = 1.0, rate: float = 1.0, axis: Any = 0
+    ) -> None:
+        self.min_value, self.max_value, self.rate, self.axis = min_value, max_value, rate, axis
+
+    def __call__(self, w: Any) -> Tensor:
+        """Return the weights with norms moved towards the bounds."""
+        weights = to_array(w)
+        norms = _norms(weights, self.axis)
+        kept = (1 - self.rate) * norms
+        wanted = self.rate * jnp.clip(norms, self.min_value, self.max_value) + kept
+        return Tensor(weights * wanted / (epsilon() + norms))
+
+
+max_norm, non_neg, unit_norm, min_max_norm = MaxNorm, NonNeg, UnitNorm, MinMaxNorm
+_BY_NAME: dict[str, type[Constraint]] = {
+    "MaxNorm": MaxNorm, "NonNeg": NonNeg, "UnitNorm": UnitNorm, "MinMaxNorm": MinMaxNorm,
+    "max_norm": MaxNorm, "non_neg": NonNeg, "unit_norm": UnitNorm, "min_max_norm": MinMaxNorm,
+}  # fmt: skip
+
+
+def get(identifier: Any) -> Any:
+    """Return a constraint by name, configuration, or as it is.
+
+    >>> get("max_norm").max_value
+    2
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    if name not in _BY_NAME:
+        raise ValueError(f"Could not interpret constraint identifier: {identifier}")
+    return _BY_NAME[name](**config)
+
+
+def serialize(constraint: Any) -> Any:
+    """Return a configuration from which `deserialize` makes the same constraint."""
+    return serialized("constraints", constraint)
+
+
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
+    """Return the constraint of a configuration."""
+    return revived(config, custom_objects, get)
