@@ -49,7 +49,7 @@ from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._open_values import following
 from jaxvars._signature import Call, Itself, Signature
 from jaxvars._staging import Staged, stage
-from jaxvars._store import NEWS, seek
+from jaxvars._store import NEWS, STORE, seek
 from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
 from jaxvars.errors import (
@@ -264,15 +264,19 @@ class Function:
     def _filled(self, call: Call) -> Staged | None:
         """Return the program of a call made of one with open sizes, if there can be one."""
         axes = None if self.open_axes is None else self.open_axes(call)
-        found = None if axes is None else opened(call, axes)
-        if found is None or found.call.key in self._closed:
+        if axes is None:
             return None
-        try:
-            key = found.call.key
-            return found.filled((self._entries.get(key) or self._make(found.call, found))._whole)
-        except Exception:  # noqa: BLE001 - whatever it is, the trace for known sizes will say so
-            self._closed.add(found.call.key)
-            return None
+        for everywhere in (False, True):
+            found = opened(call, axes, everywhere=everywhere)
+            if found is not None and found.call.key not in self._closed:
+                try:
+                    return found.filled(self._open_entry(found)._whole)
+                except Exception:  # noqa: BLE001 - the trace for known sizes will say what it is
+                    self._closed.add(found.call.key)
+        return None
+
+    def _open_entry(self, found: Opened) -> Entry:
+        return self._entries.get(found.call.key) or self._make(found.call, found)
 
     def _arrivals(self, call: Call) -> Arrivals:
         names = self._signature.traced_names(call.key)
@@ -341,7 +345,8 @@ class Function:
             )
         firsts = _trace.jaxpr_function(program)(*inputs)
         for made, value in zip(staged.created, firsts, strict=True):
-            if (cell := made.ref()) is not None:
+            cell = made.ref()
+            if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
                 LOCAL.frame.create(cell, _array(value))
 
     def _check_donation(self, entry: Entry) -> None:

@@ -40,13 +40,21 @@ class Opened(NamedTuple):
         return replace(staged, program=at_sizes(staged.program, self.sizes))
 
 
-def opened(call: Call, axes: Axes) -> Opened | None:
-    """Return a call with symbols for its open sizes; None if there are none."""
+def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None:
+    """Return a call with symbols for its open sizes; None if there are none.
+
+    Args:
+        call: it.
+        axes: which sizes are open.
+        everywhere: have equal sizes be one symbol wherever they are in their shapes.
+    """
     traced = [leaf for leaf in call.key[1] if isinstance(leaf, Traced)]
     sizes: dict[str, int] = {}
     shapes = [
         tuple(
-            symbol(_name(axis, size, sizes)) if open_ and _can_be_open(size) else size
+            symbol(_name(0 if everywhere else axis, size, sizes))
+            if open_ and _can_be_open(size)
+            else size
             for axis, (size, open_) in enumerate(zip(leaf.shape, flags, strict=True))
         )
         for leaf, flags in zip(traced, axes, strict=True)

@@ -96,7 +96,9 @@ def size_at(size: Size, sizes: Mapping[str, Size]) -> Size:
     >>> size_at(2 * b + c // 3, {"b": 3, "c": 7})
     8
     """
-    return size if type(size) is int else _number(ast.parse(str(size), mode="eval").body, sizes)
+    if type(size) is int:
+        return size
+    return _number(ast.parse(str(size).replace("^", "**"), mode="eval").body, sizes)
 
 
 def _number(node: ast.expr, sizes: Mapping[str, Size]) -> Size:

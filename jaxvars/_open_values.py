@@ -175,11 +175,13 @@ _MOVES: dict[str, int | None] = {  # how many of the first inputs are moved; Non
     "broadcast_in_dim": 1,
     "concatenate": None,
     "dynamic_slice": 1,
+    "expand_dims": 1,
     "gather": 1,
     "reshape": 1,
     "rev": 1,
     "slice": 1,
     "squeeze": 1,
+    "stack": None,
     "transpose": 1,
 }
 _WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that ask for signs on their way

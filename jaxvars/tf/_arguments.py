@@ -16,6 +16,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
@@ -85,6 +86,17 @@ def _text(value: str) -> str:
     return _literal(value) if value.startswith(_MARK) else value
 
 
+def _no_weakref(value: Any) -> Any:
+    raise TypeError(f"weakref input {value} not supported for tf.function.")
+
+
+def _no_trace(value: Any) -> Any:
+    raise TypeError(
+        f"Could not generate a generic TraceType for {value!r}.Please verify that it is "
+        "immutable/hashable. Otherwise, consider implementing the Tracing Protocol for it."
+    )
+
+
 def _namedtuple(value: Any) -> Any:
     return type(value)(*map(outside, value))
 
@@ -114,6 +126,8 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
     (str, _text),
     ((list, tuple), _sequence),
     (Mapping, _mapping),
+    (weakref.ref, _no_weakref),
+    ((set, bytearray, memoryview), _no_trace),
 ]
 
 
@@ -146,23 +160,17 @@ def described(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return "None" if value is None else repr(Literal(value))
     if isinstance(value, tuple | list):
-        return type(value)(map(_Text, map(described, value))).__repr__()
+        kind = "Tuple" if type(value) is tuple else type(value).__name__.title()
+        kind = type(value).__name__ if hasattr(value, "_fields") else kind
+        return f"{kind}[{', '.join(map(described, value))}]"
     if isinstance(value, dict):
-        return repr({key: _Text(described(part)) for key, part in value.items()})
+        pairs = (f"[{key!r}, {described(part)}]" for key, part in value.items())
+        return f"Dict[{', '.join(pairs)}]"
     if isinstance(value, Variable):
         return f"VariableSpec(shape={value.shape}, dtype={value.dtype!r})"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return spec_text(value)
     return f"<{type(value).__name__} object>"
-
-
-@final
-class _Text:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 def spec_text(value: Any) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax
 
 from jaxvars._compile import Function as CoreFunction
+from jaxvars._open_calls import name_of_size
+from jaxvars._open_program import symbol
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import described, is_spec, is_traced, outside
+from jaxvars.tf._arguments import described, is_spec, is_traced, outside, spec_text
+from jaxvars.tf._concrete_binding import Parameters
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._dtypes import as_dtype, string
+from jaxvars.tf._function_type import FunctionType
 from jaxvars.tf._graph_view import Graph
+from jaxvars.tf._open_sizes import OpenSizes
+from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._signature import fit_tensor
 from jaxvars.tf._specs import TensorSpec
@@ -31,16 +37,28 @@ class ConcreteFunction:
         structured_input_signature: positional and named arguments, with `tf.TensorSpec`s.
     """
 
-    def __init__(self, compiled: CoreFunction, bound: inspect.BoundArguments, name: str) -> None:
+    def __init__(
+        self,
+        compiled: CoreFunction,
+        bound: inspect.BoundArguments,
+        name: str,
+        sizes: OpenSizes,
+        own: tuple[Any, ...] = (),
+    ) -> None:
         self._compiled = compiled
+        self._own = own  # the object of a method
         self._bound = bound
         self.name = name
-        self._args = nest.map_structure(_spec, bound.args)
+        args = bound.args[len(own) :]
+        self._args = nest.map_structure(_spec, args)
         self._kwargs = nest.map_structure(_spec, bound.kwargs)
+        self._given = self._flat()  # with the names that were given
         self.structured_input_signature = self._named()
         self._traced: Any = None
         if not self._is_open:
             self._traced = self._trace()
+        elif not self._has_text:
+            self._traced = self._trace_open(sizes)
 
     @property
     def _is_open(self) -> bool:
@@ -50,17 +68,41 @@ class ConcreteFunction:
     def _has_text(self) -> bool:
         return any(spec.dtype == string for spec in self._specs())
 
-    def _specs(self) -> Iterator[Any]:
-        return filter(_is_tensor_spec, nest.flatten((self._args, self._kwargs)))
+    def _flat(self) -> list[Any]:
+        return nest.flatten((self._args, self._kwargs))
 
-    def _trace(self) -> Any:
-        args, kwargs = nest.map_structure(_struct, (self._args, self._kwargs))
+    def _specs(self) -> Iterator[Any]:
+        return filter(_is_tensor_spec, self._flat())
+
+    def is_for(self, other: ConcreteFunction) -> bool:
+        """Tell whether another one, which has just been asked for, is the same."""
+        if [type(x) for x in self._given] != [type(x) for x in other._given]:
+            return False
+        if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
+            return False
+        pairs = zip(self._flat(), other._given, strict=True)
+        same_object = all(a is b for a, b in zip(self._own, other._own, strict=True))
+        return same_object and all(_is_same_kind(mine, asked) for mine, asked in pairs)
+
+    def _trace(self, sizes: Any = None) -> Any:
+        args, kwargs = nest.map_structure(lambda x: _struct(x, sizes), (self._args, self._kwargs))
         given = {key: outside(value) for key, value in kwargs.items()}
-        return self._compiled.trace(*map(outside, args), **given)
+        return self._compiled.trace(*map(outside, (*self._own, *args)), **given)
+
+    def _trace_open(self, sizes: OpenSizes) -> Any:
+        """Trace for all sizes; return None where that cannot be: each is traced when it is met."""
+        for first in (False, True):  # each place in a shape has a size, or all have one
+            try:
+                made = self._trace(lambda axis: symbol(name_of_size(0 if first else axis)))  # noqa: B023
+            except Exception:  # noqa: BLE001 - whatever it is, a call says so
+                continue
+            sizes.add(made._entry.key)
+            return made
+        return None
 
     @property
     def core(self) -> Any:
-        """The concrete function of jaxvars, for the smallest sizes where some are open."""
+        """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
         if self._has_text:
             raise InvalidArgumentError(
                 None,
@@ -80,63 +122,77 @@ class ConcreteFunction:
             TypeError: when there are more or fewer, or they have other shapes.
             InvalidArgumentError: when one has another type.
         """
-        full = self._filled(args, kwargs)
-        given = {key: outside(value) for key, value in full[1].items()}
-        return wrap(self._compiled(*map(outside, full[0]), **given))
+        whole, words = self._filled(args, kwargs)
+        given = {key: outside(value) for key, value in words.items()}
+        return wrap(self._compiled(*map(outside, (*self._own, *whole)), **given))
 
     def _filled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return all arguments: those given, and what is the same each time."""
+        parameters = self._parameters()
         try:
-            bound = self._bound.signature.bind_partial(*args, **kwargs)
-            for name, value in self._bound.arguments.items():
-                bound.arguments.setdefault(name, value)  # that it was traced for
-            ordered = {name: bound.arguments[name] for name in self._bound.arguments}
-            whole = inspect.BoundArguments(bound.signature, ordered)  # pyright: ignore[reportArgumentType] - in order
-            whole = whole.args, whole.kwargs
-            nest.assert_same_structure((self._args, self._kwargs), whole)
-            if any(is_spec(x) for x in nest.flatten(whole)):
-                raise TypeError("a tensor is missing")
-        except (TypeError, ValueError, KeyError):
-            whole = self._from_flat(args, kwargs)
-        flat = zip(nest.flatten((self._args, self._kwargs)), nest.flatten(whole), strict=True)
-        fitted = [self._fitted(mine, given) for mine, given in flat]
-        return nest.pack_sequence_as((self._args, self._kwargs), fitted)
+            return parameters.bound(args, kwargs, self._fitted)
+        except (TypeError, ValueError) as error:
+            why = error
+        try:
+            return self._from_flat(args, kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and "
+                f"kwargs: {kwargs} for signature: {self._shown()}.\nFallback to flat signature "
+                f"also failed due to: {error}"
+            ) from None
+
+    def _parameters(self) -> Parameters:
+        return Parameters(self._names, self._args, self._kwargs, self._is_variadic)
 
     def _from_flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Fill in tensors that are given in order, or by name, without anything else."""
-        names = [spec.name for spec in self._specs()]
-        if len(args) > len(names) or set(kwargs) - set(names):
-            raise TypeError(
-                f"{self.name}({', '.join(map(str, names))}) takes {len(names)} positional "
-                f"arguments, got {len(args) + len(kwargs)}."
-            )
+        names = [str(spec.name) for spec in self._specs()]
+        where = f"{self.name}({', '.join(names)})"
+        if len(args) > len(names):
+            raise TypeError(f"{where} takes {len(names)} positional arguments, got {len(args)}.")
+        if twice := [name for name in names[: len(args)] if name in kwargs]:
+            raise TypeError(f"{where} got two values for {twice[0]!r}.")
+        if unknown := sorted(set(kwargs) - set(names)):
+            raise TypeError(f"{where} got unexpected keyword arguments: {', '.join(unknown)}.")
         by_name = {**dict(zip(names, args, strict=False)), **kwargs}
-        missing = [str(name) for name in names if name not in by_name]
-        if missing:
-            raise TypeError(
-                f"{self.name}({', '.join(map(str, names))}) missing required arguments: "
-                f"{', '.join(missing)}."
-            )
+        if missing := [name for name in names if name not in by_name]:
+            raise TypeError(f"{where} missing required arguments: {', '.join(missing)}.")
+        for i, name in enumerate(names):
+            if not is_traced(by_name[name]) and not isinstance(by_name[name], Variable):
+                value = by_name[name]
+                raise TypeError(
+                    f"{where}: expected argument #{i}(zero-based) to be a Tensor; got "
+                    f"{type(value).__name__} ({value})."
+                )
         return nest.map_structure(
-            lambda x: by_name[x.name] if _is_tensor_spec(x) else x, (self._args, self._kwargs)
+            lambda x: self._computed(by_name[x.name], x) if _is_tensor_spec(x) else x,
+            (self._args, self._kwargs),
         )
 
-    def _fitted(self, mine: Any, given: Any) -> Any:
-        if not _is_tensor_spec(mine):
-            if not _is_same(mine, given):
-                raise TypeError(
-                    f"{self.name} was traced for {described(mine)}, and is called with "
-                    f"{described(given)}. Call the function itself to have that traced."
-                )
-            return given
-        if isinstance(given, Tensor) and given.dtype != mine.dtype:
+    def _computed(self, value: Any, spec: Any) -> Tensor:
+        """Return a tensor that is given in order; say what TensorFlow's operation would."""
+        if isinstance(value, Tensor) and value.dtype != spec.dtype:
+            number = [one.name for one in self._specs()].index(spec.name)
             raise InvalidArgumentError(
                 None,
                 None,
-                f"cannot compute {self.name} as input was expected to be a "
-                f"{mine.dtype.name} tensor but is a {given.dtype.name} tensor",
+                f"cannot compute {self.name} as input #{number}(zero-based) was expected to be a "
+                f"{spec.dtype.name} tensor but is a {value.dtype.name} tensor",
             )
-        return fit_tensor(given, mine)
+        if executing_eagerly() and isinstance(value, Tensor):
+            return value  # of another shape: that is traced, too
+        return fit_tensor(value, spec)
+
+    def _fitted(self, value: Any, mine: Any) -> Any:
+        """Return a part of an argument; raise TypeError if it does not fit."""
+        if _is_tensor_spec(mine):
+            if isinstance(value, Tensor | Variable) and not mine.is_compatible_with(value):
+                raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(_bare(mine))}")
+            return fit_tensor(value, mine)
+        if not (value is mine or (type(value) is type(mine) and bool(value == mine))):
+            raise TypeError(f"Can not cast {value!r} to {described(mine)}")
+        return value
 
     # ------------------------------------------------------------ looking inside
     @property
@@ -161,14 +217,12 @@ class ConcreteFunction:
     @property
     def output_shapes(self) -> Any:
         """The shapes of the tensors that it returns."""
-        return nest.map_structure(
-            lambda x: None if x is None else TensorShape(x.shape), self.structured_outputs
-        )
+        return _each(lambda x: TensorShape(x.shape), self.structured_outputs)
 
     @property
     def output_dtypes(self) -> Any:
         """The types of the tensors that it returns."""
-        return nest.map_structure(lambda x: None if x is None else x.dtype, self.structured_outputs)
+        return _each(lambda x: x.dtype, self.structured_outputs)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -188,21 +242,34 @@ class ConcreteFunction:
     @property
     def graph(self) -> Graph:
         """The operations of the program."""
-        return Graph(self.core.jaxpr, self.name, self.core)
+        return Graph(self.core.jaxpr, self.name, self)
 
     @property
     def function_def(self) -> str:
         """The program as XLA is given it, as text."""
         return self.core.stablehlo
 
+    @property
+    def function_type(self) -> FunctionType:
+        """The parameters, with their types, and the type of the result."""
+        return FunctionType(self._parameters().kinds(_bare), self.structured_outputs)
+
     # ------------------------------------------------------------ as text
+    @property
+    def _is_variadic(self) -> bool:
+        kinds = [p.kind for p in self._bound.signature.parameters.values()]
+        return inspect.Parameter.VAR_POSITIONAL in kinds
+
     def _named(self) -> Any:
         """Return the arguments; a spec without a name takes that of its parameter."""
-        parameters = list(self._bound.signature.parameters.values())
-        names: list[str] = []
-        for i, _ in enumerate(self._args):
-            many = i >= len(parameters) or parameters[i].kind is inspect.Parameter.VAR_POSITIONAL
-            names.append(f"args_{i}" if many else parameters[i].name)
+        parameters = list(self._bound.signature.parameters.values())[len(self._own) :]
+        plain = [p for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
+        many = next((p.name for p in parameters if p not in plain), "args")
+        before = next((i for i, p in enumerate(parameters) if p not in plain), len(self._args))
+        names = [
+            parameters[i].name if i < before else f"{many}_{i - before}"
+            for i, _ in enumerate(self._args)
+        ]
         self._args = tuple(_name_specs(x, name) for x, name in zip(self._args, names, strict=True))
         self._kwargs = {key: _name_specs(x, key) for key, x in self._kwargs.items()}
         self._names = names
@@ -210,28 +277,33 @@ class ConcreteFunction:
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
         """Return the parameters and the result as text."""
-        result = "<unknown>" if self._has_text else described(self.structured_outputs)
         if not verbose:
-            return f"{self.key} -> {result}"
-        kinds = {name: p.kind.name for name, p in self._bound.signature.parameters.items()}
+            return self._shown()
         lines = ["Input Parameters:"]
-        for name, x in [*zip(self._names, self._args, strict=True), *self._kwargs.items()]:
-            lines.append(f"  {name} ({kinds.get(name, 'POSITIONAL_ONLY')}): {described(_bare(x))}")
+        for name, kind, x in self._parameters().rows():
+            lines.append(f"  {name} ({kind}): {described(_bare(x))}")
         found = () if self._has_text else self.variables
         captures = [f"  {v.name}: {described(v)}" for v in found] or ["  None"]
-        return "\n".join([*lines, "Output Type:", f"  {result}", "Captures:", *captures])
+        return "\n".join([*lines, "Output Type:", f"  {self._result()}", "Captures:", *captures])
 
-    @property
-    def key(self) -> str:
-        """The arguments as text."""
-        pairs = [*zip(self._names, self._args, strict=True), *self._kwargs.items()]
-        return f"({', '.join(f'{name}: {described(_bare(x))}' for name, x in pairs)})"
+    def _result(self) -> str:
+        return "<unknown>" if self._has_text else described(self.structured_outputs)
+
+    def _shown(self) -> str:
+        rows = ", ".join(f"{n}: {described(_bare(x))}" for n, _, x in self._parameters().rows())
+        return f"({rows}) -> {self._result()}"
 
     def __str__(self) -> str:
         return f"ConcreteFunction {self.pretty_printed_signature()}"
 
     def __repr__(self) -> str:
-        return f"<ConcreteFunction {self.pretty_printed_signature(verbose=False)}>"
+        return f"<ConcreteFunction {self._shown()} at 0x{id(self):X}>"
+
+
+def _each(fn: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    return nest.map_structure(lambda x: None if x is None else fn(x), value)
 
 
 def _is_tensor_spec(x: Any) -> bool:
@@ -246,6 +318,23 @@ def _is_struct(x: Any) -> bool:
     return isinstance(x, jax.ShapeDtypeStruct)
 
 
+def _is_alike(a: Any, b: Any) -> bool:
+    try:
+        nest.assert_same_structure(a, b)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_same_kind(mine: Any, asked: Any) -> bool:
+    if _is_tensor_spec(asked):
+        named = asked.name is None or asked.name == mine.name
+        return named and _bare(mine) == _bare(asked)
+    if mine is asked:
+        return True
+    return type(mine) is type(asked) and not isinstance(mine, Variable) and bool(mine == asked)
+
+
 def _spec(value: Any) -> Any:
     """Return an argument with a spec for a tensor."""
     if is_traced(value):
@@ -256,27 +345,34 @@ def _spec(value: Any) -> Any:
     return value
 
 
-def _struct(value: Any) -> Any:
-    """Return a spec as JAX's; an open size as 1."""
+def _struct(value: Any, sizes: Any) -> Any:
+    """Return a spec as JAX's; with `sizes` of the axes for open sizes, else with 1."""
     if not _is_tensor_spec(value):
         return value
     if value.shape.rank is None:
-        raise InvalidArgumentError(
-            None, None, f"{value} has no rank: a program has fixed shapes. Call it with tensors."
-        )
-    shape = tuple(1 if size is None else size for size in value.shape)
+        _refuse_rank(value)
+    shape = tuple(
+        (sizes(axis) if sizes else 1) if size is None else size
+        for axis, size in enumerate(value.shape)
+    )
     return jax.ShapeDtypeStruct(shape, value.dtype.dtype)
 
 
+def _refuse_rank(value: Any) -> NoReturn:
+    raise InvalidArgumentError(
+        None, None, f"{value} has no rank: a program has fixed shapes. Call it with tensors."
+    )
+
+
 def _name_specs(value: Any, name: str) -> Any:
-    """Return specs with names: that of the parameter, with a number in a structure."""
-    single = not nest.is_nested(value)
-    new = [
-        TensorSpec(x.shape, x.dtype, x.name or (name if single else f"{name}_{i}"))
-        if _is_tensor_spec(x)
-        else x
-        for i, x in enumerate(nest.flatten(value))
-    ]
+    """Return specs with names: that of the parameter, with a number from the second one on."""
+    new, count = [], 0
+    for x in nest.flatten(value):
+        if not _is_tensor_spec(x):
+            new.append(x)
+            continue
+        new.append(TensorSpec(x.shape, x.dtype, x.name or (f"{name}_{count}" if count else name)))
+        count += 1
     return nest.pack_sequence_as(value, new)
 
 
@@ -284,7 +380,3 @@ def _bare(value: Any) -> Any:
     return nest.map_structure(
         lambda x: TensorSpec(x.shape, x.dtype) if _is_tensor_spec(x) else x, value
     )
-
-
-def _is_same(mine: Any, given: Any) -> bool:
-    return mine is given or (type(mine) is type(given) and bool(mine == given))

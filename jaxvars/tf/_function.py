@@ -22,6 +22,7 @@ from jaxvars._autograph_calls import as_written, converted, function_in
 from jaxvars._autograph_calls import call as converted_call
 from jaxvars._compile import _Mode
 from jaxvars._compile import compile as _compile
+from jaxvars._frames import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import _staged as _staged
 from jaxvars.tf import nest
@@ -31,8 +32,10 @@ from jaxvars.tf._convert import to_array
 from jaxvars.tf._gradients import NeedsTape, graph_tape, names_gradients
 from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._scope import inside_function
+from jaxvars.tf._seen import Seen, weakened
 from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
-from jaxvars.tf._tensor import ARRAYS, Tensor, wrap
+from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
+from jaxvars.tf._traced_arguments import name_arguments, unchanged
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 
@@ -81,6 +84,7 @@ class Function:
         )
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
         self._known: list[tuple[int, ConcreteFunction]] = []
+        self._seen: list[Seen] = []
         self._reduce_retracing = reduce_retracing
         specs = None if self._specs is None else self._specs.given
         self._open = OpenSizes(specs, reduces=reduce_retracing)
@@ -91,11 +95,15 @@ class Function:
     def _program(self) -> Callable[..., Any]:
         """Return what the core compiles."""
         fn, this = self.python_function, weakref.ref(self)
+        names = _names_of(self._signature)
         body = functools.partial(_converted if self._autograph else _as_it_is, fn)
 
         def program(*args: Any, **kwargs: Any) -> Any:
             args = tuple(map(inside, args))
             kwargs = {key: inside(value) for key, value in kwargs.items()}
+            shown = names(len(args))
+            name_arguments(shown, args, kwargs)
+            check = unchanged(shown, args, kwargs)
             made_for = this()
             has_tape = made_for is not None and made_for._has_tape
             with inside_function(), graph_tape(is_needed=has_tape):
@@ -106,13 +114,21 @@ class Function:
                         _NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
                 made = _in_order(nest.map_structure(functools.partial(_result, fn), result))
-            _count(this(), args)
+            check(program.__name__)
+            if (function := this()) is not None:
+                function._note(args, kwargs)
             return made
 
         program.__name__ = self.__name__
         if self._signature is not None:
             setattr(program, "__signature__", with_defaults(self._signature, outside))  # noqa: B010 - pyright knows no such name
         return program
+
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Take note of a trace."""
+        number = _count(self, args)
+        own = args[:1] if number else ()
+        self._seen.append(Seen(number, weakened(own), weakened(args[len(own) :]), weakened(kwargs)))
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -154,6 +170,8 @@ class Function:
         """Raise what TensorFlow does."""
         if isinstance(error, CheckError):
             raise InvalidArgumentError(None, None, str(error)) from None
+        if isinstance(error, jax.errors.UnexpectedTracerError):
+            raise TypeError(OUT_OF_SCOPE) from error
         if isinstance(error, CreationError):
             raise CreationError(_ONLY_ONCE + str(error)).with_traceback(
                 error.__traceback__
@@ -174,6 +192,10 @@ class Function:
             reduce_retracing=self._reduce_retracing,
         )
 
+    def __reduce__(self) -> Any:
+        options = (self._autograph, self.input_signature, self._reduce_retracing)
+        return _unpickled, (self.python_function, *options)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundFunction(self, instance)
 
@@ -189,15 +211,43 @@ class Function:
         Raises:
             TypeError: when the arguments do not fit the function.
         """
-        bound = self._bound(args, kwargs)
-        try:
-            made = ConcreteFunction(self._core, bound, self.__name__)
-        except NeedsTape:
-            return self._again(self.get_concrete_function, args, kwargs)
-        holder = id(args[0]) if args else 0
-        if all(made.key != known.key for number, known in self._known if number == holder):
+        return self._concrete((), args, kwargs)
+
+    def _concrete(
+        self, own: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ConcreteFunction:
+        """Return the concrete function, the same for the same signature; `own`: of a method."""
+        bound = self._bound((*own, *args), kwargs)
+        holder = id(own[0]) if own else 0
+        with TRACING:
+            try:
+                made = ConcreteFunction(self._core, bound, self.__name__, self._open, own)
+            except NeedsTape:
+                return self._again(self._concrete, (own, args, kwargs), {})
+            for number, known in self._known:
+                if number == holder and known.is_for(made):
+                    return known
             self._known.append((holder, made))
         return made
+
+    def _traces(self, holder: int | None = None) -> list[ConcreteFunction]:
+        """Return the concrete functions that there are, in the order of their traces."""
+        found: list[ConcreteFunction] = []
+        for seen in tuple(self._seen):
+            if holder in (None, seen.holder) and (given := seen.given()) is not None:
+                made = self._concrete(*given)
+                found += [] if any(made is one for one in found) else [made]
+        asked = [made for number, made in self._known if holder in (None, number)]
+        return [*found, *(made for made in asked if all(made is not one for one in found))]
+
+    def clear_cache(self) -> None:
+        """Forget all traces: the next call is a first one."""
+        self._known.clear()
+        self._seen.clear()
+        self._runs.clear()
+        self._open.clear()
+        self._core = _compile(self._program())
+        self._core.open_axes = self._open
 
     def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         if self._specs is not None:
@@ -215,8 +265,8 @@ class Function:
         return sum(self._runs.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """Return the signatures that `get_concrete_function` was asked for, as text."""
-        return "\n\n".join(made.pretty_printed_signature(verbose) for _, made in self._known)
+        """Return the signatures that there are traces for, as text."""
+        return _printed(self._traces(), verbose)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
         """Return a function of a stage ("hlo", "optimized_hlo") that returns XLA's program."""
@@ -278,17 +328,15 @@ class BoundFunction:
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Return the program for one signature; see `Function.get_concrete_function`."""
-        return self._function.get_concrete_function(self.__self__, *args, **kwargs)
+        return self._function._concrete((self.__self__,), args, kwargs)
 
     def experimental_get_tracing_count(self) -> int:
         """Return how often the body has been traced for this object."""
         return self._function._runs[id(self.__self__)]
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """Return the signatures that `get_concrete_function` was asked for, as text."""
-        known = self._function._known
-        found = [made for number, made in known if number == id(self.__self__)]
-        return "\n\n".join(made.pretty_printed_signature(verbose) for made in found)
+        """Return the signatures that there are traces for, as text."""
+        return _printed(self._function._traces(id(self.__self__)), verbose)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -304,6 +352,10 @@ class BoundFunction:
         return f"<{self._function!r} of {type(self.__self__).__name__}>"
 
 
+def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: bool) -> Function:
+    return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
+
+
 def _as_it_is(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
@@ -317,17 +369,29 @@ def _converted(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn if new is None else functools.partial(new, *given)
 
 
-def _count(function: Function | None, args: tuple[Any, ...]) -> None:
-    """Count a run of the body, under the object that a method belongs to."""
-    if function is None:
-        return
-    number = id(args[0]) if args and hasattr(args[0], "__dict__") else 0
+def _count(function: Function, args: tuple[Any, ...]) -> int:
+    """Count a run of the body, under the object that a method belongs to; return its number."""
+    is_method = args and hasattr(args[0], "__dict__") and not isinstance(args[0], Variable)
+    number = id(args[0]) if is_method else 0
     if number and number not in function._runs:
         try:
             weakref.finalize(args[0], function._runs.pop, number, None).atexit = False
         except TypeError:
             number = 0
     function._runs[number] += 1
+    return number
+
+
+def _names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
+    """Return what gives the names of some positional arguments."""
+    parameters = list(signature.parameters.values()) if signature is not None else []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return lambda count: [*plain, *(f"{many}_{i}" for i in range(count - len(plain)))][:count]
+
+
+def _printed(traces: list[ConcreteFunction], verbose: bool) -> str:
+    return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
 
 
 def _signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
@@ -380,11 +444,11 @@ def function(
         input_signature: a `tf.TensorSpec`, or structure of them, for each argument.
         autograph: convert Python's control flow.
         jit_compile: accepted, and of no effect: everything is compiled by XLA.
-        reduce_retracing: accepted, and of no effect: XLA's shapes are fixed.
+        reduce_retracing: trace once for all sizes that have differed between calls.
         experimental_implements: accepted, and of no effect.
         experimental_autograph_options: accepted, and of no effect.
         experimental_attributes: accepted, and of no effect.
-        experimental_relax_shapes: accepted, and of no effect.
+        experimental_relax_shapes: the old name of `reduce_retracing`.
         experimental_compile: accepted, and of no effect.
         experimental_follow_type_hints: accepted, and of no effect.
 
@@ -400,14 +464,17 @@ def function(
     >>> relu(tf.constant(-1.0))
     <tf.Tensor: shape=(), dtype=float32, numpy=0.0>
 
-    Differs from TensorFlow: a size that is None in `input_signature` is traced for each size that
-    is met; an `if` on a tensor whose value is known while the function is traced (a constant,
-    a shape) is decided then; 1, 1.0 and True are different arguments.
+    Differs from TensorFlow: the body is traced once for all sizes where a size is None in
+    `input_signature`, but XLA's program is made for each; a body that must know its sizes is traced
+    for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
+    are equal in one call and not in another. A tensor of text is traced for each text. An `if` on a
+    tensor whose value is known while the function is traced (a constant, a shape) is decided then;
+    1, 1.0 and True are different arguments.
     """
 
     def decorate(func: Callable[..., Any]) -> Function:
         if not callable(func):
-            raise TypeError(f"tf.function takes a function, not {func!r}.")
+            raise TypeError(f"{func!r} is not a callable object")
         func = func.python_function if isinstance(func, Function | BoundFunction) else func
         return Function(
             func,

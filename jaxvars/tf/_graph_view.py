@@ -43,11 +43,41 @@ class Graph:
     @property
     def picture(self) -> Any:
         """The program as a picture, shown in a notebook."""
-        return self._concrete.graph
+        return self._concrete.core.graph
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """The variables that it reads or assigns."""
+        return self._concrete.variables
+
+    @property
+    def trainable_variables(self) -> tuple[Any, ...]:
+        """Those of them that are trainable."""
+        return self._concrete.trainable_variables
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The specs of its tensors, in order."""
+        return self._concrete.inputs
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The specs of the tensors that it returns, in order."""
+        return self._concrete.outputs
+
+    @property
+    def structured_input_signature(self) -> Any:
+        """Positional and named arguments, with `tf.TensorSpec`s."""
+        return self._concrete.structured_input_signature
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The result, with `tf.TensorSpec`s."""
+        return self._concrete.structured_outputs
 
     def as_graph_def(self, *_: Any, **__: Any) -> str:
         """Return the program as XLA is given it, as text."""
-        return self._concrete.stablehlo
+        return self._concrete.core.stablehlo
 
     def __repr__(self) -> str:
         return f"<Graph of {self.name}: {len(self.get_operations())} operations>"

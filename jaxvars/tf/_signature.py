@@ -56,6 +56,7 @@ class InputSignature:
         if not isinstance(given, tuple | list):
             raise TypeError(f"input_signature must be either a tuple or a list, got {type(given)}.")
         self.given = tuple(given)
+        _check_specs(self.given)
         self._signature = signature or inspect.signature(lambda *args: None)
         self._own, self._names = self._parameters()
 
@@ -78,7 +79,7 @@ class InputSignature:
         """Return the arguments to trace for: the specs where none are given."""
         if len(args) <= len(self._own) and not kwargs:
             return (*args, *self.given), {}
-        return args, kwargs
+        return self.fitted(args, kwargs)
 
     def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return arguments as tensors of the types that the specs say.
@@ -105,6 +106,17 @@ class InputSignature:
         return TypeError(
             f"Binding inputs to tf.function failed due to `{why}`. Received args: {args} and "
             f"kwargs: {kwargs} for signature: ({', '.join([*self._own, *shown])})."
+        )
+
+
+def _check_specs(given: tuple[Any, ...]) -> None:
+    wrong = [
+        x for x in nest.flatten(list(given)) if not is_spec(x) and not hasattr(x, "element_spec")
+    ]
+    if wrong:
+        raise TypeError(
+            "input_signature must be a possibly nested sequence of TensorSpec objects, got invalid "
+            f"args {wrong} with types {list(map(type, wrong))}."
         )
 
 
@@ -141,10 +153,18 @@ def fit_tensor(value: Any, spec: Any) -> Tensor:
         TypeError: when it does not fit.
     """
     wanted = as_dtype(spec.dtype)
+    if is_spec(value):
+        _check_fits(value, spec)
+        return value
     tensor = value if isinstance(value, Tensor) else None
     if tensor is None:
         has_type = hasattr(value, "dtype")
         tensor = Tensor(to_array(value) if has_type else to_array(value, wanted))
-    if tensor.dtype != wanted or not TensorShape(spec.shape).is_compatible_with(tensor.shape):
-        raise TypeError(f"Can not cast {spec_text(tensor)} to {spec_text(spec)}")
+    _check_fits(tensor, spec)
     return tensor
+
+
+def _check_fits(value: Any, spec: Any) -> None:
+    same = as_dtype(value.dtype) == as_dtype(spec.dtype)
+    if not same or not TensorShape(value.shape).is_subtype_of(spec.shape):
+        raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(spec)}")

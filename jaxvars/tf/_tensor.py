@@ -32,6 +32,17 @@ Value: TypeAlias = Any
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """What operators and indexing call, by the name of the method without underscores."""
 
+NUMPY_METHODS: dict[str, Callable[[Any], Any]] = {}
+"""NumPy's methods by name, once a program has asked for them; see `_numpy_manners.py`."""
+
+
+OUT_OF_SCOPE = (
+    "A tensor of a function that has been traced is out of scope and cannot be used here. Use "
+    "return values, explicit Python locals or TensorFlow collections to access it. Please see "
+    "https://www.tensorflow.org/guide/function#all_outputs_of_a_tffunction_must_be_return_values "
+    "for more information."
+)
+
 
 class TensorLike:
     """The operators that Tensor and Variable share."""
@@ -142,7 +153,7 @@ class Tensor(TensorLike):
     Differs from TensorFlow: it stands for a `jax.Array`, which `jnp.asarray` returns.
     """
 
-    __slots__ = ("__weakref__", "_array", "_part")
+    __slots__ = ("__weakref__", "_array", "_name", "_part")
 
     def __init__(self, array: Value) -> None:
         self._array = array
@@ -277,6 +288,10 @@ class Tensor(TensorLike):
             raise AttributeError(name)
         if name == "assign":
             return self._assign()
+        if name in NUMPY_METHODS:
+            return NUMPY_METHODS[name](self)
+        if name == "name" and (found := _name_of(self)):
+            return found
         if name in {"graph", "op", "name", "value_index"}:
             raise AttributeError(f"Tensor.{name} is undefined when eager execution is enabled.")
         hint = f" Did you mean jnp.asarray(x).{name}?" if hasattr(jnp.ndarray, name) else ""
@@ -298,17 +313,33 @@ class Tensor(TensorLike):
         return (
             f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
             if (not _trace.is_tracer(self._array))
-            else f"<tf.Tensor: {_described(self)}>"
+            else _symbolic(self)
         )
 
     def __str__(self) -> str:
         if _trace.is_tracer(self._array):
-            return f"Tensor({_described(self)})"
+            name = _name_of(self)
+            return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_described(self)})"
         text = str(self.numpy()) if self._array.ndim else _scalar_text(self)
         return f"tf.Tensor({_broken(text)}, {_described(self)})"
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec)
+
+
+def _name_of(x: Tensor) -> str:
+    """Return the name of an argument of a function that is traced, or nothing."""
+    try:
+        return object.__getattribute__(x, "_name")
+    except AttributeError:
+        return ""
+
+
+def _symbolic(x: Tensor) -> str:
+    name = _name_of(x)
+    if not name:
+        return f"<tf.Tensor: {_described(x)}>"
+    return f"<tf.Tensor {name!r} shape={x.shape} dtype={x.dtype.name}>"
 
 
 def _described(x: Any) -> str:

@@ -1,0 +1,70 @@
+"""What the body of a `tf.function` is given: arguments with names, which it must not change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxvars.tf import nest
+from jaxvars.tf._tensor import Tensor
+
+
+def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Give tensors among the arguments the names of their parameters: x:0, x_1:0, ...
+
+    Raises:
+        ValueError: when two names would be the same.
+    """
+    _check_names(kwargs)
+    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+        if type(value) is Tensor:
+            value._name = f"{name}:0"
+        elif nest.is_nested(value):
+            tensors = [part for part in nest.flatten(value) if type(part) is Tensor]
+            for i, tensor in enumerate(tensors):
+                tensor._name = f"{name}_{i}:0" if i else f"{name}:0"
+
+
+def _check_names(kwargs: Mapping[str, Any]) -> None:
+    sane = {re.sub(r"[^a-zA-Z0-9_]", "_", name) for name in kwargs}
+    if len(sane) < len(kwargs):
+        raise ValueError(
+            "Name collision after sanitization. Please rename tf.function input parameters. "
+            f"Original: {sorted(kwargs)}, Sanitized: {sorted(sane)}"
+        )
+
+
+def unchanged(
+    names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Callable[[str], None]:
+    """Return what raises ValueError if lists or dicts among the arguments have changed since."""
+    given = [*zip(names, args, strict=False), *kwargs.items()]
+    before = [(name, value, _copied(value)) for name, value in given if nest.is_nested(value)]
+
+    def check(function: str) -> None:
+        changed = [name for name, value, old in before if not _is_same(value, old)]
+        if changed:
+            raise ValueError(
+                f"{function}({', '.join(name for name, _ in given)}) should not modify its Python "
+                "input arguments. Modifying a copy is allowed. The following parameter(s) were "
+                f"modified: {', '.join(changed)}"
+            )
+
+    return check
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copied(part) for key, part in value.items()}
+    return list(map(_copied, value)) if nest.is_nested(value) else value
+
+
+def _is_same(value: Any, old: Any) -> bool:
+    if isinstance(value, Mapping):
+        return list(value) == list(old) and all(_is_same(value[key], old[key]) for key in old)
+    if not nest.is_nested(value):
+        return value is old
+    if not isinstance(old, list) or len(value) != len(old):
+        return False
+    return all(map(_is_same, value, old))

@@ -1,0 +1,131 @@
+"""Programs with open sizes, filled in: values, derivatives, effects; which numbers are sizes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import jaxvars as jv
+from jaxvars import _open_values, _trace
+from jaxvars._open_program import at_sizes, size_at, symbol
+
+
+@jax.custom_vjp
+def scaled(x):
+    return jnp.sin(x) * x.shape[0]
+
+
+scaled.defvjp(lambda x: (scaled(x), x), lambda x, g: (g * jnp.cos(x) * x.shape[0],))
+
+
+def program(w, x):
+    y = jax.checkpoint(lambda x: jax.nn.softmax(jax.nn.relu(scaled(x) @ w)))(x)
+    total, rows = jax.lax.scan(lambda c, row: (c + row, c * 2), jnp.zeros(2), y)
+    count = jax.lax.while_loop(lambda i: i < x.shape[0], lambda i: i + 1, 0)
+    some = jax.lax.cond(y.sum() > 0, lambda: rows, lambda: jnp.zeros((x.shape[0], 2)))
+    return total.sum() + some.sum() + count, some
+
+
+def test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size():
+    w = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2)), jnp.float32)
+    spec = jax.ShapeDtypeStruct((symbol("batch"), 3), jnp.float32)
+    opened = jax.make_jaxpr(program)(w, spec)
+    for n in (1, 4):
+        x = jnp.asarray(np.random.default_rng(n).normal(size=(n, 3)), jnp.float32)
+        run = _trace.jaxpr_function(at_sizes(opened, {"batch": n}))
+        for got, wanted in zip(jax.jit(run)(w, x), program(w, x), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5)
+        slope = jax.grad(lambda w: run(w, x)[0])(w)  # noqa: B023
+        np.testing.assert_allclose(slope, jax.grad(lambda w: program(w, x)[0])(w), rtol=1e-4)  # noqa: B023
+
+
+def test_sizes_are_numbers_once_their_symbols_are():
+    a, b = export.symbolic_shape("a, b")
+    size = 3 * a**2 - (b - 7) // 2 + a % 4
+    for m, n in ((5, 8), (3, 20)):
+        assert size_at(size, {"a": m, "b": n}) == 3 * m**2 - (n - 7) // 2 + m % 4
+    with pytest.raises(KeyError):
+        size_at(size, {"a": 1})
+
+
+def sizes_in(fn, *shapes):
+    """Return what a function of arrays gives, as sizes, while it is traced."""
+    found = []
+
+    def traced(*xs):
+        with _trace.recording(_open_values._CURRENT.followed):
+            value = fn(*xs)
+        found.append(_open_values.sizes_of(value))
+        return value
+
+    with _open_values.following():
+        jax.make_jaxpr(traced)(*[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
+    return None if found[0] is None else found[0].tolist()
+
+
+def test_what_is_computed_of_sizes_is_known_to_be_sizes():
+    b = symbol("batch")
+    shape = lambda x: _open_values.array_of(x.shape, jnp.int32)  # noqa: E731
+    assert sizes_in(shape, (b, 3)) == [b, 3]
+    assert sizes_in(lambda x: shape(x)[0] * 2 + 1, (b, 3)) == 2 * b + 1
+    assert sizes_in(lambda x: jnp.stack([shape(x)[0], 5]), (b, 3)) == [b, 5]
+    assert sizes_in(lambda x: jnp.concatenate([shape(x)[::-1], jnp.array([7])]), (b, 3)) == [
+        3,
+        b,
+        7,
+    ]
+    assert sizes_in(lambda x: jnp.prod(shape(x)) // 2, (b, 4)) == 2 * b
+    assert sizes_in(lambda x: jax.jit(lambda n: n[:1] - 1)(shape(x)), (b, 3)) == [b - 1]
+
+
+def test_what_depends_on_how_large_sizes_are_is_a_number_as_any_other():
+    b = symbol("batch")
+    shape = lambda x: _open_values.array_of(x.shape, jnp.int32)  # noqa: E731
+    assert sizes_in(lambda x: jnp.where(shape(x) > 3, 1, 2), (b, 3)) is None
+    assert sizes_in(lambda x: shape(x) * x[:1, 0].astype(int), (b, 3)) is None
+    assert sizes_in(lambda x: shape(x) / 2, (b, 3)) is None
+
+
+def test_a_compiled_function_is_traced_once_for_open_sizes():
+    w, steps, runs = jv.Variable(jnp.ones((3, 2))), jv.Variable(0), []
+
+    def step(x, y):
+        runs.append(x.shape)
+        steps.assign_add(1)
+        with jv.GradientTape() as tape:
+            loss = jnp.mean((jax.nn.relu(x @ w) - y[:, None]) ** 2)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    compiled = jv.compile(step)
+    compiled.open_axes = lambda call: [[True, False], [True]]
+    for n in (4, 4, 2, 1):
+        x = jnp.asarray(np.random.default_rng(n).normal(size=(n, 3)), jnp.float32)
+        want, state = jv.functionalize(step)(jv.State.of([w, steps]), x, x[:, 0])
+        runs.pop()
+        np.testing.assert_allclose(compiled(x, x[:, 0]), want, rtol=1e-5)
+        np.testing.assert_allclose(w.value, jax.tree.leaves(state)[0], rtol=1e-5)
+    assert len(runs) == compiled.trace_count == 1
+    assert int(steps.value) == 4
+    compiled(jnp.ones((0, 3)), jnp.ones(0))
+    assert runs[1:] == [(0, 3)]
+
+
+def test_what_needs_to_know_its_sizes_is_traced_for_each():
+    made, runs = [], []
+
+    def f(x):
+        runs.append(x.shape)
+        if not made:
+            made.append(jv.Variable(2.0))
+        return sum(x[i] for i in range(x.shape[0])) * made[0]
+
+    compiled = jv.compile(f)
+    compiled.open_axes = lambda call: [[True]]
+    assert float(compiled(jnp.arange(3.0))) == 6.0
+    assert float(compiled(jnp.arange(4.0))) == 12.0
+    assert [all(isinstance(n, int) for n in shape) for shape in runs] == [False, True, True]
+    assert compiled.trace_count == 2
