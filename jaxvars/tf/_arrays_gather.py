@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._checks import Raised
 from jaxvars._lookup import lookup, take
 from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, is_known, known, one_axis, one_int, refused, space_of
 from jaxvars.tf._tensor import OPERATIONS
+from jaxvars.tf.errors import InvalidArgumentError
 
 Value: TypeAlias = Any
 
@@ -155,10 +157,26 @@ def rows_at(table: Value, indices: Value) -> Value:
         indices: integers, which are checked if that can be done.
 
     Raises:
-        InvalidArgumentError: when an index is out of range.
+        InvalidArgumentError: when an index is out of range; while a function is traced, when the
+            program runs and needs the rows.
     """
-    check_indices(indices, table.shape)
+    try:
+        check_indices(indices, table.shape)
+    except InvalidArgumentError as error:
+        if not _trace.is_staging():
+            raise
+        return _failing(error, (*indices.shape, *table.shape[1:]), table.dtype)
     return _take(table, indices, 0) if type(table) is np.ndarray else lookup(table, indices)
+
+
+def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) -> Value:
+    """Return what raises an error when a program computes it: not if nobody needs it."""
+
+    def on_host() -> Any:
+        Raised.error = error
+        raise error
+
+    return jax.pure_callback(on_host, jax.ShapeDtypeStruct(shape, dtype))
 
 
 def _gather(

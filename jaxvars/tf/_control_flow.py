@@ -115,16 +115,19 @@ def case(
     Args:
         pred_fn_pairs: pairs of a condition and a function.
         default: what is called if none holds.
-        exclusive: accepted; the first condition that holds counts.
+        exclusive: in a compiled function, check that at most one condition holds.
         strict: accepted, and of no effect.
         name: of no effect.
 
     Raises:
-        InvalidArgumentError: when none holds and there is no default.
+        InvalidArgumentError: when none holds and there is no default; or several, if `exclusive`.
         TypeError: when something is no pair of a condition and a function.
     """
     pairs = _pairs(pred_fn_pairs, "pred_fn_pairs")
     truths = [_truth(pred) for pred, _ in pairs]
+    if exclusive and any(map(_trace.is_tracer, truths)):
+        held = jnp.stack([jnp.asarray(truth) for truth in truths])
+        require(held.sum() <= 1, "Input error: exclusive=True: more than 1 conditions hold")
     if default is None:
         _some(truths)
         (*pairs, (_, default)) = pairs

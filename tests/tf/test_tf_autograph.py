@@ -120,3 +120,71 @@ def none_in_one_branch(c):
 def test_refused(f, arg, error, message):
     with pytest.raises(error, match=message):
         tf.function(f)(tf.constant(arg))
+
+
+# ---------------------------------------------------------------- loops of a known length
+def test_loops_that_change_a_shape_are_written_out():
+    def grown(xs):
+        rows = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+        seen = tf.zeros([1])
+        for x in xs:
+            seen = tf.concat([seen, [x]], 0)
+            rows = rows.write(rows.size(), tf.reduce_sum(seen))
+        return seen, rows.stack()
+
+    assert same(grown, tf.constant([1.0, 2.0])) == ([0.0, 1.0, 2.0], [1.0, 3.0])
+    with pytest.raises(ValueError, match="'rows' does not have the same nested structure"):
+        tf.function(grown)(tf.zeros([300]))
+
+
+# ---------------------------------------------------------------- gradients
+def test_gradients_through_loops_that_end_when_they_do():
+    w = tf.Variable(3.0)
+
+    @tf.function
+    def slopes(x, n):
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = x
+            for i in tf.range(n):
+                if i % 2 == 0:
+                    y = y * w
+                else:
+                    y = y + w
+        return y, tape.gradient(y, x), tape.gradient(y, w)
+
+    assert [float(z) for z in slopes(tf.constant(2.0), tf.constant(3))] == [27.0, 9.0, 18.0]
+    assert [float(z) for z in slopes(tf.constant(2.0), tf.constant(1))] == [6.0, 3.0, 2.0]
+
+    square = tf.function(lambda x: tf.while_loop(lambda v: v < 8.0, lambda v: v * v, [x])[0])
+    x = tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = square(x)
+    assert float(tape.gradient(y, x)) == 32.0
+    with tf.autodiff.ForwardAccumulator(x, tf.constant(1.0)) as forward:
+        y = square(x)
+    assert float(forward.jvp(y)) == 32.0
+
+
+def test_a_case_that_is_exclusive():
+    case = tf.function(
+        lambda a, b: tf.case([(a, lambda: 1), (b, lambda: 2)], lambda: 3, exclusive=True)
+    )
+    assert int(case(tf.constant(False), tf.constant(True))) == 2
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1 conditions"):
+        case(tf.constant(True), tf.constant(True))
+
+
+def test_a_gather_out_of_range_that_nobody_needs():
+    @tf.function
+    def rows(x, needed):
+        found = tf.gather(x, [1])
+        return (x, found) if needed else x
+
+    x = tf.constant([2.0])
+    assert rows(x, False).numpy() == [2.0]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"indices\[0\] = 1 is not in \[0, 1\)"
+    ):
+        rows(x, True)
