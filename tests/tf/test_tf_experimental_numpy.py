@@ -7,6 +7,7 @@ import pytest
 
 import jaxvars.tf.experimental.numpy as tnp
 from jaxvars import tf
+from jaxvars.tf import _tensor
 
 
 def test_results_are_tensors_of_the_types_of_numpy():
@@ -44,16 +45,82 @@ def test_constants():
     assert tf.experimental.numpy is tnp
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("summ", "Did you mean"),
-        ("random", "Use tf.random"),
-        ("experimental_enable_numpy_behavior", "no methods of NumPy"),
-    ],
-)
-def test_what_is_missing(name, message):
-    with pytest.raises(AttributeError, match=message):
-        getattr(tnp, name)
+def test_what_is_missing():
+    with pytest.raises(AttributeError, match="Did you mean"):
+        _ = tnp.summ
     with pytest.raises(AttributeError, match=r"tf\.experimental\.numpy"):
         _ = tf.experimental.dtensor
+
+
+@pytest.fixture
+def manners():
+    operations, methods = dict(_tensor.OPERATIONS), dict(_tensor.NUMPY_METHODS)
+    tnp.experimental_enable_numpy_behavior()
+    yield
+    _tensor.OPERATIONS.update(operations)
+    _tensor.NUMPY_METHODS.clear()
+    _tensor.NUMPY_METHODS.update(methods)
+
+
+def test_tensors_have_methods_of_numpy_when_asked_for(manners):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert x.T.numpy().tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert x.reshape(-1).shape == x.reshape((4,)).shape == x.ravel().shape == [4]
+    assert x.reshape(1, -1).shape == [1, 4]
+    assert (x.size, x.tolist(), x.max(0).tolist()) == (4, [[1.0, 2.0], [3.0, 4.0]], [3.0, 4.0])
+    assert (x.astype(tf.int32).dtype, x.clip(2, 3).tolist()[0]) == (tf.int32, [2.0, 2.0])
+    assert float(tf.function(lambda x: x.mean() + x.T[0, 1])(x)) == 5.5
+    tnp.experimental_enable_numpy_behavior()
+    assert (x + 1).dtype == tf.float32
+    with pytest.raises(AttributeError, match=r"Did you mean jnp\.asarray\(x\)\.sum"):
+        _ = x.sum
+    with pytest.raises(NotImplementedError):
+        tnp.experimental_enable_numpy_behavior(prefer_float32=True)
+
+
+def test_operators_promote_when_asked_for(manners):
+    i, f, h = tf.constant([1, 2]), tf.constant([1.0, 2.0]), tf.constant([1.0], tf.float16)
+    both = [1, 2]
+    for made, dtype in [
+        (i + 2.5, tf.float64), (f + 2.5, tf.float32), (i + f, tf.float64), (h + 1.5, tf.float16),
+        (i + tf.constant([1], tf.int64), tf.int64), (f + np.float64(1), tf.float64),
+        (np.ones(2) + f, tf.float64), (tf.constant(True) + 1, tf.int64), (f + 1j, tf.complex64),
+        (tf.Variable([1.0]) + i, tf.float64), (i < 1.5, tf.bool), (f + both, tf.float32),
+        (tf.cast(f, tf.bfloat16) + f, tf.float32),
+    ]:  # fmt: skip
+        assert made.dtype == dtype
+    with tf.GradientTape() as tape:
+        tape.watch(f)
+        y = i * f
+    assert tape.gradient(y, f).numpy().tolist() == [1.0, 2.0]
+
+
+def test_indices_pick_when_asked_for(manners):
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert x[[0, 1], [1, 0]].numpy().tolist() == [2.0, 3.0]
+    assert x[:, (True, False)].numpy().tolist() == [[1.0], [3.0]]
+    assert x[tf.constant([1, 1])].shape == [2, 2]
+    assert x[tf.constant([1, 1]), tf.constant(0)].numpy().tolist() == [3.0, 3.0]
+    assert x[x > 2].numpy().tolist() == [3.0, 4.0]
+    assert float(x[0, 1]) == 2.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not in"):
+        x[[0, 5]]
+
+
+def test_types_are_those_of_numpy():
+    i, f = tf.constant([1, 2]), tf.constant([1.0, 2.0])
+    for made in (tnp.add(i, f), tnp.mean(i), tnp.sqrt(i), tnp.divide(i, 2), tnp.stack([i, f])):
+        assert made.dtype == tf.float64
+    assert tnp.sqrt(f).dtype == tf.float32
+
+
+def test_random_numbers():
+    tnp.random.seed(1)
+    first = tnp.random.randn(3)
+    tnp.random.seed(1)
+    assert tnp.random.randn(3).numpy().tolist() == first.numpy().tolist()
+    assert first.dtype == tnp.random.rand(2).dtype == tnp.random.random().dtype == tf.float64
+    whole = tnp.random.randint(3, size=(20,)).numpy()
+    assert (set(whole.tolist()) <= {0, 1, 2}, whole.dtype) == (True, np.int64)
+    assert tnp.random.standard_normal(2).shape == tnp.random.poisson(2.0, (2,)).shape
+    assert 1 <= float(tnp.random.uniform(1.0, 2.0)) < 2

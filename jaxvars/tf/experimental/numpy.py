@@ -5,10 +5,8 @@
     tnp.sum(tnp.ones((2, 3)), axis=0)
 
 Rules this file keeps:
-- nothing is written here: each function is that of `jax.numpy`, which takes and gives Tensors.
-
-Differs from TensorFlow: the types of results are JAX's: int32 with float32 gives float32, as does
-the mean of int32.
+- each function is that of `jax.numpy`, which takes and gives Tensors;
+- operands of two types are promoted as NumPy does it, and integers become float64 where it does.
 """
 
 from __future__ import annotations
@@ -17,23 +15,38 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._display import did_you_mean
-from jaxvars.tf import nest
+from jaxvars.tf import _numpy_random, nest
 from jaxvars.tf._dtypes import DType
+from jaxvars.tf._numpy_manners import (
+    experimental_enable_numpy_behavior as experimental_enable_numpy_behavior,
+)
+from jaxvars.tf._numpy_manners import promoted_type
 from jaxvars.tf._tensor import Tensor, TensorLike, wrap
 
 ndarray = Tensor
+random = _numpy_random
 newaxis = None
 
-_REFUSED = {
-    "random": "Use tf.random.",
-    "experimental_enable_numpy_behavior": (
-        "Tensors have no methods of NumPy: write jnp.asarray(x).T, or tnp.transpose(x)."
-    ),
-}
+_PROMOTED = frozenset({
+    "add", "subtract", "multiply", "divide", "true_divide", "floor_divide", "mod", "remainder",
+    "power", "maximum", "minimum", "where", "concatenate", "stack", "vstack", "hstack", "dot",
+    "matmul", "inner", "outer", "tensordot", "equal", "less", "greater", "append", "hypot",
+})  # fmt: skip
+"""Those whose operands get the type that NumPy gives them."""
+
+_FLOATING = frozenset({
+    "divide", "true_divide", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p",
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh",
+    "arcsinh", "arccosh", "arctanh", "mean", "average", "var", "std", "hypot", "cbrt",
+    "logaddexp", "nanmean",
+})  # fmt: skip
+"""Those that make float64 of integers."""
+
 _MADE: dict[str, Any] = {}
 
 
@@ -46,25 +59,48 @@ def __getattr__(name: str) -> Any:
     if isinstance(found, type) and issubclass(found, np.generic):
         return found
     found = getattr(jnp, name, None)
-    if found is None or name in _REFUSED:
-        words = _REFUSED.get(name) or did_you_mean(name, dir(jnp))
+    if found is None:
+        words = did_you_mean(name, dir(jnp))
         raise AttributeError(
             f"tf.experimental.numpy has no attribute {name!r}.{words and ' ' + words}"
         )
     if callable(found):
-        _MADE[name] = found = _with_tensors(found)
+        _MADE[name] = found = _with_tensors(found, name)
     return found
 
 
-def _with_tensors(func: Callable[..., Any]) -> Callable[..., Any]:
+def _with_tensors(func: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Return a function of `jax.numpy` that takes and gives Tensors."""
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given = nest.map_structure(_plain, (list(args), kwargs))
+        if name in _PROMOTED:
+            given = _of_one_type(given)
+        if name in _FLOATING:
+            given = nest.map_structure(_floating, given)
         return wrap(func(*given[0], **given[1]))
 
     return wrapped
+
+
+def _of_one_type(given: Any) -> Any:
+    dtypes = {x.dtype for x in nest.flatten(given) if isinstance(x, jax.Array | np.ndarray)}
+    dtypes.discard(np.dtype(bool))
+    if len(dtypes) < 2:
+        return given
+    common = promoted_type(*dtypes)
+    return nest.map_structure(lambda x: _of_type(x, common), given)
+
+
+def _floating(x: Any) -> Any:
+    is_integer = isinstance(x, jax.Array | np.ndarray) and x.dtype.kind in "iu"
+    return x.astype(np.float64) if is_integer else x
+
+
+def _of_type(x: Any, dtype: Any) -> Any:
+    is_number = isinstance(x, jax.Array | np.ndarray) and x.dtype != bool
+    return x.astype(dtype) if is_number else x
 
 
 def _plain(value: Any) -> Any:
