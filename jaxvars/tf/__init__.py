@@ -83,6 +83,7 @@ from jaxvars.tf._functional import foldr as foldr
 from jaxvars.tf._functional import map_fn as map_fn
 from jaxvars.tf._functional import scan as scan
 from jaxvars.tf._functional import vectorized_map as vectorized_map
+from jaxvars.tf._gradients import AggregationMethod as AggregationMethod
 from jaxvars.tf._gradients import gradients as gradients
 from jaxvars.tf._gradients import hessians as hessians
 from jaxvars.tf._initializers import constant_initializer as constant_initializer
@@ -112,6 +113,7 @@ if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
 
 LAZY = {
+    "audio",
     "compat",
     "config",
     "data",
@@ -121,7 +123,9 @@ LAZY = {
     "experimental",
     "image",
     "io",
+    "lookup",
     "profiler",
+    "quantization",
     "saved_model",
     "sets",
     "sparse",

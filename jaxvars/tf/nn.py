@@ -6,11 +6,37 @@ Differs from TensorFlow: channels may come first (NCHW) on any device.
 from __future__ import annotations
 
 import types
+from typing import Any
 
-from jaxvars.tf import _nn_activations, _nn_conv, _nn_losses, _nn_norm, _nn_pool
+from jaxvars.tf import (
+    _nn_activations,
+    _nn_backprop,
+    _nn_conv,
+    _nn_labels,
+    _nn_losses,
+    _nn_morphology,
+    _nn_norm,
+    _nn_pool,
+)
+from jaxvars.tf import _nn_top as _nn_top
+from jaxvars.tf._math_scan import approx_min_k as approx_min_k
+from jaxvars.tf._nn_backprop import with_space_to_batch as with_space_to_batch
+from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
+from jaxvars.tf._nn_candidates import compute_accidental_hits as compute_accidental_hits
+from jaxvars.tf._nn_candidates import (
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
+from jaxvars.tf._nn_candidates import nce_loss as nce_loss
+from jaxvars.tf._nn_candidates import sampled_softmax_loss as sampled_softmax_loss
 from jaxvars.tf._nn_dropout import dropout as dropout
 from jaxvars.tf._nn_dropout import stateless_dropout as _stateless_dropout
-from jaxvars.tf._rows import operations
+from jaxvars.tf._nn_morphology import fractional_avg_pool as fractional_avg_pool
+from jaxvars.tf._nn_morphology import fractional_max_pool as fractional_max_pool
+from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
+from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
+from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
+from jaxvars.tf._nn_sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from jaxvars.tf._rows import HOMES, operations
 
 ROWS = [
     *_nn_activations.ROWS,
@@ -18,8 +44,27 @@ ROWS = [
     *_nn_conv.ROWS,
     *_nn_pool.ROWS,
     *_nn_norm.ROWS,
+    *_nn_morphology.ROWS,
+    *_nn_backprop.ROWS,
+    *_nn_labels.ROWS,
 ]
 
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
 
-__getattr__ = operations(__name__, ROWS, others=["dropout"])
+_rows = operations(__name__, ROWS, others=["dropout"])
+HOMES["nn.space_to_batch"] = "jaxvars.tf._arrays_shape:space_to_batch"
+
+_ABSENT = {
+    "learned_unigram_candidate_sampler": "it would learn in secret. Count the classes, and give "
+    "tf.random.fixed_unigram_candidate_sampler the counts as `unigrams`.",
+    **dict.fromkeys(
+        ["RNNCellDeviceWrapper", "RNNCellDropoutWrapper", "RNNCellResidualWrapper"],
+        "use the layers of tf.keras.layers.",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        raise AttributeError(f"tf.nn has no {name!r}: {_ABSENT[name]}")
+    return _rows(name)

@@ -19,6 +19,14 @@ from typing import Any
 from jaxvars.tf import _random_draws as _draws
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
+from jaxvars.tf._nn_candidates import (
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
+from jaxvars.tf._nn_candidates import (
+    log_uniform_candidate_sampler as log_uniform_candidate_sampler,
+)
+from jaxvars.tf._nn_candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from jaxvars.tf._random_algorithm import Algorithm as Algorithm
 from jaxvars.tf._random_generator import Generator as Generator
 from jaxvars.tf._random_generator import create_rng_state as create_rng_state

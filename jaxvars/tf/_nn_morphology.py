@@ -1,0 +1,312 @@
+"""Dilation, erosion and pools of fractional sizes, isotonic regression: joined by `nn.py`.
+
+Rules this file keeps:
+- what is padded is never the largest or the smallest.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf._nn_shapes import layout, numbers, paddings, reach
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import InvalidArgumentError
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- dilation and erosion
+def _dilation(
+    x: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Value:
+    if data_format != "NHWC":
+        raise Refused(ValueError("NHWC is the only data format that is there."))
+    where = layout(2, data_format)
+    steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
+    spread = reach(filters.shape[:2], gaps)
+    pads = paddings(padding, x.shape[1:3], spread, steps, where)
+    least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+    padded = jnp.pad(x, [(0, 0), *pads, (0, 0)])
+    inside = np.pad(np.ones((1, *x.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
+    ends = [(n - r) // s for n, r, s in zip(padded.shape[1:3], spread, steps, strict=True)]
+    made: Any = None
+    for a, b in itertools.product(*map(range, filters.shape[:2])):
+        rows = slice(a * gaps[0], a * gaps[0] + ends[0] * steps[0] + 1, steps[0])
+        columns = slice(b * gaps[1], b * gaps[1] + ends[1] * steps[1] + 1, steps[1])
+        sums = padded[:, rows, columns] + filters[a, b]
+        part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, x.dtype))
+        made = part if made is None else jnp.maximum(made, part)
+    return made
+
+
+def _erosion(x: Value, filters: Value, *rest: Any) -> Value:
+    return -_dilation(-x, filters[::-1, ::-1], *rest)
+
+
+# ---------------------------------------------------------------- pools of fractional sizes
+class FractionalPool(NamedTuple):
+    """A pool whose windows differ in size.
+
+    Attributes:
+        output: the result.
+        row_pooling_sequence: where the windows begin, along the rows, and where the last one ends.
+        col_pooling_sequence: the same along the columns.
+    """
+
+    output: Value
+    row_pooling_sequence: Value
+    col_pooling_sequence: Value
+
+
+def fractional_max_pool(
+    value: Any,
+    pooling_ratio: Any,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> FractionalPool:
+    """Return the largest element of each of some windows of random sizes.
+
+    Args:
+        value: images of shape [batch, height, width, channels].
+        pooling_ratio: how much smaller the images become: a number, two, or one for each axis with
+            1 for the batch and the channels.
+        pseudo_random: whether the sizes of windows change regularly, from a random start.
+        overlapping: whether the end of a window is in the next one, too.
+        seed: for the same windows each time; 0 for others.
+        name: of no effect.
+
+    Raises:
+        ValueError: when the ratios are no one, two or four numbers of 1 or more.
+
+    Source: https://arxiv.org/abs/1412.6071
+
+    Differs from TensorFlow: the random numbers are those of `jax.random`.
+    """
+    return _fractional(value, pooling_ratio, pseudo_random, overlapping, seed, is_mean=False)
+
+
+def fractional_avg_pool(
+    value: Any,
+    pooling_ratio: Any,
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> FractionalPool:
+    """Return the mean of each of some windows of random sizes; see `fractional_max_pool`.
+
+    Args:
+        value: images of shape [batch, height, width, channels].
+        pooling_ratio: how much smaller the images become.
+        pseudo_random: whether the sizes of windows change regularly, from a random start.
+        overlapping: whether the end of a window is in the next one, too.
+        seed: for the same windows each time; 0 for others.
+        name: of no effect.
+
+    Raises:
+        ValueError: when the ratios are no one, two or four numbers of 1 or more.
+    """
+    return _fractional(value, pooling_ratio, pseudo_random, overlapping, seed, is_mean=True)
+
+
+def _fractional(
+    value: Any, ratio: Any, pseudo: bool, overlaps: bool, seed: int, is_mean: bool
+) -> FractionalPool:
+    from jaxvars.tf import _random_streams as streams
+    from jaxvars.tf._convert import to_array
+
+    x, ratios = to_array(value), _ratios(ratio)
+    sizes = [int(n / r) for n, r in zip(x.shape[1:3], ratios, strict=True)]
+    keys = jax.random.split(streams.key("FractionalPool", seed or None))
+    rows, columns = (
+        _sequence(key, n, size, pseudo)
+        for key, n, size in zip(keys, x.shape[1:3], sizes, strict=True)
+    )
+    pool = _mean_within if is_mean else _largest_within
+    made = pool(pool(x, rows, 1, overlaps), columns, 2, overlaps)
+    return FractionalPool(Tensor(made), Tensor(rows), Tensor(columns))
+
+
+def _ratios(ratio: Any) -> list[float]:
+    given = [float(r) for r in np.asarray(ratio).ravel()]
+    given = given * 2 if len(given) == 1 else given
+    if len(given) not in (2, 4) or min(given) < 1 or (len(given) == 4 and given[::3] != [1, 1]):
+        raise ValueError(
+            "pooling_ratio is a number, two of them, or [1.0, rows, columns, 1.0], each 1 or more. "
+            f"Received: {ratio}"
+        )
+    return given[1:3] if len(given) == 4 else given
+
+
+def _sequence(key: Value, size: int, wanted: int, pseudo: bool) -> Value:
+    """Return where windows begin, and where the last one ends: int64 of shape [wanted + 1]."""
+    least = size // wanted
+    if size % wanted == 0:
+        steps = jnp.full(wanted, least, jnp.int64)
+    elif pseudo:
+        alpha = size / wanted
+        limit = min((least + 2) / alpha - 1, (size + 1 - least) / alpha - (wanted - 1))
+        start = jax.random.uniform(key, dtype=jnp.float64) * limit
+        places = jnp.ceil(alpha * (jnp.arange(wanted) + start)).astype(jnp.int64)
+        places = jnp.concatenate([jnp.ones(1, jnp.int64), places[1:], jnp.full(1, size + 1)])
+        return places - 1
+    else:
+        longer = np.arange(wanted) < size % wanted
+        steps = jax.random.permutation(key, jnp.asarray(least + longer, jnp.int64))
+    return jnp.concatenate([jnp.zeros(1, jnp.int64), jnp.cumsum(steps)])
+
+
+def _inside(size: int, places: Value, overlaps: bool) -> Value:
+    """Return which elements are in which window: bools of shape [windows, size]."""
+    index = jnp.arange(size)
+    last = places[1:, None] if overlaps else places[1:, None] - 1
+    return (index >= places[:-1, None]) & (index <= last)
+
+
+def _largest_within(x: Value, places: Value, axis: int, overlaps: bool) -> Value:
+    inside = _inside(x.shape[axis], places, overlaps)
+    moved = jnp.moveaxis(x, axis, -1)[..., None, :]
+    least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+    made = jnp.max(jnp.where(inside, moved, jnp.asarray(least, x.dtype)), -1)
+    return jnp.moveaxis(made, -1, axis)
+
+
+def _mean_within(x: Value, places: Value, axis: int, overlaps: bool) -> Value:
+    inside = _inside(x.shape[axis], places, overlaps).astype(x.dtype)
+    weights = inside / jnp.sum(inside, 1, keepdims=True)
+    return jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights.T, -1, axis).astype(x.dtype)
+
+
+# ---------------------------------------------------------------- isotonic regression
+class IsotonicRegression(NamedTuple):
+    """The nearest ordered numbers.
+
+    Attributes:
+        output: the numbers.
+        segments: which of them are one mean: the number of each one's group.
+    """
+
+    output: Value
+    segments: Value
+
+
+def _isotonic(x: Value, decreasing: bool, axis: int) -> IsotonicRegression:
+    wide = {"i": 4, "u": 4}.get(x.dtype.kind)
+    if wide is not None:
+        x = x.astype(np.float64 if x.dtype.itemsize >= wide else np.float32)
+    moved = jnp.moveaxis(x, axis, -1)
+    shape = jax.ShapeDtypeStruct(moved.shape, np.int32)
+    groups = jax.pure_callback(
+        functools.partial(_groups, bool(decreasing)), shape, jax.lax.stop_gradient(moved),
+        vmap_method="expand_dims",
+    )  # fmt: skip
+    same = groups[..., :, None] == groups[..., None, :]
+    weights = same / jnp.sum(same, -1, keepdims=True, dtype=x.dtype)
+    made = jnp.sum(weights.astype(x.dtype) * moved[..., None, :], -1)
+    return IsotonicRegression(jnp.moveaxis(made, -1, axis), jnp.moveaxis(groups, -1, axis))
+
+
+def _groups(decreasing: bool, x: Any) -> np.ndarray:
+    """Return the number of each element's group, by pooling neighbours that are out of order."""
+    rows = np.asarray(x).astype(np.float64) * (-1 if decreasing else 1)
+    made = np.zeros(rows.shape, np.int32)
+    for place in np.ndindex(rows.shape[:-1]):
+        pools: list[tuple[float, int]] = []  # sums and lengths
+        for number in rows[place].tolist():
+            pools.append((number, 1))
+            while len(pools) > 1 and pools[-2][0] / pools[-2][1] > pools[-1][0] / pools[-1][1]:
+                total, count = pools.pop()
+                pools[-1] = (pools[-1][0] + total, pools[-1][1] + count)
+        made[place] = np.repeat(np.arange(len(pools)), [count for _, count in pools])
+    return made
+
+
+def _batch_norm(
+    x: Value, mean: Value, variance: Value, beta: Value, gamma: Value, epsilon: Any, scales: bool
+) -> Value:
+    scale = jax.lax.rsqrt(variance + jnp.asarray(epsilon, x.dtype))
+    scale = scale * gamma if scales else scale
+    return x * scale + (beta - mean * scale)
+
+
+def _space_paddings(input_shape: Any, block_shape: Any, base: Any) -> tuple[Value, Value]:
+    """Return the paddings, and the crops that undo what blocks add."""
+    sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
+    pads = np.zeros((len(blocks), 2), np.int32) if base is None else np.asarray(base)
+    if sizes.shape != blocks.shape:
+        raise InvalidArgumentError(
+            None, None, f"Shapes {sizes.shape} and {blocks.shape} are incompatible"
+        )
+    more = -(sizes + pads.sum(1)) % blocks
+    found = np.stack([pads[:, 0], pads[:, 1] + more], 1).astype(np.int32)
+    return found, np.stack([np.zeros_like(more), more], 1).astype(np.int32)
+
+
+_SIGNATURE = "{}, filters, strides, padding, data_format, dilations"
+
+ROWS = [
+    Row(
+        "dilation2d", "input filters", _SIGNATURE.format("input"), _dilation, op="Dilation2D",
+        same=True, kinds="float int",
+        doc="Return the largest sum of each window of images and a filter [height, width, in].",
+        examples=(
+            "nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
+            "nn.dilation2d(r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1])",
+            "nn.dilation2d(i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
+        ),
+    ),
+    Row(
+        "erosion2d", "value filters", _SIGNATURE.format("value"), _erosion, op="Dilation2D",
+        same=True, kinds="float int",
+        doc="Return the smallest difference of each window of images and a filter.",
+        examples=(
+            "nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
+            "nn.erosion2d(r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1])",
+            "nn.erosion2d(i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
+        ),
+    ),
+    Row(
+        "isotonic_regression", "inputs", "inputs, decreasing=True, axis=-1", _isotonic,
+        kinds="float int", doc="Return the nearest numbers that are in order, along an axis.",
+        examples=(
+            "nn.isotonic_regression(r(2, 5))", "nn.isotonic_regression([3.0, 1.0, 2.0], False)",
+            "nn.isotonic_regression(i(4), axis=0)",
+        ),
+        differs="The groups are found on the host.",
+    ),
+    Row(
+        "batch_norm_with_global_normalization", "input mean variance beta gamma",
+        "input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization",
+        _batch_norm, same=True, kinds="float", doc="Normalise by means and variances given.",
+        examples=(
+            ("nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, "
+            "True)"),
+            ("nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, "
+            "False)"),
+            ("nn.batch_norm_with_global_normalization(r(1, 1, 1, 2), r(2), 0.0 * p(2), r(2), p(2), "
+            "0.5, True)"),
+        ),
+    ),
+]  # fmt: skip
+
+SPACE = [
+    Row(
+        "required_space_to_batch_paddings", "", "input_shape, block_shape, base_paddings=None",
+        _space_paddings, doc="Return the paddings that `tf.space_to_batch` needs, and its crops.",
+        examples=(
+            "required_space_to_batch_paddings([4, 5], [2, 2])",
+            "required_space_to_batch_paddings([4, 5], [2, 3], [[1, 0], [0, 2]])",
+            "required_space_to_batch_paddings([6], [3])",
+        ),
+    ),
+]  # fmt: skip
+"""Of the top level."""

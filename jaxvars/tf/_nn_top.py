@@ -1,0 +1,10 @@
+"""Operations of networks that TensorFlow has at the top level only."""
+
+from __future__ import annotations
+
+from jaxvars.tf import _nn_morphology
+from jaxvars.tf._rows import operations
+
+ROWS = _nn_morphology.SPACE
+
+__getattr__ = operations(__name__, ROWS)

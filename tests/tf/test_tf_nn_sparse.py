@@ -1,0 +1,171 @@
+"""Lookups by sparse ids, CTC's decoders, candidates and their losses; values are TensorFlow's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+TABLE = np.arange(6, dtype=np.float32).reshape(3, 2)
+IDS = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 2, 0], [2, 2])
+WEIGHTS = IDS.with_values([1.0, 3.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({"sp_weights": None}, [[3.0, 4.0], [0.0, 1.0]]),
+        ({"sp_weights": WEIGHTS, "combiner": "sum"}, [[14.0, 18.0], [0.0, 2.0]]),
+        ({"sp_weights": WEIGHTS, "combiner": "sqrtn"}, [[4.427189, 5.6920996], [0.0, 1.0]]),
+        ({"sp_weights": WEIGHTS, "max_norm": 1.0}, [[0.60719633, 0.79366416], [0.0, 1.0]]),
+    ],
+)
+def test_embeddings_of_sparse_ids(options, rows):
+    found = tf.nn.embedding_lookup_sparse(TABLE, IDS, **options)
+    np.testing.assert_allclose(found, rows, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("ids", "options", "rows"),
+    [
+        ([1, -2, 0], {}, [[2, 3], [0, 0], [0, 1], [0, 0]]),
+        ([1, -2, 0], {"default_id": 1}, [[2, 3], [2, 3], [0, 1], [2, 3]]),
+        (
+            [1, 2, 0],
+            {"sparse_weights": [1.0, -2.0, 0.0], "combiner": "sum"},
+            [[-6, -7], [0, 0], [0, 0], [0, 0]],
+        ),
+    ],
+)
+def test_safe_embeddings_of_sparse_ids(ids, options, rows):
+    sparse = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], ids, [4, 2])
+    if "sparse_weights" in options:
+        options = options | {"sparse_weights": sparse.with_values(options["sparse_weights"])}
+    found = tf.nn.safe_embedding_lookup_sparse(TABLE, sparse, **options)
+    np.testing.assert_allclose(found, rows)
+
+
+def test_lookups_refuse_and_have_gradients():
+    with pytest.raises(TypeError, match="sp_ids must be SparseTensor"):
+        tf.nn.embedding_lookup_sparse(TABLE, tf.constant([1]), None)
+    with pytest.raises(ValueError, match="combiner must be one of"):
+        tf.nn.embedding_lookup_sparse(TABLE, IDS, None, combiner="x")
+    table = tf.Variable(TABLE)
+    with tf.GradientTape() as tape:
+        found = tf.nn.embedding_lookup_sparse(table, IDS, None)
+    slope = tape.gradient(found, table)
+    assert tf.convert_to_tensor(slope).numpy().tolist() == [[1, 1], [0.5, 0.5], [0.5, 0.5]]
+
+
+SHARES = [[0.1, 0.6, 0.3], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.7, 0.1, 0.2]]
+LOGITS = np.log(np.array(SHARES, np.float32))[:, None]
+
+
+def test_ctc_decoders():
+    (labels,), score = tf.nn.ctc_greedy_decoder(LOGITS, [4])
+    assert tf.sparse.to_dense(labels).numpy().tolist() == [[1, 0]]
+    np.testing.assert_allclose(score, [[1.8891516]], rtol=1e-6)
+    (both,), _ = tf.nn.ctc_greedy_decoder(LOGITS, [4], merge_repeated=False)
+    assert both.values.numpy().tolist() == [1, 1, 0]
+    paths, scores = tf.nn.ctc_beam_search_decoder(LOGITS, [4], beam_width=4, top_paths=2)
+    assert [p.values.numpy().tolist() for p in paths] == [[1, 0], [1]]
+    np.testing.assert_allclose(scores, [[-0.6195249, -2.0433025]], rtol=1e-5)
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"sequence_length\(0\) <= 4"):
+        tf.nn.ctc_greedy_decoder(LOGITS, [5])
+
+
+def test_samplers():
+    drawn, of_true, of_drawn = tf.random.uniform_candidate_sampler([[0, 1]], 2, 3, False, 5, seed=1)
+    assert (drawn.dtype, drawn.shape) == (tf.int64, [3])
+    np.testing.assert_allclose(of_true, [[0.6, 0.6]], rtol=1e-6)
+    np.testing.assert_allclose(of_drawn, [0.6] * 3, rtol=1e-6)
+    drawn, of_true, of_drawn = tf.random.log_uniform_candidate_sampler([[0]], 1, 5, True, 5, seed=1)
+    assert sorted(drawn.numpy().tolist()) == [0, 1, 2, 3, 4]
+    share = np.log((np.arange(5) + 2) / (np.arange(5) + 1)) / np.log(6)
+    tries = np.arange(6, 500)  # of drawing until all were there; or five, by luck
+    possible = np.append(-np.expm1(tries * np.log1p(-share[0])), share[0] * 5)
+    assert np.isclose(possible, of_true.numpy(), rtol=1e-5).any()
+    unigrams = {"unigrams": [1.0, 2.0, 3.0, 4.0], "seed": 1}
+    _, of_true, _ = tf.random.fixed_unigram_candidate_sampler([[0, 1]], 2, 3, False, 4, **unigrams)
+    np.testing.assert_allclose(of_true, [[0.3, 0.6]], rtol=1e-6)
+    drawn, of_true, _ = tf.random.fixed_unigram_candidate_sampler(
+        [[0, 1]], 2, 3, False, 5, num_reserved_ids=1, distortion=0.5, **unigrams
+    )
+    np.testing.assert_allclose(of_true, [[0.0, 0.48810133]], rtol=1e-6)
+    assert 0 not in drawn.numpy()
+    assert tf.random.all_candidate_sampler([[0]], 1, 3, True)[0].numpy().tolist() == [0, 1, 2]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="range is too small"):
+        tf.random.uniform_candidate_sampler([[0]], 1, 6, True, 5)
+    with pytest.raises(AttributeError, match="fixed_unigram_candidate_sampler"):
+        _ = tf.nn.learned_unigram_candidate_sampler
+
+
+def test_accidental_hits():
+    found = tf.nn.compute_accidental_hits([[1, 2], [3, 1]], [1, 3, 5], 2)
+    assert found.indices.numpy().tolist() == [0, 1, 1]
+    assert found.ids.numpy().tolist() == [0, 1, 0]
+    assert set(found.weights.numpy().tolist()) == {float(np.finfo(np.float32).min)}
+
+
+SAMPLED = (
+    tf.constant([1, 3, 4], tf.int64), tf.constant([[0.5], [0.4]]), tf.constant([0.3, 0.2, 0.1]),
+)  # fmt: skip
+ONES = {
+    "weights": np.ones((5, 2), np.float32), "biases": np.zeros(5, np.float32),
+    "inputs": np.ones((2, 2), np.float32), "labels": tf.constant([[0], [1]], tf.int64),
+    "num_sampled": 3, "num_classes": 5, "sampled_values": SAMPLED,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "wanted"),
+    [
+        ("nce_loss", {}, [11.261420249938965, 11.248663902282715]),
+        ("nce_loss", {"remove_accidental_hits": True}, [11.261420249938965, 8.00489330291748]),
+        ("sampled_softmax_loss", {}, [2.3191144466400146, 1.9459102153778076]),
+        (
+            "sampled_softmax_loss",
+            {"remove_accidental_hits": False},
+            [2.3191144466400146, 2.1202635765075684],
+        ),
+    ],
+)
+def test_losses_of_samples(loss, options, wanted):
+    found = getattr(tf.nn, loss)(**ONES, **options)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_pools_of_fractional_sizes():
+    x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
+    made = tf.nn.fractional_max_pool(x, [1.0, 2.0, 2.0, 1.0])
+    assert made.output.numpy().ravel().tolist() == [5, 7, 13, 15]
+    assert made.row_pooling_sequence.numpy().tolist() == [0, 2, 4]
+    mean = tf.nn.fractional_avg_pool(x, 2.0, overlapping=True)
+    np.testing.assert_allclose(np.ravel(mean.output), [5, 6.5, 11, 12.5], rtol=1e-6)
+    for pseudo in (False, True):
+        places = tf.nn.fractional_max_pool(np.zeros((1, 7, 5, 1), "f"), 1.5, pseudo)[1:]
+        assert [p.shape[0] for p in places] == [5, 4]
+        for sequence, size in zip(places, (7, 5), strict=True):
+            assert sequence.numpy()[[0, -1]].tolist() == [0, size]
+            assert set(np.diff(sequence)) <= {1, 2}
+    with pytest.raises(ValueError, match="each 1 or more"):
+        tf.nn.fractional_max_pool(x, 0.5)
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+def test_blocks_are_a_dilated_convolution(padding):
+    x = np.arange(20, dtype=np.float32).reshape(1, 4, 5, 1)
+    filters = tf.ones([2, 2, 1, 1])
+    made = tf.nn.with_space_to_batch(
+        x, [2, 1], padding, filter_shape=[2, 2],
+        op=lambda x, num_spatial_dims, padding: tf.nn.conv2d(x, filters, 1, padding),
+    )  # fmt: skip
+    wanted = tf.nn.conv2d(x, filters, 1, padding, dilations=[2, 1])
+    assert made.numpy().tolist() == wanted.numpy().tolist()
+
+
+def test_quantized_tensors_are_not_there():
+    with pytest.raises(AttributeError, match="no tensors of quantized types"):
+        _ = tf.quantization.quantize
+    assert tf.quantization.quantize_and_dequantize is tf.quantization.quantize_and_dequantize_v2
