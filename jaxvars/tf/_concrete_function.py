@@ -55,9 +55,10 @@ class ConcreteFunction:
         self._given = self._flat()  # with the names that were given
         self.structured_input_signature = self._named()
         self._traced: Any = None
+        self._learned: Any = None  # of calls: the result of what has no program by itself
         if not self._is_open:
             self._traced = self._trace()
-        elif not self._has_text:
+        elif not self._has_no_program:
             self._traced = self._trace_open(sizes)
 
     @property
@@ -67,6 +68,14 @@ class ConcreteFunction:
     @property
     def _has_text(self) -> bool:
         return any(spec.dtype == string for spec in self._specs())
+
+    @property
+    def _has_no_program(self) -> bool:
+        return self._has_text or any(spec.shape.rank is None for spec in self._specs())
+
+    def learn(self, result: Any) -> None:
+        """Take note of what a call returned, with specs for its tensors."""
+        self._learned = result
 
     def _flat(self) -> list[Any]:
         return nest.flatten((self._args, self._kwargs))
@@ -198,6 +207,8 @@ class ConcreteFunction:
     @property
     def structured_outputs(self) -> Any:
         """The result, with a `tf.TensorSpec` in place of each tensor."""
+        if self._has_no_program and self._learned is not None:
+            return self._learned
         return jax.tree.map(
             lambda s: TensorSpec(s.shape, as_dtype(s.dtype)) if _is_struct(s) else s,
             self.core.structured_outputs,
@@ -282,12 +293,13 @@ class ConcreteFunction:
         lines = ["Input Parameters:"]
         for name, kind, x in self._parameters().rows():
             lines.append(f"  {name} ({kind}): {described(_bare(x))}")
-        found = () if self._has_text else self.variables
+        found = () if self._has_no_program else self.variables
         captures = [f"  {v.name}: {described(v)}" for v in found] or ["  None"]
         return "\n".join([*lines, "Output Type:", f"  {self._result()}", "Captures:", *captures])
 
     def _result(self) -> str:
-        return "<unknown>" if self._has_text else described(self.structured_outputs)
+        is_unknown = self._has_no_program and self._learned is None
+        return "<unknown>" if is_unknown else described(self.structured_outputs)
 
     def _shown(self) -> str:
         rows = ", ".join(f"{n}: {described(_bare(x))}" for n, _, x in self._parameters().rows())

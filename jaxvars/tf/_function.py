@@ -32,7 +32,7 @@ from jaxvars.tf._convert import to_array
 from jaxvars.tf._gradients import NeedsTape, graph_tape, names_gradients
 from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._scope import inside_function
-from jaxvars.tf._seen import Seen, weakened
+from jaxvars.tf._seen import Seen, specs_of, weakened
 from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
 from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf._traced_arguments import name_arguments, unchanged
@@ -116,7 +116,7 @@ class Function:
                 made = _in_order(nest.map_structure(functools.partial(_result, fn), result))
             check(program.__name__)
             if (function := this()) is not None:
-                function._note(args, kwargs)
+                function._note(args, kwargs, specs_of(made))
             return made
 
         program.__name__ = self.__name__
@@ -124,11 +124,12 @@ class Function:
             setattr(program, "__signature__", with_defaults(self._signature, outside))  # noqa: B010 - pyright knows no such name
         return program
 
-    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take note of a trace."""
         number = _count(self, args)
         own = args[:1] if number else ()
-        self._seen.append(Seen(number, weakened(own), weakened(args[len(own) :]), weakened(kwargs)))
+        rest = weakened(args[len(own) :])
+        self._seen.append(Seen(number, weakened(own), rest, weakened(kwargs), result))
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -236,6 +237,7 @@ class Function:
         for seen in tuple(self._seen):
             if holder in (None, seen.holder) and (given := seen.given()) is not None:
                 made = self._concrete(*given)
+                made.learn(seen.result)
                 found += [] if any(made is one for one in found) else [made]
         asked = [made for number, made in self._known if holder in (None, number)]
         return [*found, *(made for made in asked if all(made is not one for one in found))]

@@ -17,6 +17,36 @@ class Operation(NamedTuple):
     type: str
 
 
+class Node(NamedTuple):
+    """A node of a graph.
+
+    Attributes:
+        name: what it is called.
+        op: what it does.
+        input: the names of the nodes that it takes the results of.
+    """
+
+    name: str
+    op: str
+    input: list[str]
+
+
+@final
+class GraphDef:
+    """The nodes of a graph; as text it is the program that XLA is given.
+
+    Attributes:
+        node: the nodes: arguments, operations, and what is returned.
+    """
+
+    def __init__(self, node: list[Node], concrete: Any) -> None:
+        self.node = node
+        self._concrete = concrete
+
+    def __str__(self) -> str:
+        return self._concrete.core.stablehlo
+
+
 @final
 class Graph:
     """The operations of a program.
@@ -75,9 +105,27 @@ class Graph:
         """The result, with `tf.TensorSpec`s."""
         return self._concrete.structured_outputs
 
-    def as_graph_def(self, *_: Any, **__: Any) -> str:
-        """Return the program as XLA is given it, as text."""
-        return self._concrete.core.stablehlo
+    def as_graph_def(self, *_: Any, **__: Any) -> GraphDef:
+        """Return the nodes: arguments, operations in the order in which they run, results."""
+        jaxpr = self._program.jaxpr
+        captured = len(jaxpr.invars) - len(self.inputs)
+        arguments = [str(spec.name) for spec in self.inputs]
+        names = dict(zip(jaxpr.invars[captured:], arguments, strict=True))
+        names.update(
+            (var, f"captured_{i}" if i else "captured")
+            for i, var in enumerate(jaxpr.invars[:captured])
+        )
+        nodes = [Node(name, "Placeholder", []) for name in names.values()]
+        for equation, one in zip(jaxpr.eqns, self.get_operations(), strict=True):
+            given = [
+                names.get(var, "constant") for var in equation.invars if not hasattr(var, "val")
+            ]
+            nodes.append(Node(one.name, one.type, given))
+            names.update(dict.fromkeys(equation.outvars, one.name))
+        for i, var in enumerate(jaxpr.outvars):
+            given = [] if hasattr(var, "val") else [names.get(var, "constant")]
+            nodes.append(Node(f"Identity_{i}" if i else "Identity", "Identity", given))
+        return GraphDef(nodes, self._concrete)
 
     def __repr__(self) -> str:
         return f"<Graph of {self.name}: {len(self.get_operations())} operations>"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxvars.tf import nest
+from jaxvars.tf._convert import dtype_of
 from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._tensor import Tensor
 
@@ -21,12 +22,14 @@ class Seen(NamedTuple):
         own: returns that object.
         args: returns the other positional arguments.
         kwargs: returns those that were given by name.
+        result: with specs for its tensors.
     """
 
     holder: int
     own: Callable[[], Any]
     args: Callable[[], Any]
     kwargs: Callable[[], Any]
+    result: Any
 
     def given(self) -> tuple[Any, Any, Any] | None:
         """Return what it was traced for; None if something of that is gone."""
@@ -34,6 +37,13 @@ class Seen(NamedTuple):
             return self.own(), self.args(), self.kwargs()
         except ReferenceError:
             return None
+
+
+def specs_of(result: Any) -> Any:
+    """Return a result with specs for its tensors."""
+    return nest.map_structure(
+        lambda x: TensorSpec(x.shape, dtype_of(x)) if hasattr(x, "shape") else x, result
+    )
 
 
 def weakened(value: Any) -> Callable[[], Any]:
