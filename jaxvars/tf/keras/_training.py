@@ -83,7 +83,7 @@ class Trained:
         """
         this, model = cast(Any, self), cast(Any, super())
         if len(data) > 1:  # a step of the user's that is written for Keras on JAX
-            return model.train_step(*data)
+            return into_keras(model.train_step, data, {})
         x, y, weight = unpack_x_y_sample_weight(*data)
         with GradientTape() as tape:
             predicted = this._predicted(x, training=True)
@@ -98,7 +98,7 @@ class Trained:
         """Evaluate one batch; return the logs."""
         this, model = cast(Any, self), cast(Any, super())
         if len(data) > 1:
-            return model.test_step(*data)
+            return into_keras(model.test_step, data, {})
         x, y, weight = unpack_x_y_sample_weight(*data)
         predicted = this._predicted(x, training=False)
         this._tracked_loss(x, y, predicted, weight, training=False)
@@ -108,7 +108,7 @@ class Trained:
         """Return the predictions for one batch."""
         model: Any = super()
         if len(data) > 1:
-            return model.predict_step(*data)
+            return into_keras(model.predict_step, data, {})
         x, _, _ = unpack_x_y_sample_weight(*data)
         return self._predicted(x, training=False)
 

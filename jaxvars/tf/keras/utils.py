@@ -29,8 +29,9 @@ def set_random_seed(seed: int) -> None:
             f"Expected `seed` argument to be an integer. Received: seed={seed} (of type "
             f"{type(seed)})"
         )
-    if "keras" in sys.modules:
-        sys.modules["keras"].utils.set_random_seed(seed)
+    keras = sys.modules.get("keras")
+    if keras is not None:
+        keras.utils.set_random_seed(seed)
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - programs draw from it
     set_seed(seed)
