@@ -40,7 +40,7 @@ Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 
 _LOCK = threading.RLock()
-_TAKING: list[None] = []  # not empty while variables are given values, by who holds the lock
+_TAKING: list[None] = []  # not empty while variables are found or given values, by who has the lock
 _NUMBERS = itertools.count(1)
 _GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
 """Which restore, by its number, gave a cell its value last."""
@@ -134,15 +134,24 @@ class Restore(Seeker):
         with _LOCK:
             if _TAKING:
                 return set()
-            cells = find_cells(self._alive())
+            cells = self._found()
             self._take({p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEWS})
             return {cell.key for cell in cells.values()}
 
     def look(self) -> None:
         """Give all variables that values wait for those, new or not."""
         with _LOCK:
-            cells = find_cells(self._alive())
+            cells = self._found()
             self._take({p: cells[p] for p in self.waiting if p in cells})
+
+    def _found(self) -> dict[str, Cell]:
+        """Return the cells of the variables that there are; who reads some meanwhile is no news."""
+        with _LOCK:
+            _TAKING.append(None)
+            try:
+                return find_cells(self._alive())
+            finally:
+                _TAKING.pop()
 
     def _take(self, cells: Mapping[str, Cell]) -> None:
         """Give some variables their values; if it is interrupted, it may be done again."""
@@ -160,7 +169,7 @@ class Restore(Seeker):
                 LOCAL.eager.write_all([cells[path] for path in mine], values)
                 _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
-            _TAKING.clear()
+            _TAKING.pop()
         self.taken |= {path: cell.key for path, cell in cells.items()}
         self._done(cells)
 
@@ -175,7 +184,7 @@ class Restore(Seeker):
     def missing(self) -> list[str]:
         """Return the paths of the variables that have got no value."""
         taken = set(self.taken.values())
-        cells = find_cells(self._alive())
+        cells = self._found()
         return [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
 
     def require(self, paths: Mapping[str, str], what: str) -> None:

@@ -24,8 +24,8 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._optimizer import Optimizer
 from jaxvars._variable import Variable
 from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Alias
 from jaxvars._walk import _attributes as attributes
+from jaxvars._walk import behind
 from jaxvars.tf._function import Function
 from jaxvars.tf._names import name_scope
 
@@ -115,7 +115,7 @@ def children_of(value: object) -> Iterator[tuple[str, object]]:
 
 def seen_through(value: object) -> object:
     """Return what an object stands for."""
-    return value.aliased if isinstance(value, Alias) else value
+    return behind(value)
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:

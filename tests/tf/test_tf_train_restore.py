@@ -178,3 +178,25 @@ def test_a_manager_goes_on_from_what_others_saved(tmp_path: Path) -> None:
     assert fewer.checkpoints == paths[1:]  # until it saves
     assert fewer.save() == fewer.latest_checkpoint
     assert fewer.checkpoints == [f"{tmp_path}/ckpt-6"]
+
+
+def test_what_reads_a_variable_to_say_its_children_is_found(tmp_path: Path) -> None:
+    from jaxvars.tf._train_graph import Node
+
+    class Reader(Node):
+        """It reads a variable of its own when it is asked for its children."""
+
+        def __init__(self) -> None:
+            self.own = tf.Variable(0.0)
+
+        def children(self) -> Any:
+            yield "own", self.own
+            if float(self.own) < 0:
+                yield "other", tf.Variable(0.0)
+
+    path = tf.train.Checkpoint(reader=Reader(), late=tf.Variable(3.0)).save(tmp_path / "c")
+    checkpoint = tf.train.Checkpoint(reader=Reader())
+    checkpoint.restore(path)
+    late = tf.Variable(0.0)
+    checkpoint.late = late
+    assert late.numpy() == 3.0
