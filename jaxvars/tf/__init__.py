@@ -37,6 +37,7 @@ from jaxvars._display import did_you_mean
 from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import _clip as _clip
 from jaxvars.tf import _creation as _creation
+from jaxvars.tf import _creation_ranges as _creation_ranges
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
 from jaxvars.tf import autodiff as autodiff

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 from jaxvars.tf._data_csv import make_csv_dataset as make_csv_dataset
 from jaxvars.tf._data_csv import parse_example_dataset as parse_example_dataset
 from jaxvars.tf._data_dataset import Dataset
+from jaxvars.tf._data_files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf._data_optional import Optional as Optional
 from jaxvars.tf._data_options import AutoShardPolicy as AutoShardPolicy
 from jaxvars.tf._data_options import AutotuneAlgorithm as AutotuneAlgorithm
@@ -17,6 +18,8 @@ from jaxvars.tf._data_options import ExternalStatePolicy as ExternalStatePolicy
 from jaxvars.tf._data_options import OptimizationOptions as OptimizationOptions
 from jaxvars.tf._data_options import ServiceOptions as ServiceOptions
 from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
+from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf._dtypes import int64
 from jaxvars.tf._io_records import TFRecordWriter as RecordWriter
 from jaxvars.tf._tensor import Tensor
@@ -25,6 +28,58 @@ Change: TypeAlias = Callable[[Any], Any]
 
 AUTOTUNE = -1
 SHARD_HINT = -1
+
+__all__ = [
+    "AUTOTUNE",
+    "INFINITE_CARDINALITY",
+    "SHARD_HINT",
+    "UNKNOWN_CARDINALITY",
+    "AutoShardPolicy",
+    "AutotuneAlgorithm",
+    "AutotuneOptions",
+    "Counter",
+    "CsvDataset",
+    "DistributeOptions",
+    "ExternalStatePolicy",
+    "OptimizationOptions",
+    "Optional",
+    "RandomDataset",
+    "Reducer",
+    "ServiceOptions",
+    "TFRecordWriter",
+    "ThreadingOptions",
+    "assert_cardinality",
+    "at",
+    "bucket_by_sequence_length",
+    "cardinality",
+    "choose_from_datasets",
+    "copy_to_device",
+    "enable_debug_mode",
+    "enumerate_dataset",
+    "from_list",
+    "get_next_as_optional",
+    "get_single_element",
+    "get_structure",
+    "group_by_reducer",
+    "group_by_window",
+    "ignore_errors",
+    "load",
+    "make_csv_dataset",
+    "map_and_batch",
+    "pad_to_cardinality",
+    "parallel_interleave",
+    "parse_example_dataset",
+    "prefetch_to_device",
+    "rejection_resample",
+    "sample_from_datasets",
+    "save",
+    "scan",
+    "shuffle_and_repeat",
+    "snapshot",
+    "take_while",
+    "unbatch",
+    "unique",
+]
 
 
 @final

@@ -1,4 +1,4 @@
-"""Where the pixels of images are, for `tf.image`: resize, flip, crop, pad."""
+"""Where the pixels of images are, for `tf.image`: flip, crop, pad."""
 
 from __future__ import annotations
 
@@ -6,68 +6,17 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.tf._rows import Row
 from jaxvars.tf._static import ints, known, one_int, refused
 
 Value: TypeAlias = Any
 
-_METHODS = {
-    "bilinear": "linear",
-    "nearest": "nearest",
-    "bicubic": "cubic",
-    "lanczos3": "lanczos3",
-    "lanczos5": "lanczos5",
-}
-
-
-class ResizeMethod:
-    """The names of the methods of `tf.image.resize`."""
-
-    BILINEAR = "bilinear"
-    NEAREST_NEIGHBOR = "nearest"
-    BICUBIC = "bicubic"
-    LANCZOS3 = "lanczos3"
-    LANCZOS5 = "lanczos5"
-
 
 def check_rank(image: Value, least: int = 3) -> None:
     """Raise unless something is an image, or a batch of them."""
     if not least <= image.ndim <= 4:
         raise refused(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
-
-
-def _resize(
-    images: Value, size: Any, method: Any, preserve_aspect_ratio: Any, antialias: Any
-) -> Value:
-    check_rank(images)
-    height, width = _new_size(images, size, preserve_aspect_ratio)
-    if method not in _METHODS:
-        raise refused(f"Resize method is not implemented: {method}; there are {sorted(_METHODS)}")
-    shape = (*images.shape[:-3], height, width, images.shape[-1])
-    is_exact = method == "nearest"
-    x = images if is_exact or images.dtype == np.float32 else images.astype(np.float32)
-    if shape == x.shape:
-        return x
-    exactly = jax.lax.Precision.HIGHEST
-    return jax.image.resize(
-        x, shape, _METHODS[method], antialias=bool(antialias), precision=exactly
-    )
-
-
-def _new_size(images: Value, size: Any, keeps_ratio: Any) -> tuple[int, int]:
-    given = known(size, "size")
-    if given.shape != (2,) or given.dtype.kind not in "iu":
-        raise refused("'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width")
-    height, width = map(int, given)
-    if height < 1 or width < 1:
-        raise refused("output dimensions must be positive")
-    if not keeps_ratio:
-        return height, width
-    old_height, old_width = images.shape[-3:-1]
-    scale = min(np.float32(height / old_height), np.float32(width / old_width))
-    return round(float(scale * old_height)), round(float(scale * old_width))
 
 
 # ---------------------------------------------------------------- turning
@@ -176,21 +125,6 @@ def corner(shape: tuple[int, ...], size: Any) -> tuple[int, ...]:
 
 
 ROWS = [
-    Row(
-        "resize", "images",
-        "images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False", _resize,
-        kinds="float int", doc="Resize images to a height and width.",
-        differs="there are no methods `area`, `gaussian` and `mitchellcubic`.",
-        examples=(
-            "image.resize(r(2, 3, 1), [4, 5])",
-            "image.resize(i(1, 4, 4, 1), [2, 3], method='nearest')",
-            "image.resize(i(4, 5, 1), [2, 3])", "image.resize(i(2, 3, 1), [4, 4], 'bicubic')",
-            "image.resize(i(5, 6, 1), [2, 3], antialias=True)",
-            "image.resize(i(2, 4, 1), [4, 4], preserve_aspect_ratio=True)",
-            "image.resize(i(4, 4, 1), [2, 7], 'lanczos3', antialias=True)",
-            "image.resize(r(2, 2, 1), [0, 3])",
-        ),
-    ),
     Row(
         "flip_left_right", "image", "image", flip_left_right, doc="Exchange left and right.",
         examples=(

@@ -116,22 +116,24 @@ def _quoted(line: bytes, at: int, columns: Columns) -> tuple[bytes, int]:
         made, at = made + b'"', end + 2
 
 
-def parsed(row: list[bytes], columns: Columns) -> list[Any]:
+def parsed(row: list[bytes], columns: Columns, number: int | str = "") -> list[Any]:
     """Return the values of a row, of their types.
 
     Raises:
         InvalidArgumentError: when a value is not of its type, or not there.
     """
     if len(row) != len(columns.dtypes):
-        raise refused(f"Expect {len(columns.dtypes)} fields but have {len(row)} in record")
+        raise refused(f"Expect {len(columns.dtypes)} fields but have {len(row)} in record {number}")
     triples = zip(row, columns.dtypes, columns.defaults, strict=True)
-    return [_value(i, *each, columns) for i, each in enumerate(triples)]
+    return [_value(i, number, *each, columns) for i, each in enumerate(triples)]
 
 
-def _value(i: int, text: bytes, dtype: DType, default: Any, columns: Columns) -> Any:
+def _value(
+    i: int, number: int | str, text: bytes, dtype: DType, default: Any, columns: Columns
+) -> Any:
     if text in (b"", columns.nothing):
         if default is _MISSING:
-            raise refused(f"Field {i} is required but missing in record!")
+            raise refused(f"Field {i} is required but missing in record {number}!")
         return default
     if dtype.is_string:
         return text
@@ -141,7 +143,9 @@ def _value(i: int, text: bytes, dtype: DType, default: Any, columns: Columns) ->
             raise ValueError
     except ValueError:
         shown = text.decode(errors="replace")
-        raise refused(f"Field {i} in record is not a valid {dtype.name}: {shown}") from None
+        raise refused(
+            f"Field {i} in record {number} is not a valid {dtype.name}: {shown}"
+        ) from None
     return dtype.dtype.type(found)
 
 

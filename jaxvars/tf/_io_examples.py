@@ -1,7 +1,8 @@
 """`tf.io.parse_example`: tensors from `tf.train.Example`s, as bytes.
 
 Rules this file keeps:
-- features are dense: those that would be sparse or ragged are refused, with what to write instead.
+- a feature of a fixed length is a tensor, one of a length that differs a `tf.SparseTensor`, or a
+  tensor that is padded.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from jaxvars.tf._data_elements import stored
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._io_wire import fields, packed_floats, packed_integers, signed
 from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._sparse_tensor import SparseTensor
 from jaxvars.tf._static import refused
 from jaxvars.tf._tensor import Tensor
-from jaxvars.tf.errors import UnimplementedError
 
 Feature: TypeAlias = "tuple[str, list[Any]] | None"
 
@@ -72,13 +73,12 @@ def parse_example(
 
     Args:
         serialized: text, a vector; a scalar as for `parse_single_example`.
-        features: what each is: FixedLenFeature or FixedLenSequenceFeature.
+        features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
         example_names: what the examples are called in messages.
         name: of no effect.
 
     Raises:
         InvalidArgumentError: when an example lacks a feature, or has other values.
-        UnimplementedError: for a VarLenFeature.
 
     Example:
         >>> from jaxvars.tf._io_wire import bytes_field, number_bytes
@@ -108,7 +108,7 @@ def parse_single_example(
 
     Args:
         serialized: text, a scalar.
-        features: what each is: FixedLenFeature or FixedLenSequenceFeature.
+        features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
         example_names: what the example is called in messages.
         name: of no effect.
 
@@ -128,14 +128,7 @@ def _check(features: Any) -> None:
     if not features:
         raise ValueError(f"Missing: features was {features}.")
     for key, feature in features.items():
-        if isinstance(feature, VarLenFeature):
-            raise UnimplementedError(
-                None, None,
-                f"The VarLenFeature {key!r} would become a sparse tensor. Pad it: "
-                f"tf.io.FixedLenSequenceFeature([], {as_dtype(feature.dtype)!r}, "
-                "allow_missing=True).",
-            )  # fmt: skip
-        if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature):
+        if not isinstance(feature, FixedLenFeature | FixedLenSequenceFeature | VarLenFeature):
             raise ValueError(f"Invalid feature {key}:{feature}.")
         if as_dtype(feature.dtype).name not in _KINDS.values():
             raise TypeError(f"Feature {key!r} must be of string, float32 or int64.")
@@ -173,20 +166,40 @@ def _values(feature: bytes) -> Feature:
     return found
 
 
-def _parsed(
-    key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool
-) -> Tensor:
+def _sparse(key: str, found: Sequence[Feature], dtype: Any, is_single: bool) -> SparseTensor:
+    """Return the values of examples, each as many as it has."""
+    rows = [_typed(key, i, given, dtype, "<unknown>") for i, given in enumerate(found)]
+    indices = [[i, j] for i, row in enumerate(rows) for j in range(len(row))]
+    values = np.empty(len(indices), object if dtype.is_string else dtype.dtype)
+    values[:] = [value for row in rows for value in row]
+    shape = [len(rows), max(map(len, rows), default=0)]
+    places = np.array(indices, np.int64).reshape(-1, 2)
+    first = int(is_single)
+    return SparseTensor(places[:, first:], values, np.array(shape[first:], np.int64))
+
+
+def _typed(key: str, i: int, given: Feature, dtype: Any, who: str) -> list[Any]:
+    """Return the values of a feature in an example."""
+    if given is None:
+        return []
+    if given[1] and given[0] != dtype.name:
+        raise refused(
+            f"Name: {who}, Key: {key}, Index: {i}.  Data types don't match. Data type: "
+            f"{given[0]} but expected type: {dtype.name}"
+        )
+    return given[1]
+
+
+def _parsed(key: str, found: Sequence[Feature], feature: Any, names: Any, is_single: bool) -> Any:
     dtype = as_dtype(feature.dtype)
+    if isinstance(feature, VarLenFeature):
+        return _sparse(key, found, dtype, is_single)
     shape = tuple(int(n or 0) for n in TensorShape(feature.shape).as_list())
     size = int(np.prod(shape))
     rows: list[np.ndarray] = []
     for i, given in enumerate(found):
         who = "<unknown>" if names is None else names[i].decode()
-        if given is not None and given[1] and given[0] != dtype.name:
-            raise refused(
-                f"Name: {who}, Key: {key}, Index: {i}.  Data types don't match. Data type: "
-                f"{given[0]} but expected type: {dtype.name}"
-            )
+        _typed(key, i, given, dtype, who)
         rows.append(_row(key, given, feature, shape, size, f"Name: {who}, Feature: {key}"))
     whole = _padded(rows, shape, feature, dtype)
     return Tensor(_convert.to_array(whole[0] if is_single else whole))

@@ -15,7 +15,6 @@ from typing import Any, BinaryIO, Self, final
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._io_crc import masked_crc32c
-from jaxvars.tf._static import refused
 from jaxvars.tf.errors import DataLossError, NotFoundError
 
 _KINDS = ("", "GZIP", "ZLIB")
@@ -120,6 +119,10 @@ class TFRecordWriter:
         self._raw.close()
         self._raw = None
 
+    def __del__(self) -> None:
+        if getattr(self, "_raw", None) is not None:  # there is none where opening failed
+            self.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -212,9 +215,9 @@ def decompressed(data: bytes, kind: str) -> bytes:
     """Return what was compressed.
 
     Raises:
-        InvalidArgumentError: when it was not.
+        DataLossError: when it was not.
     """
     try:
         return data if not kind else zlib.decompress(data, 31 if kind == "GZIP" else 15)
     except zlib.error as error:
-        raise refused(f"Cannot decompress: {error}") from None
+        raise DataLossError(None, None, f"inflate() failed: {error}") from None

@@ -3,6 +3,7 @@
 _image_places       flips, crops, borders
 _image_resize       other sizes
 _image_colors       colors and types
+_image_spaces       YIQ and YUV
 _image_quality      how much images are alike; edges
 _image_pieces       patches, boxes and glimpses
 _image_suppression  which boxes are kept
@@ -20,6 +21,7 @@ from jaxvars.tf import (
     _image_quality,
     _image_random,
     _image_resize,
+    _image_spaces,
     _image_suppression,
 )
 from jaxvars.tf._image_resize import ResizeMethod as ResizeMethod
@@ -31,6 +33,7 @@ ROWS = [
         _image_places,
         _image_resize,
         _image_colors,
+        _image_spaces,
         _image_quality,
         _image_pieces,
         _image_suppression,

@@ -1,6 +1,43 @@
-"""`tf.io`: files, records, and values as bytes."""
+"""`tf.io`: files, records, and values as bytes.
+
+_io_values    files as text; tensors, numbers and rows of CSV as bytes
+_io_records   TFRecord files
+_io_examples  `tf.train.Example`s
+_io_gfile     files and folders
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from jaxvars.tf import _io_gfile as gfile
+from jaxvars.tf import _io_values
+from jaxvars.tf import image as _image  # its files are read and written here, too
+from jaxvars.tf._io_examples import FixedLenFeature as FixedLenFeature
+from jaxvars.tf._io_examples import FixedLenSequenceFeature as FixedLenSequenceFeature
+from jaxvars.tf._io_examples import VarLenFeature as VarLenFeature
+from jaxvars.tf._io_examples import parse_example as parse_example
+from jaxvars.tf._io_examples import parse_single_example as parse_single_example
 from jaxvars.tf._io_records import TFRecordOptions as TFRecordOptions
 from jaxvars.tf._io_records import TFRecordWriter as TFRecordWriter
+from jaxvars.tf._io_values import write_file as write_file
+from jaxvars.tf._rows import operations
+
+_FILES = _image.__name__  # imported: its rows are found under `tf.io`, too
+ROWS = _io_values.ROWS
+__all__ = [
+    "ROWS", "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
+    "VarLenFeature", "gfile", "parse_example", "parse_single_example", "write_file",
+]  # fmt: skip
+_found = operations(__name__, ROWS, __all__[1:])
+
+
+def __getattr__(name: str) -> Any:
+    if name in {"RaggedFeature", "SparseFeature", "parse_sequence_example"}:
+        raise AttributeError(
+            f"There is no tf.io.{name}: there are no ragged tensors. Use VarLenFeature, or "
+            "FixedLenSequenceFeature, which pads, with parse_example."
+        )
+    if name == "match_filenames_once":
+        raise AttributeError("There is no tf.io.match_filenames_once: use tf.io.matching_files.")
+    return _found(name)

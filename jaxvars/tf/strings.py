@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
+from jaxvars.tf import _convert, _strings_buckets, _strings_unicode
 from jaxvars.tf import _strings_numbers as numbers
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, known, one_axis, refused
@@ -315,4 +315,13 @@ ROWS = [
     ),
 ]  # fmt: skip
 
-__getattr__ = operations(__name__, ROWS)
+_found = operations(__name__, [*ROWS, *_strings_buckets.ROWS, *_strings_unicode.ROWS])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "unicode_script":
+        raise AttributeError(
+            "There is no tf.strings.unicode_script: Python knows no scripts. See "
+            "unicodedata.name(chr(number)), which begins with that of a letter."
+        )
+    return _found(name)

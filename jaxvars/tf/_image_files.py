@@ -1,0 +1,356 @@
+"""Images as files: PNG, JPEG, GIF, BMP and WebP, for `tf.image` and `tf.io`.
+
+Rules this file keeps:
+- Pillow does it, and is imported when it is needed;
+- files are text, on the host: inside a `tf.function` they must be known.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._image_colors import convert_image_dtype
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._static import ints, known, one_int, refused
+from jaxvars.tf.errors import UnimplementedError
+
+Value: TypeAlias = Any
+
+HOST = "files are on the host: inside a `tf.function` they must be known"
+_MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+_KINDS = {"JPEG", "PNG", "GIF", "BMP", "WEBP"}
+
+
+def _pillow() -> Any:
+    try:
+        import PIL.Image
+    except ImportError as error:
+        raise Refused(
+            UnimplementedError(
+                None, None, "Files of images are read and written by Pillow: pip install pillow"
+            )
+        ) from error
+    return PIL.Image
+
+
+# ---------------------------------------------------------------- reading
+def _opened(contents: Any) -> Any:
+    data = contents.item() if contents.ndim == 0 else None
+    if data is None:
+        raise refused(f"contents must be scalar but got shape {list(contents.shape)}")
+    pillow = _pillow()
+    try:
+        image = pillow.open(io.BytesIO(data))
+        image.load()
+    except Exception as error:
+        raise refused(
+            "Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required."
+        ) from error
+    if image.format not in _KINDS:
+        raise refused(f"Files of {image.format} are not read: convert it to PNG.")
+    return image
+
+
+def _pixels(image: Any, channels: int, dtype: Any = np.uint8) -> np.ndarray:
+    """Return an image as an array: [height, width, channels]."""
+    if channels not in (0, 1, 2, 3, 4):
+        raise refused(f"channels must be 0, 1, 2, 3, or 4, got {channels}")
+    if image.mode.startswith("I") and dtype == np.uint16:
+        made = np.asarray(image).astype(np.uint16)[..., None]
+        return np.repeat(made, channels, -1) if channels == 3 else made
+    mode = _MODES[channels] if channels else _own_mode(image)
+    if channels == 1 and image.mode in ("RGB", "RGBA") and image.format != "JPEG":
+        return _gray(np.asarray(image.convert("RGB")))
+    made = np.asarray(image.convert(mode))
+    made = made if made.ndim == 3 else made[..., None]
+    return made.astype(np.uint16) * 257 if dtype == np.uint16 else made
+
+
+def _gray(rgb: np.ndarray) -> np.ndarray:
+    """Return the gray of colors, by the weights of PNG's library."""
+    weighed = rgb.astype(np.int64) @ np.array([6968, 23434, 2366])
+    return (weighed >> 15).astype(np.uint8)[..., None]
+
+
+def _own_mode(image: Any) -> str:
+    if image.mode in ("L", "LA", "RGB", "RGBA"):
+        return image.mode
+    if image.mode == "P":
+        return "RGBA" if "transparency" in image.info else "RGB"
+    return "L" if image.mode in ("1", "I", "I;16", "F") else "RGB"
+
+
+def _decode_png(contents: Any, channels: int, dtype: Any) -> Value:
+    kind = as_dtype(dtype).dtype
+    if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        raise Refused(TypeError(f"dtype must be uint8 or uint16, not {as_dtype(dtype).name}"))
+    return _array(_pixels(_opened(contents), channels, kind))
+
+
+def _decode_bmp(contents: Any, channels: int) -> Value:
+    image = _opened(contents)
+    if image.format != "BMP":
+        raise refused(f"Trying to decode {image.format} format using DecodeBmp op.")
+    return _array(_pixels(image, channels))
+
+
+def _decode_jpeg(
+    contents: Any, channels: int, ratio: int, fancy_upscaling: bool, try_recover_truncated: bool,
+    acceptable_fraction: float, dct_method: str,
+) -> Value:  # fmt: skip
+    if ratio not in (1, 2, 4, 8):
+        raise refused(f"ratio must be 1, 2, 4, or 8, got {ratio}")
+    made = _pixels(_opened(contents), channels)
+    if ratio == 1:
+        return _array(made)
+    height, width = (-(-n // ratio) for n in made.shape[:2])
+    padded = np.pad(made, [(0, -n % ratio) for n in made.shape[:2]] + [(0, 0)], "edge")
+    blocks = padded.reshape(height, ratio, width, ratio, -1).astype(np.float32)
+    return _array(np.rint(blocks.mean((1, 3))).astype(np.uint8))
+
+
+def _decode_and_crop_jpeg(
+    contents: Any, crop_window: Any, channels: int, ratio: int, fancy_upscaling: bool,
+    try_recover_truncated: bool, acceptable_fraction: float, dct_method: str,
+) -> Value:  # fmt: skip
+    window = ints(crop_window, "crop_window")
+    if len(window) != 4:
+        raise refused(f"crop_window must have four elements {list(window)}")
+    whole = np.asarray(_decode_jpeg(contents, channels, ratio, True, False, 1.0, ""))
+    top, left, height, width = window
+    if (
+        min(top, left, height - 1, width - 1) < 0
+        or top + height > whole.shape[0]
+        or left + width > whole.shape[1]
+    ):
+        raise refused("Invalid crop window")
+    return _array(whole[top : top + height, left : left + width])
+
+
+def _decode_gif(contents: Any) -> Value:
+    image = _opened(contents)
+    if image.format != "GIF":
+        return _array(_pixels(image, 3)[None])
+    return _array(_frames(image))
+
+
+def _frames(image: Any) -> np.ndarray:
+    from PIL import ImageSequence
+
+    return np.stack([np.asarray(x.convert("RGB")) for x in ImageSequence.Iterator(image)])
+
+
+def _decode_image(contents: Any, channels: Any, dtype: Any, expand_animations: bool) -> Value:
+    count, kind = int(channels or 0), as_dtype(dtype).dtype
+    image = _opened(contents)
+    if image.format == "GIF":
+        if count not in (0, 3):
+            raise refused(f"channels must be 0 or 3 for GIF, got {count}")
+        frames = _frames(image)
+        made = frames if expand_animations else frames[0]
+    else:
+        wide = kind == np.uint16 or image.mode.startswith("I")
+        made = _pixels(image, count, np.uint16 if wide else np.uint8)
+    return convert_image_dtype(_array(made), kind)
+
+
+def _is_jpeg(contents: Any) -> Value:
+    starts = [text[:3] == b"\xff\xd8\xff" for text in contents.ravel()]
+    return _array(np.array(starts, bool).reshape(contents.shape))
+
+
+def _extract_jpeg_shape(contents: Any, output_type: Any) -> Value:
+    image = _opened(contents)
+    if image.format != "JPEG":
+        raise refused("Invalid JPEG data")
+    depth = len(image.getbands())
+    shape = [image.height, image.width, depth]
+    return _array(np.array(shape, as_dtype(output_type).dtype))
+
+
+def _array(pixels: np.ndarray) -> Value:
+    return _convert.to_array(pixels.copy())
+
+
+# ---------------------------------------------------------------- writing
+def _written(pixels: np.ndarray, kind: str, **options: Any) -> Any:
+    pillow = _pillow()
+    file = io.BytesIO()
+    plain = pixels[..., 0] if pixels.shape[-1] == 1 else pixels
+    pillow.fromarray(np.ascontiguousarray(plain)).save(file, kind, **options)
+    return file.getvalue()
+
+
+def _encode_png(image: Value, compression: int) -> Any:
+    pixels = known(image, "image")
+    if pixels.dtype not in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        raise refused(
+            f"Value for attr 'T' of {_convert.dtype_of(pixels).name} is not in the list of allowed "
+            "values: uint8, uint16"
+        )
+    if pixels.ndim < 3:
+        raise refused(f"images must be at least rank 3{list(pixels.shape)}")
+    if pixels.shape[-1] not in _MODES:
+        raise refused(f"image must have 1, 2, 3, or 4 channels, got {pixels.shape[-1]}")
+    if pixels.dtype == np.uint16 and pixels.shape[-1] != 1:
+        raise refused("Pillow writes images of 16 bits in gray only: convert to uint8.")
+    options = {} if compression < 0 else {"compress_level": int(compression)}
+    return _text(pixels, pixels.ndim - 3, lambda x: _written(x, "PNG", **options))
+
+
+def _encode_jpeg(
+    image: Value, format: str, quality: int, progressive: bool, optimize_size: bool,
+    chroma_downsampling: bool, density_unit: str, x_density: int, y_density: int,
+    xmp_metadata: str,
+) -> Any:  # fmt: skip
+    pixels = known(image, "image")
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[-1] not in (1, 3):
+        raise refused(
+            f"image must be of uint8, 3-dimensional, with 1 or 3 channels, not {pixels.dtype} of "
+            f"shape {list(pixels.shape)}"
+        )
+    if not 0 <= quality <= 100:
+        raise refused(f"quality must be in [0,100], got {quality}")
+    options = {
+        "quality": int(quality), "progressive": bool(progressive), "optimize": bool(optimize_size),
+        "subsampling": 2 if chroma_downsampling else 0, "dpi": (x_density, y_density),
+    }  # fmt: skip
+    return _text(pixels, 0, lambda x: _written(x, "JPEG", **options))
+
+
+def _text(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
+    made = np.empty(pixels.shape[:dims], object)
+    for index in np.ndindex(made.shape):
+        made[index] = write(pixels[index])
+    return made
+
+
+def adjust_jpeg_quality(image: Value, jpeg_quality: Any, dct_method: Any) -> Value:
+    """Return an image as it is after it was a JPEG file."""
+    quality = one_int(jpeg_quality, "jpeg_quality")
+    bytes_of = np.asarray(known(convert_image_dtype(image, np.uint8, saturate=True), "image"))
+    written = _written(bytes_of, "JPEG", quality=quality, subsampling=2)
+    pixels = _pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
+    return convert_image_dtype(_array(pixels), image.dtype)
+
+
+_PIXELS = "tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8)"
+_FILE = f"tf.io.encode_png({_PIXELS})"
+_EVEN = "tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, tf.uint8)))"
+_JPEG = (
+    "ratio=1, fancy_upscaling=True, try_recover_truncated=False, acceptable_fraction=1, "
+    "dct_method=''"
+)
+
+
+def _both(name: str) -> tuple[str, ...]:
+    return (f"io.{name}",)
+
+
+ROWS = [
+    Row(
+        "decode_png", "contents", "contents, channels=0, dtype='uint8'", _decode_png, text=True,
+        kinds="string", doc="Read a PNG file, or another image.", eager_only=HOST,
+        aliases=_both("decode_png"),
+        examples=(
+            f"image.decode_png({_FILE})", f"image.decode_png({_FILE}, channels=1)",
+            f"image.decode_png({_FILE}, 4)", "image.decode_png(b'abc')",
+        ),
+    ),
+    Row(
+        "decode_image", "contents",
+        "contents, channels=None, dtype='uint8', *, expand_animations=True", _decode_image,
+        text=True, kinds="string", doc="Read an image of any kind.", eager_only=HOST,
+        aliases=_both("decode_image"),
+        examples=(
+            f"image.decode_image({_FILE})", f"image.decode_image({_FILE}, 1, tf.float32)",
+            "image.decode_image(b'GIF89a')",
+        ),
+    ),
+    Row(
+        "decode_bmp", "contents", "contents, channels=0", _decode_bmp, text=True, kinds="string",
+        doc="Read a BMP file.", eager_only=HOST, aliases=_both("decode_bmp"),
+        examples=(
+            "image.decode_bmp(b'BM')", f"image.decode_bmp({_FILE})", "image.decode_bmp(['a', 'b'])",
+        ),
+    ),
+    Row(
+        "decode_jpeg", "contents", f"contents, channels=0, {_JPEG}", _decode_jpeg, text=True,
+        kinds="string", doc="Read a JPEG file, or another image.", eager_only=HOST,
+        aliases=_both("decode_jpeg"),
+        examples=(
+            f"image.decode_jpeg({_FILE})", f"image.decode_jpeg({_FILE}, channels=3)",
+            "image.decode_jpeg(b'abc')",
+        ),
+    ),
+    Row(
+        "decode_and_crop_jpeg", "contents", f"contents, crop_window, channels=0, {_JPEG}",
+        _decode_and_crop_jpeg, text=True, kinds="string", doc="Read a part of a JPEG file.",
+        eager_only=HOST, aliases=_both("decode_and_crop_jpeg"),
+        examples=(
+            f"image.decode_and_crop_jpeg({_EVEN}, [1, 2, 2, 1])",
+            f"image.decode_and_crop_jpeg({_EVEN}, [0, 0, 1, 1], channels=1)",
+            f"image.decode_and_crop_jpeg({_EVEN}, [1, 2, 20, 1])",
+        ),
+    ),
+    Row(
+        "decode_gif", "contents", "contents", _decode_gif, text=True, kinds="string",
+        doc="Read the frames of a GIF file.", eager_only=HOST, aliases=_both("decode_gif"),
+        examples=(
+            f"image.decode_gif({_FILE})", "image.decode_gif(b'GIF89a')", "image.decode_gif(b'')",
+        ),
+    ),
+    Row(
+        "is_jpeg", "contents", "contents", _is_jpeg, text=True, kinds="string",
+        doc="Tell whether a file is a JPEG.", eager_only=HOST, aliases=_both("is_jpeg"),
+        examples=(
+            "image.is_jpeg(b'abc')", f"image.is_jpeg({_EVEN})", f"image.is_jpeg({_FILE})",
+        ),
+    ),
+    Row(
+        "extract_jpeg_shape", "contents", "contents, output_type='int32'", _extract_jpeg_shape,
+        text=True, kinds="string", doc="Return the height, width and channels of a JPEG file.",
+        eager_only=HOST, aliases=_both("extract_jpeg_shape"),
+        examples=(
+            f"image.extract_jpeg_shape({_EVEN})",
+            f"image.extract_jpeg_shape({_EVEN}, output_type=tf.int64)",
+            "image.extract_jpeg_shape(b'a')",
+        ),
+    ),
+    Row(
+        "encode_png", "image", "image, compression=-1", _encode_png, kinds="int float",
+        doc="Write an image as a PNG file.", eager_only=HOST, aliases=_both("encode_png"),
+        differs="the file has other bytes, of the same pixels.",
+        examples=(
+            f"image.decode_png(tf.image.encode_png({_PIXELS}, compression=3))",
+            "image.encode_png(tf.zeros([2, 2, 3]))", "image.encode_png(tf.zeros([2, 2], tf.uint8))",
+        ),
+    ),
+    Row(
+        "encode_jpeg", "image",
+        ("image, format='', quality=95, progressive=False, optimize_size=False, "
+         "chroma_downsampling=True, density_unit='in', x_density=300, y_density=300, "
+         "xmp_metadata=''"),
+        _encode_jpeg, kinds="int float", doc="Write an image as a JPEG file.", eager_only=HOST,
+        aliases=_both("encode_jpeg"), differs="the file has other bytes.",
+        examples=(
+            f"image.extract_jpeg_shape(tf.image.encode_jpeg({_PIXELS}))",
+            "image.encode_jpeg(tf.zeros([2, 2, 3]))",
+            f"image.encode_jpeg({_PIXELS}, quality=101)",
+        ),
+    ),
+    Row(
+        "adjust_jpeg_quality", "image", "image, jpeg_quality, dct_method=''", adjust_jpeg_quality,
+        kinds="float int", doc="Lose what JPEG loses at a quality.", eager_only=HOST,
+        examples=(
+            "image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)",
+            "image.adjust_jpeg_quality(tf.zeros([8, 8, 1], tf.uint8), 90)",
+            "image.adjust_jpeg_quality(tf.ones([8, 8, 3]), 20)",
+        ),
+    ),
+]  # fmt: skip

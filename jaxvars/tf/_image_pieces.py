@@ -1,0 +1,242 @@
+"""Pieces of images: patches, boxes and glimpses, for `tf.image`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _convert
+from jaxvars.tf import random as _random
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._static import ints, refused
+from jaxvars.tf.errors import OutOfRangeError
+
+Value: TypeAlias = Any
+
+
+# ---------------------------------------------------------------- patches
+def _extract_patches(images: Value, sizes: Any, strides: Any, rates: Any, padding: str) -> Value:
+    if images.ndim != 4:
+        raise refused(f"input must be 4-dimensional, not of shape {list(images.shape)}")
+    (high, wide), steps, gaps = (ints(x, "a size")[1:3] for x in (sizes, strides, rates))
+    spans = [(n - 1) * gap + 1 for n, gap in zip((high, wide), gaps, strict=True)]
+    places = [_places(*each, padding) for each in zip(images.shape[1:3], spans, steps, strict=True)]
+    (top, rows), (left, columns) = places
+    whole = jnp.pad(images, [(0, 0), (top, spans[0]), (left, spans[1]), (0, 0)])
+    parts = [
+        whole[:, i : i + rows * steps[0] : steps[0], j : j + columns * steps[1] : steps[1]]
+        for i in range(0, high * gaps[0], gaps[0])
+        for j in range(0, wide * gaps[1], gaps[1])
+    ]
+    return jnp.concatenate([part[:, :rows, :columns] for part in parts], -1)
+
+
+def _places(size: int, span: int, step: int, padding: str) -> tuple[int, int]:
+    """Return how much is padded before, and how many patches there are."""
+    if padding == "VALID":
+        return 0, max(0, -(-(size - span + 1) // step))
+    if padding != "SAME":
+        raise refused(f"Value for attr 'padding' of {padding} is not one of SAME and VALID")
+    count = -(-size // step)
+    return max(0, (count - 1) * step + span - size) // 2, count
+
+
+# ---------------------------------------------------------------- boxes
+def _crop_and_resize(
+    image: Value, boxes: Value, box_indices: Value, crop_size: Any, method: str,
+    extrapolation_value: float,
+) -> Value:  # fmt: skip
+    if method not in ("bilinear", "nearest"):
+        raise refused(f"method must be 'bilinear' or 'nearest', not {method!r}")
+    if image.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise refused("image must be 4-D, and boxes must be [num_boxes, 4]")
+    _check_indices(box_indices, image.shape[0])
+    height, width = ints(crop_size, "crop_size")
+    box = boxes.astype(np.float32)
+    ys, up = _lines(box[:, 0], box[:, 2], image.shape[1], height)
+    xs, left = _lines(box[:, 1], box[:, 3], image.shape[2], width)
+    x = image.astype(np.float32)
+    where = box_indices[:, None, None]
+
+    def at(rows: Value, columns: Value) -> Value:
+        return x[where, rows[:, :, None], columns[:, None, :]]
+
+    def edge(places: Value, size: int, up: bool) -> Value:
+        return jnp.clip((jnp.ceil if up else jnp.floor)(places).astype(int), 0, size - 1)
+
+    if method == "nearest":
+        nearest = [
+            jnp.clip(jnp.floor(p + 0.5).astype(int), 0, n - 1)
+            for p, n in zip((ys, xs), image.shape[1:3], strict=True)
+        ]
+        made = at(*nearest)
+    else:
+        y0, y1 = (edge(ys, image.shape[1], up) for up in (False, True))
+        x0, x1 = (edge(xs, image.shape[2], up) for up in (False, True))
+        down, across = (
+            (ys - jnp.floor(ys))[:, :, None, None],
+            (xs - jnp.floor(xs))[:, None, :, None],
+        )
+        top = at(y0, x0) + (at(y0, x1) - at(y0, x0)) * across
+        bottom = at(y1, x0) + (at(y1, x1) - at(y1, x0)) * across
+        made = top + (bottom - top) * down
+    inside = up[:, :, None, None] & left[:, None, :, None]
+    return jnp.where(inside, made, np.float32(extrapolation_value))
+
+
+def _check_indices(indices: Value, count: int) -> None:
+    if _trace.is_known(indices) and indices.size:
+        found = np.asarray(indices)
+        if found.min() < 0 or found.max() >= count:
+            raise Refused(
+                OutOfRangeError(None, None, "box_index has values outside [0, batch_size)")
+            )
+
+
+def _lines(start: Value, end: Value, size: int, count: int) -> tuple[Value, Value]:
+    """Return the places of the lines of boxes in an image, and whether they are in it."""
+    last = size - 1
+    if count > 1:
+        step = (end - start) * last / (count - 1)
+        places = start[:, None] * last + jnp.arange(count, dtype=np.float32) * step[:, None]
+    else:
+        places = (0.5 * (start + end) * last)[:, None]
+    return places, (places >= 0) & (places <= last)
+
+
+_TABLE = np.array(
+    [
+        [1, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1], [0.5, 0, 0.5, 1], [0.5, 0.5, 0, 1],
+        [0.5, 0, 0, 1], [0, 0, 0.5, 1], [0, 1, 1, 1], [1, 0, 1, 1],
+    ],
+    np.float32,
+)  # fmt: skip
+
+
+def _draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
+    if images.ndim != 4 or boxes.ndim != 3 or boxes.shape[2] != 4:
+        raise refused("images must be 4-D, and boxes must be [batch, num_boxes, 4]")
+    height, width, depth = images.shape[1:]
+    table = jnp.asarray(_TABLE if colors is None else _convert.to_array(colors))
+    if not table.size:
+        table = jnp.asarray(_TABLE)
+    if depth == 1 and colors is None:
+        table = table.at[:, 0].set(1)
+    if table.shape[1] < depth:
+        raise refused(f"colors must have {depth} channels, not {table.shape[1]}")
+    scale = np.array([height - 1, width - 1] * 2, np.float32)
+    corners = (boxes.astype(np.float32) * scale).astype(int)
+    for i in range(boxes.shape[1]):
+        border = jax.vmap(lambda box: _border(box, height, width))(corners[:, i])
+        color = table[i % len(table), :depth].astype(images.dtype)
+        images = jnp.where(border[..., None], color, images)
+    return images
+
+
+def _border(box: Value, height: int, width: int) -> Value:
+    """Return which pixels are on the border of a box."""
+    rows, columns = jnp.arange(height)[:, None], jnp.arange(width)
+    top, left, bottom, right = box
+    in_rows, in_columns = (rows >= top) & (rows <= bottom), (columns >= left) & (columns <= right)
+    sides = in_rows & ((columns == left) | (columns == right))
+    ends = in_columns & ((rows == top) | (rows == bottom))
+    return (sides | ends) & (top <= bottom) & (left <= right)
+
+
+# ---------------------------------------------------------------- glimpses
+def _extract_glimpse(
+    input: Value, size: Any, offsets: Value, centered: bool, normalized: bool, noise: str
+) -> Value:
+    if noise not in ("uniform", "gaussian", "zero"):
+        raise refused(f"noise must be 'uniform', 'gaussian' or 'zero', not {noise!r}")
+    sizes = ints(size, "size")
+    if len(sizes) != 2 or input.ndim != 4 or offsets.shape != (input.shape[0], 2):
+        raise refused("size must have 2 elements, input 4 dimensions, and offsets be [batch, 2]")
+    starts = jnp.stack(
+        [
+            _start(offsets[:, i], input.shape[1 + i], sizes[i], centered, normalized)
+            for i in range(2)
+        ],
+        1,
+    )
+    rows, columns = (starts[:, i, None] + np.arange(sizes[i]) for i in range(2))
+    ok = [(p >= 0) & (p < n) for p, n in zip((rows, columns), input.shape[1:3], strict=True)]
+    batch = np.arange(input.shape[0])[:, None, None]
+    found = input[
+        batch,
+        jnp.clip(rows, 0, input.shape[1] - 1)[:, :, None],
+        jnp.clip(columns, 0, input.shape[2] - 1)[:, None, :],
+    ]
+    inside = (ok[0][:, :, None] & ok[1][:, None, :])[..., None]
+    return jnp.where(inside, found, _noise(noise, found))
+
+
+def _start(offset: Value, size: int, part: int, centered: bool, normalized: bool) -> Value:
+    if normalized:
+        place = ((offset + 1) * size - part) / 2 if centered else offset * size
+    else:
+        place = offset + size / 2 if centered else offset
+    return jnp.trunc(place).astype(int)
+
+
+def _noise(kind: str, like: Value) -> Value:
+    if kind == "zero":
+        return jnp.zeros_like(like)
+    if kind == "uniform":
+        return _random.uniform(like.shape, 0, 255)._array.astype(like.dtype)
+    return jnp.clip(_random.normal(like.shape, 128, 50)._array, 0, 255).astype(like.dtype)
+
+
+ROWS = [
+    Row(
+        "extract_patches", "images", "images, sizes, strides, rates, padding", _extract_patches,
+        kinds="float int bool", doc="Take all patches of a size, side by side as channels.",
+        examples=(
+            ("image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], "
+             "'VALID')"),
+            ("image.extract_patches(i(1, 4, 3, 1), [1, 2, 2, 1], [1, 1, 2, 1], [1, 2, 1, 1], "
+             "'SAME')"),
+            "image.extract_patches(r(4, 4, 1), [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], 'SAME')",
+        ),
+    ),
+    Row(
+        "crop_and_resize", "image boxes box_indices",
+        "image, boxes, box_indices, crop_size, method='bilinear', extrapolation_value=0.0",
+        _crop_and_resize, kinds="float int",
+        doc="Cut boxes out of images, and resize them to one size.",
+        examples=(
+            ("image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]], "
+             "[1, 0], [2, 3])"),
+            "image.crop_and_resize(r(1, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0]], [0], [2, 3], 'nearest')",
+            ("image.crop_and_resize(r(1, 3, 3, 2), [[-0.5, 0.0, 1.0, 1.0]], [0], [3, 1], "
+             "extrapolation_value=7.0)"),
+            "image.crop_and_resize(r(1, 3, 3, 1), [[0.0, 0.0, 1.0, 1.0]], [1], [2, 2])",
+        ),
+    ),
+    Row(
+        "draw_bounding_boxes", "images boxes", "images, boxes, colors", _draw_bounding_boxes,
+        kinds="float", doc="Draw the borders of boxes into images.",
+        examples=(
+            ("image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), "
+             "[[[0.0, 0.0, 0.7, 0.7], [0.4, -0.5, 1.5, 0.9]]], None)"),
+            "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.1, 0.1, 0.9, 0.6]]], [[5.0]])",
+            "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.9, 0.1, 0.1, 0.6]]], None)",
+        ),
+    ),
+    Row(
+        "extract_glimpse", "input offsets",
+        "input, size, offsets, centered=True, normalized=True, noise='uniform'", _extract_glimpse,
+        kinds="float", doc="Take a window of each image, at its own place.",
+        differs="the noise where a window leaves the image is made of other random numbers.",
+        examples=(
+            "image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero')",
+            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[1.0, 2.5]], False, False, 'zero')",
+            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[1.0, -1.0]], True, False, 'zero')",
+            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[0.5, 0.3]], False, True, 'zero')",
+        ),
+    ),
+]  # fmt: skip

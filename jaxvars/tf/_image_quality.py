@@ -1,0 +1,183 @@
+"""How much images are alike: `ssim` and its kin; and their edges.
+
+Source: Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment: from error visibility to
+structural similarity", 2004; Wang, Simoncelli, Bovik, "Multiscale structural similarity", 2003.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._image_colors import convert_image_dtype
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._static import refused
+
+Value: TypeAlias = Any
+
+_FACTORS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+
+
+def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
+    """Return two images and their largest value as floats."""
+    if a.shape[-3:] != b.shape[-3:]:
+        raise Refused(ValueError(f"Shapes {a.shape} and {b.shape} are incompatible"))
+    given = max_val if isinstance(max_val, int | float) else _convert.to_array(max_val)
+    top = convert_image_dtype(jnp.asarray(given).astype(a.dtype), np.float32)
+    return convert_image_dtype(a, np.float32), convert_image_dtype(b, np.float32), top
+
+
+def _ssim(
+    a: Value, b: Value, max_val: Any, filter_size: int, filter_sigma: float, k1: float, k2: float,
+    return_index_map: bool,
+) -> Value:  # fmt: skip
+    x, y, top = _both(a, b, max_val)
+    _check_size(x, filter_size)
+    light, contrast = _parts(x, y, top, int(filter_size), float(filter_sigma), k1, k2)
+    whole = light * contrast
+    return jnp.mean(whole if return_index_map else jnp.mean(whole, (-3, -2)), -1)
+
+
+def _check_size(x: Value, size: int) -> None:
+    if min(x.shape[-3:-1]) < size:
+        raise refused(
+            f"Images of {x.shape[-3]} by {x.shape[-2]} are smaller than the filter of size {size}."
+        )
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _parts(
+    x: Value, y: Value, top: Value, size: int, sigma: float, k1: float, k2: float
+) -> tuple[Value, Value]:
+    """Return how much the lightness and the contrast of each place are alike."""
+    blur = functools.partial(_blurred, kernel=_gaussian(size, sigma))
+    c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
+    mean_x, mean_y = blur(x), blur(y)
+    product, squares = mean_x * mean_y * 2, mean_x**2 + mean_y**2
+    light = (product + c1) / (squares + c1)
+    return light, (blur(x * y) * 2 - product + c2) / (blur(x**2 + y**2) - squares + c2)
+
+
+def _gaussian(size: int, sigma: float) -> np.ndarray:
+    places = np.arange(size) - (size - 1) / 2
+    weights = np.exp(-(places**2) / (2 * sigma**2))
+    return (weights / weights.sum()).astype(np.float32)
+
+
+def _blurred(x: Value, kernel: np.ndarray) -> Value:
+    for axis in (x.ndim - 3, x.ndim - 2):
+        count = x.shape[axis] - len(kernel) + 1
+        x = sum(
+            weight * jax.lax.slice_in_dim(x, i, i + count, axis=axis)
+            for i, weight in enumerate(kernel)
+        )
+    return x
+
+
+def _ssim_multiscale(
+    a: Value, b: Value, max_val: Any, power_factors: Sequence[float], filter_size: int,
+    filter_sigma: float, k1: float, k2: float,
+) -> Value:  # fmt: skip
+    x, y, top = _both(a, b, max_val)
+    found: list[Value] = []
+    for i in range(len(power_factors)):
+        if i:
+            x, y = _halved(x), _halved(y)
+        _check_size(x, filter_size)
+        light, contrast = _parts(x, y, top, int(filter_size), float(filter_sigma), k1, k2)
+        last = i == len(power_factors) - 1
+        found.append(jax.nn.relu(jnp.mean(light * contrast if last else contrast, (-3, -2))))
+    powers = np.asarray(power_factors, np.float32)
+    return jnp.mean(jnp.prod(jnp.stack(found, -1) ** powers, -1), -1)
+
+
+def _halved(x: Value) -> Value:
+    """Return images of half the size: means of four pixels."""
+    pads = [(0, 0)] * (x.ndim - 3) + [(0, n % 2) for n in x.shape[-3:-1]] + [(0, 0)]
+    x = jnp.pad(x, pads, mode="symmetric")
+    *batch, height, width, depth = x.shape
+    return x.reshape(*batch, height // 2, 2, width // 2, 2, depth).mean((-4, -2))
+
+
+# ---------------------------------------------------------------- edges
+def _sobel_edges(image: Value) -> Value:
+    if image.ndim != 4:
+        raise refused(f"An image of shape {list(image.shape)} is no batch of 4 dimensions.")
+    x = jnp.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
+    smooth, step = (1, 2, 1), (-1, 0, 1)
+    pairs = [(step, smooth), (smooth, step)]
+    return jnp.stack([_filtered(x, *pair) for pair in pairs], -1)
+
+
+def _filtered(x: Value, down: tuple[int, ...], across: tuple[int, ...]) -> Value:
+    height, width = x.shape[1] - 2, x.shape[2] - 2
+    rows: Any = sum(n * x[:, i : i + height] for i, n in enumerate(down) if n)
+    return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
+
+
+def _image_gradients(image: Value) -> tuple[Value, Value]:
+    if image.ndim != 4:
+        raise Refused(
+            ValueError(
+                "image_gradients expects a 4D tensor [batch_size, h, w, d], not "
+                f"{tuple(image.shape)}."
+            )
+        )
+    down = image[:, 1:] - image[:, :-1]
+    across = image[:, :, 1:] - image[:, :, :-1]
+    return (
+        jnp.pad(down, [(0, 0), (0, 1), (0, 0), (0, 0)]),
+        jnp.pad(across, [(0, 0), (0, 0), (0, 1), (0, 0)]),
+    )
+
+
+_SIGNATURE = "filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03"
+
+ROWS = [
+    Row(
+        "ssim", "img1 img2",
+        f"img1, img2, max_val, {_SIGNATURE}, return_index_map=False", _ssim, kinds="float int",
+        doc="Return how much images are alike in structure: 1 if they are the same.",
+        examples=(
+            "image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)",
+            "image.ssim(p(2, 5, 5, 1), p(2, 5, 5, 1), 2.0, filter_size=4)",
+            ("image.ssim(*[tf.ones([5, 5, 1], tf.uint8) * n for n in (9, 12)], max_val=255, "
+             "filter_size=3)"),
+            "image.ssim(p(4, 4, 1), p(4, 4, 1), 1.0, filter_size=3, return_index_map=True)",
+            "image.ssim(p(4, 4, 1), p(4, 4, 1), 1.0)", "image.ssim(p(4, 4, 1), p(4, 5, 1), 1.0)",
+        ),
+    ),
+    Row(
+        "ssim_multiscale", "img1 img2",
+        f"img1, img2, max_val, power_factors={_FACTORS}, {_SIGNATURE}", _ssim_multiscale,
+        kinds="float int", doc="Return how much images are alike in structure, at several scales.",
+        examples=(
+            "image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5), filter_size=3)",
+            ("image.ssim_multiscale(p(2, 7, 7, 1), tf.ones([2, 7, 7, 1]), 2.0, (0.2, 0.3, 0.5), "
+             "filter_size=2)"),
+            "image.ssim_multiscale(p(4, 4, 1), p(4, 4, 1), 1.0)",
+        ),
+    ),
+    Row(
+        "sobel_edges", "image", "image", _sobel_edges, kinds="float",
+        doc="Return how fast each pixel changes downwards and to the right, by Sobel's filter.",
+        examples=(
+            "image.sobel_edges(r(1, 3, 4, 2))", "image.sobel_edges(tf.ones([1, 2, 2, 1]))",
+            "image.sobel_edges(r(3, 3, 1))",
+        ),
+    ),
+    Row(
+        "image_gradients", "image", "image", _image_gradients, kinds="float int",
+        doc="Return the differences of each pixel from the next ones, below and to the right.",
+        examples=(
+            "image.image_gradients(r(1, 3, 4, 2))", "image.image_gradients(i(2, 1, 2, 1))",
+            "image.image_gradients(r(3, 3, 1))",
+        ),
+    ),
+]  # fmt: skip

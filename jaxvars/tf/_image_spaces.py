@@ -1,0 +1,62 @@
+"""Spaces of colors whose axes are sums of others', for `tf.image`: YIQ and YUV."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf._rows import Row
+from jaxvars.tf._static import refused
+
+Value: TypeAlias = Any
+
+_SPACES = {
+    "rgb_to_yiq": [
+        [0.299, 0.59590059, 0.2115],
+        [0.587, -0.27455667, -0.52273617],
+        [0.114, -0.32134392, 0.31119955],
+    ],
+    "yiq_to_rgb": [
+        [1.0, 1.0, 1.0],
+        [0.95598634, -0.27201283, -1.10674021],
+        [0.6208248, -0.64720424, 1.70423049],
+    ],
+    "rgb_to_yuv": [
+        [0.299, -0.14714119, 0.61497538],
+        [0.587, -0.28886916, -0.51496512],
+        [0.114, 0.43601035, -0.10001026],
+    ],
+    "yuv_to_rgb": [
+        [1.0, 1.0, 1.0],
+        [0.0, -0.394642334, 2.03206185],
+        [1.13988303, -0.58062185, 0.0],
+    ],
+}
+"""What each axis is of each, as TensorFlow has it."""
+
+
+def _space(name: str) -> Callable[[Value], Value]:
+    def converted(images: Value) -> Value:
+        if images.shape[-1:] != (3,):
+            raise refused(f"The last dimension must be 3, not {images.shape[-1:]}")
+        matrix = np.asarray(_SPACES[name], images.dtype)
+        return jnp.tensordot(images, matrix, 1, precision=jax.lax.Precision.HIGHEST)
+
+    return converted
+
+
+ROWS = [
+    Row(
+        name, "images", "images", _space(name), kinds="float",
+        doc=f"Convert from {name[:3].upper()} to {name[-3:].upper()}.",
+        examples=(
+            f"image.{name}(p(1, 2, 3))", f"image.{name}(tf.constant([[[0.1, 0.5, 0.3]]]))",
+            f"image.{name}(p(2, 2))",
+        ),
+    )
+    for name in _SPACES
+]  # fmt: skip

@@ -1,0 +1,396 @@
+"""Boxes: which of those that overlap are kept, and random ones; for `tf.image`.
+
+Source of the softer way: Bodla, Singh, Chellappa, Davis, "Soft-NMS", 2017.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf import random as _random
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._static import known, one_int, refused
+
+Value: TypeAlias = Any
+
+_SIZE = "how many boxes are kept depends on values; `non_max_suppression_padded` is compiled"
+
+
+class CombinedNonMaxSuppression(NamedTuple):
+    """What `combined_non_max_suppression` returns."""
+
+    nmsed_boxes: Any
+    nmsed_scores: Any
+    nmsed_classes: Any
+    valid_detections: Any
+
+
+class SampleDistortedBoundingBoxV2(NamedTuple):
+    """What `sample_distorted_bounding_box` returns."""
+
+    begin: Any
+    size: Any
+    bboxes: Any
+
+
+# ---------------------------------------------------------------- one after another
+def _chosen(
+    overlap: Callable[[int, int], float], scores: np.ndarray, size: int, limit: float,
+    least: float, sigma: float = 0.0,
+) -> tuple[list[int], list[float]]:  # fmt: skip
+    """Return the numbers and scores of the boxes that are kept, the best first."""
+    queue = [(-float(s), i, 0) for i, s in enumerate(scores) if s > least]
+    heapq.heapify(queue)
+    kept: list[int] = []
+    found: list[float] = []
+    while queue and len(kept) < size:
+        negative, i, seen = heapq.heappop(queue)
+        score = before = -negative
+        for j in reversed(kept[seen:]):
+            share = overlap(i, j)
+            if share > limit and not sigma:
+                score = -math.inf
+            elif sigma:
+                score *= math.exp(-0.5 / sigma * share * share) if share <= limit else 0.0
+            if score <= least:
+                break
+        if score == before:
+            kept.append(i)
+            found.append(score)
+        elif score > least:
+            heapq.heappush(queue, (-score, i, len(kept)))
+    return kept, found
+
+
+def _suppressed(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+) -> Value:
+    return _with_scores(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0)[0]
+
+
+def _with_scores(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
+    soft_nms_sigma: Any,
+) -> tuple[Value, Value]:  # fmt: skip
+    given, points = known(boxes, "boxes"), known(scores, "scores")
+    if given.ndim != 2 or given.shape[1] != 4:
+        raise refused(f"boxes must have 4 columns, and be 2-D: {list(given.shape)}")
+    if points.shape != given.shape[:1]:
+        raise refused("scores has incompatible shape")
+    limit, least, sigma = map(_number, (iou_threshold, score_threshold, soft_nms_sigma))
+    if not 0 <= limit <= 1:
+        raise refused("iou_threshold must be in [0, 1]")
+    corners = _sorted_corners(given.astype(np.float32))
+    size = one_int(max_output_size, "max_output_size")
+    kept, found = _chosen(
+        lambda i, j: _share(corners[i], corners[j]), points, size, limit, least, sigma
+    )
+    return (
+        _convert.to_array(np.array(kept, np.int32)),
+        _convert.to_array(np.array(found, points.dtype)),
+    )
+
+
+def _overlaps(
+    overlaps: Value, scores: Value, max_output_size: Any, overlap_threshold: Any,
+    score_threshold: Any,
+) -> Value:  # fmt: skip
+    shares, points = known(overlaps, "overlaps"), known(scores, "scores")
+    if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
+        raise refused("overlaps must be square")
+    size = one_int(max_output_size, "max_output_size")
+    kept, _ = _chosen(
+        lambda i, j: float(shares[i, j]), points, size, _number(overlap_threshold),
+        _number(score_threshold),
+    )  # fmt: skip
+    return _convert.to_array(np.array(kept, np.int32))
+
+
+def _number(value: Any) -> float:
+    return float(known(value, "a threshold")) if not isinstance(value, int | float) else value
+
+
+def _sorted_corners(boxes: np.ndarray) -> list[Any]:
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    return np.concatenate([low, high], 1).tolist()
+
+
+def _share(a: list[float], b: list[float]) -> float:
+    """Return the area that two boxes share, as a part of what they cover."""
+    areas = [(x[2] - x[0]) * (x[3] - x[1]) for x in (a, b)]
+    if min(areas) <= 0:
+        return 0.0
+    height, width = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    both = max(height, 0.0) * max(width, 0.0)
+    return both / (sum(areas) - both)
+
+
+# ---------------------------------------------------------------- in programs
+def _kept(
+    boxes: Value, scores: Value, size: int, limit: Value, least: Value
+) -> tuple[Value, Value]:
+    """Return the numbers of the boxes that are kept, filled up with 0, and how many they are."""
+    low = jnp.minimum(boxes[:, :2], boxes[:, 2:])
+    high = jnp.maximum(boxes[:, :2], boxes[:, 2:])
+    areas = jnp.prod(high - low, -1)
+
+    def turn(i: Value, state: tuple[Value, Value, Value]) -> Any:
+        live, found, count = state
+        best = jnp.argmax(live)
+        there = live[best] > -jnp.inf
+        both = jnp.prod(
+            jnp.maximum(jnp.minimum(high, high[best]) - jnp.maximum(low, low[best]), 0), -1
+        )
+        total = areas + areas[best] - both
+        share = jnp.where((areas > 0) & (areas[best] > 0), both / jnp.where(total > 0, total, 1), 0)
+        after = jnp.where(share > limit, -jnp.inf, live).at[best].set(-jnp.inf)
+        found = found.at[i].set(jnp.where(there, best, 0).astype(jnp.int32))
+        return jnp.where(there, after, live), found, count + there.astype(jnp.int32)
+
+    start = jnp.where(scores > least, scores, -jnp.inf)
+    if not len(scores):
+        return jnp.zeros(size, jnp.int32), jnp.zeros((), jnp.int32)
+    state = (start, jnp.zeros(size, jnp.int32), jnp.zeros((), jnp.int32))
+    return jax.lax.fori_loop(0, size, turn, state)[1:]
+
+
+def _padded(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
+    pad_to_max_output_size: bool, sorted_input: bool, canonicalized_coordinates: bool,
+    tile_size: int,
+) -> tuple[Value, Value]:  # fmt: skip
+    size = one_int(max_output_size, "max_output_size")
+    if not pad_to_max_output_size:
+        if boxes.ndim != 2 or sorted_input or canonicalized_coordinates:
+            raise Refused(
+                ValueError("'pad_to_max_output_size' (value False) must be True for batched input")
+            )
+        kept = _suppressed(boxes, scores, size, iou_threshold, score_threshold)
+        return kept, jnp.asarray(len(kept), jnp.int32)
+    run: Any = lambda b, s: _kept(b, s, size, iou_threshold, score_threshold)  # noqa: E731
+    batch = scores.shape[:-1]
+    flat = boxes.reshape(-1, *boxes.shape[-2:]), scores.reshape(-1, scores.shape[-1])
+    found, counts = jax.vmap(run)(*flat)
+    return found.reshape(*batch, size), counts.reshape(batch)
+
+
+def _combined(
+    boxes: Value, scores: Value, max_output_size_per_class: Any, max_total_size: Any,
+    iou_threshold: Any, score_threshold: Any, pad_per_class: bool, clip_boxes: bool,
+) -> Any:  # fmt: skip
+    each = one_int(max_output_size_per_class, "max_output_size_per_class")
+    most = one_int(max_total_size, "max_total_size")
+    if boxes.ndim != 4 or scores.ndim != 3 or boxes.shape[2] not in (1, scores.shape[2]):
+        raise refused("boxes must be [batch, n, 1 or classes, 4], and scores [batch, n, classes]")
+    if most <= 0:
+        raise refused("max_total_size must be > 0")
+    classes = scores.shape[2]
+    total = min(most, each * classes) if pad_per_class else most
+    wide = jnp.broadcast_to(boxes, (*boxes.shape[:2], classes, 4))
+
+    def of_class(corners: Value, points: Value) -> Any:
+        found, count = _kept(corners, points, each, iou_threshold, score_threshold)
+        there = jnp.arange(each) < count
+        return corners[found], jnp.where(there, points[found], -jnp.inf)
+
+    def of_image(corners: Value, points: Value) -> Any:
+        found, values = jax.vmap(of_class, in_axes=1)(corners, points)
+        kinds = jnp.repeat(jnp.arange(classes, dtype=np.float32), each)
+        found, values = found.reshape(-1, 4), values.reshape(-1)
+        order = jnp.argsort(-values, stable=True)[:total]
+        missing = max(total - len(order), 0)
+        there = values[order] > -jnp.inf
+        parts = (found[order], values[order], kinds[order])
+        kept = [jnp.where(there[:, None] if x.ndim > 1 else there, x, 0) for x in parts]
+        pads = [jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1)) for x in kept]
+        return *pads, there.sum().astype(jnp.int32)
+
+    made, values, kinds, count = jax.vmap(of_image)(wide, scores)
+    return CombinedNonMaxSuppression(
+        jnp.clip(made, 0, 1) if clip_boxes else made, values, kinds, count
+    )
+
+
+# ---------------------------------------------------------------- random boxes
+def _distorted(
+    image_size: Any, bounding_boxes: Value, draw: Callable[[int], np.ndarray],
+    min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
+    use_image_if_no_bounding_boxes: Any,
+) -> Any:  # fmt: skip
+    height, width, _ = known(image_size, "image_size").tolist()
+    boxes = known(bounding_boxes, "bounding_boxes").reshape(-1, 4)
+    if not len(boxes):
+        if not use_image_if_no_bounding_boxes:
+            raise refused(
+                "No bounding boxes provided as input. One must enable "
+                "use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes."
+            )
+        boxes = np.array([[0, 0, 1, 1]])
+    least = _number(min_object_covered)
+    ratios = list(map(float, (0.75, 1.33) if aspect_ratio_range is None else aspect_ratio_range))
+    areas = list(map(float, (0.05, 1.0) if area_range is None else area_range))
+    numbers = draw(4 * int(max_attempts or 100)).reshape(-1, 4)
+    found = (0, 0, height, width)
+    for row in numbers:
+        box = _crop_of(row, height, width, ratios, areas)
+        if box is not None and _covers(box, boxes * [height, width, height, width], least):
+            found = box
+            break
+    top, left, rows, columns = found
+    ends = [top / height, left / width, (top + rows) / height, (left + columns) / width]
+    kind = known(image_size, "image_size").dtype
+    return SampleDistortedBoundingBoxV2(
+        _convert.to_array(np.array([top, left, 0], kind)),
+        _convert.to_array(np.array([rows, columns, -1], kind)),
+        _convert.to_array(np.array([[ends]], np.float32)),
+    )
+
+
+def _crop_of(
+    row: np.ndarray, height: int, width: int, ratios: list[float], areas: list[float]
+) -> tuple[int, int, int, int] | None:
+    """Return a random box of an area and ratio that are allowed; None if it is too large."""
+    ratio = ratios[0] + row[0] * (ratios[1] - ratios[0])
+    area = (areas[0] + row[1] * (areas[1] - areas[0])) * height * width
+    rows, columns = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+    if not (0 < rows <= height and 0 < columns <= width):
+        return None
+    top, left = int(row[2] * (height - rows + 1)), int(row[3] * (width - columns + 1))
+    return top, left, rows, columns
+
+
+def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> bool:
+    """Tell whether a box covers enough of one of others."""
+    top, left, rows, columns = box
+    for y0, x0, y1, x1 in boxes.tolist():
+        area = (y1 - y0) * (x1 - x0)
+        high = max(0, min(y1, top + rows) - max(y0, top))
+        wide = max(0, min(x1, left + columns) - max(x0, left))
+        if area > 0 and high * wide >= least * area:
+            return True
+    return False
+
+
+def _sampled(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
+    return _distorted(
+        size, boxes, lambda n: np.asarray(_random.uniform([n], seed=seed or None)._array), *rest
+    )
+
+
+def _sampled_of_seed(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
+    return _distorted(
+        size, boxes, lambda n: np.asarray(_random.stateless_uniform([n], seed)._array), *rest
+    )
+
+
+_BOXES = "tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0, 0.4]])"
+_SCORES = "tf.constant([0.9, 0.8, 0.7, 0.95])"
+_WHOLE = "min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0)"
+_SAMPLE = (
+    "min_object_covered=0.1, aspect_ratio_range=None, area_range=None, max_attempts=None, "
+    "use_image_if_no_bounding_boxes=None"
+)
+
+ROWS = [
+    Row(
+        "non_max_suppression", "boxes scores",
+        "boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf')",
+        _suppressed, kinds="float", eager_only=_SIZE,
+        doc="Return the numbers of the best boxes, without those that overlap better ones.",
+        examples=(
+            f"image.non_max_suppression({_BOXES}, {_SCORES}, 3)",
+            f"image.non_max_suppression({_BOXES}, {_SCORES}, 5, 0.95, 0.75)",
+            "image.non_max_suppression(tf.zeros([0, 4]), tf.zeros([0]), 2)",
+            f"image.non_max_suppression({_BOXES}, {_SCORES}, 3, iou_threshold=2.0)",
+        ),
+    ),
+    Row(
+        "non_max_suppression_with_scores", "boxes scores",
+        ("boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf'), "
+         "soft_nms_sigma=0.0"),
+        _with_scores, kinds="float", eager_only=_SIZE,
+        doc="Return the numbers and scores of the best boxes; those that overlap score less.",
+        examples=(
+            (f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 4, soft_nms_sigma=0.5, "
+             "iou_threshold=1.0)"),
+            f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 4, 0.5, 0.1, 0.5)",
+            f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 2)",
+        ),
+    ),
+    Row(
+        "non_max_suppression_overlaps", "overlaps scores",
+        "overlaps, scores, max_output_size, overlap_threshold=0.5, score_threshold=float('-inf')",
+        _overlaps, kinds="float", eager_only=_SIZE,
+        doc="Return the numbers of the best boxes, of which the overlaps are given.",
+        examples=(
+            "image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)",
+            "image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2, 0.8)",
+            "image.non_max_suppression_overlaps([[1.0, 0.6]], [0.5], 2)",
+        ),
+    ),
+    Row(
+        "non_max_suppression_padded", "boxes scores",
+        ("boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf'), "
+         "pad_to_max_output_size=False, sorted_input=False, canonicalized_coordinates=False, "
+         "tile_size=512"),
+        _padded, kinds="float",
+        doc="Return the numbers of the best boxes, filled up with zeros, and how many they are.",
+        differs="inside a `tf.function` there must be `pad_to_max_output_size=True`.",
+        examples=(
+            (f"image.non_max_suppression_padded({_BOXES}, {_SCORES}, 5, "
+             "pad_to_max_output_size=True)"),
+            (f"image.non_max_suppression_padded({_BOXES}[None], {_SCORES}[None], 2, 0.95, "
+             "pad_to_max_output_size=True)"),
+            f"image.non_max_suppression_padded({_BOXES}, {_SCORES}, 3)",
+            f"image.non_max_suppression_padded({_BOXES}[None], {_SCORES}[None], 2)",
+        ),
+    ),
+    Row(
+        "combined_non_max_suppression", "boxes scores",
+        ("boxes, scores, max_output_size_per_class, max_total_size, iou_threshold=0.5, "
+         "score_threshold=float('-inf'), pad_per_class=False, clip_boxes=True"),
+        _combined, kinds="float", doc="Keep the best boxes of each class, and of those the best.",
+        examples=(
+            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
+             f"tf.stack([{_SCORES}, 1 - {_SCORES}], -1)[None], 2, 3)"),
+            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
+             f"tf.stack([{_SCORES}, 1 - {_SCORES}], -1)[None], 2, 10, 0.5, 0.25, True, False)"),
+            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
+             f"{_SCORES}[None, :, None], 1, 3)"),
+        ),
+    ),
+    Row(
+        "sample_distorted_bounding_box", "bounding_boxes",
+        f"image_size, bounding_boxes, seed=0, {_SAMPLE}", _sampled, kinds="float",
+        doc="Draw a box that covers enough of one of others.", differs="the boxes are others.",
+        eager_only="a box is drawn on the host, by trial",
+        examples=(
+            ("image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1, "
+             f"{_WHOLE})"),
+            "image.sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]))",
+            ("image.sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), 3, "
+             f"use_image_if_no_bounding_boxes=True, {_WHOLE})"),
+        ),
+    ),
+    Row(
+        "stateless_sample_distorted_bounding_box", "bounding_boxes",
+        f"image_size, bounding_boxes, seed, {_SAMPLE}", _sampled_of_seed, kinds="float",
+        doc="Draw a box that covers enough of one of others, by a seed.",
+        differs="the boxes are others.", eager_only="a box is drawn on the host, by trial",
+        examples=(
+            ("image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], "
+             f"(1, 2), {_WHOLE})"),
+            "image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (1, 2))",
+            ("image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (3, 4)"
+             f", use_image_if_no_bounding_boxes=True, {_WHOLE})"),
+        ),
+    ),
+]  # fmt: skip

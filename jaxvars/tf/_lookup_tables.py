@@ -1,0 +1,470 @@
+"""Tables from keys to values, on the host.
+
+Rules this file keeps:
+- inside of a `tf.function` keys that are numbers are looked up when the program runs: in a static
+  table by the program, in one that changes by asking the host; text is known there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.experimental
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._variable import Variable
+from jaxvars.tf import _convert
+from jaxvars.tf import _strings_hash as hashes
+from jaxvars.tf._data_cursor import from_text, to_text
+from jaxvars.tf._data_staged import at_once
+from jaxvars.tf._dtypes import DType, as_dtype, int64, string
+from jaxvars.tf._lookup_sources import typed
+from jaxvars.tf._static import refused
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._train_graph import Node
+from jaxvars.tf.errors import FailedPreconditionError
+
+Value: TypeAlias = Any
+
+
+class Table(ABC):
+    """A table from keys to values.
+
+    Attributes:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        name: what it is called.
+    """
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, name: str | None) -> None:
+        self.key_dtype: DType = as_dtype(key_dtype)
+        self.value_dtype: DType = as_dtype(value_dtype)
+        self.name = name
+        self._rows: dict[Any, Value] = {}
+
+    @abstractmethod
+    def _looked_up(self, keys: Value) -> Value:
+        """Return the values of an array of keys."""
+
+    def lookup(self, keys: Any, name: str | None = None) -> Tensor:
+        """Return the values of keys, and the default value for those that are not there.
+
+        Args:
+            keys: a tensor of any shape.
+            name: of no effect.
+
+        Raises:
+            TypeError: when the keys are of another type.
+        """
+        array = keys._array if isinstance(keys, Tensor) else self._converted(keys)
+        self._require(_convert.dtype_of(array))
+        return Tensor(self._looked_up(array))
+
+    def _converted(self, keys: Any) -> Value:
+        return _convert.to_array(keys, None if _convert.is_tensor_like(keys) else self.key_dtype)
+
+    def _require(self, dtype: DType) -> None:
+        if dtype != self.key_dtype:
+            raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype}, received: {dtype}")
+
+    def __getitem__(self, keys: Any) -> Tensor:
+        return self.lookup(keys)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """Return how many keys there are, as an int64."""
+        return Tensor(_convert.to_array(np.asarray(len(self._rows), np.int64)))
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """Return all keys, and their values."""
+        keys, values = self._arrays()
+        return Tensor(_convert.to_array(keys)), Tensor(_convert.to_array(values))
+
+    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
+        keys = np.empty(len(self._rows), _kind(self.key_dtype))
+        keys[:] = list(self._rows)
+        shape = () if like is None else np.shape(like)
+        values = np.empty((len(self._rows), *shape), _kind(self.value_dtype))
+        for i, value in enumerate(self._rows.values()):
+            values[i] = value
+        return keys, values
+
+    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+        """Return the values of keys that are known."""
+        made = np.empty((*keys.shape, *default.shape), _kind(self.value_dtype))
+        flat = made.reshape(-1, *default.shape)
+        other = default if default.ndim else default[()]
+        for i, key in enumerate(keys.ravel().tolist()):
+            flat[i] = self._rows.get(key, other)
+        return flat.reshape(made.shape)
+
+
+def _kind(dtype: DType) -> Any:
+    return np.dtype(object) if dtype.is_string else dtype.dtype
+
+
+def _filled(table: Table, source: Any) -> None:
+    """Put what an initializer has into a table."""
+    rows = table._rows
+    for key, value in zip(source.keys.tolist(), source.values, strict=True):
+        if rows.setdefault(key, value) != value:
+            shown = [x.decode() if isinstance(x, bytes) else x for x in (key, rows[key], value)]
+            raise FailedPreconditionError(
+                None, None,
+                f"HashTable has different value for same key. Key {shown[0]} has {shown[1]} and "
+                f"trying to add value {shown[2]}",
+            )  # fmt: skip
+
+
+# ---------------------------------------------------------------- that do not change
+@final
+class StaticHashTable(Table):
+    """A table that does not change.
+
+    Args:
+        initializer: the keys and values.
+        default_value: the value of keys that are not there.
+        name: what it is called.
+        experimental_is_anonymous: of no effect.
+
+    Example:
+        >>> from jaxvars import tf
+        >>> source = tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2])
+        >>> table = tf.lookup.StaticHashTable(source, default_value=-1)
+        >>> table.lookup(["b", "c"]).numpy()
+        array([ 2, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        initializer: Any,
+        default_value: Any,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(initializer.key_dtype, initializer.value_dtype, name)
+        self._default = typed(default_value, self.value_dtype)
+        if self._default.ndim:
+            raise refused("default_value must be a scalar")
+        _filled(self, initializer)
+
+    @property
+    def default_value(self) -> Tensor:
+        """The value of keys that are not there."""
+        return Tensor(_convert.to_array(self._default))
+
+    def _looked_up(self, keys: Value) -> Value:
+        if _trace.is_known(keys):
+            return _convert.to_array(self._found(np.asarray(keys), self._default))
+        return _searched(self, keys, self._default)
+
+
+def _searched(table: Table, keys: Value, default: Value) -> Value:
+    """Look up keys in a program."""
+    if table.value_dtype.is_string:
+        raise refused(
+            "A table whose values are text cannot be asked inside a tf.function: XLA's programs "
+            "have numbers only. Look up outside of it."
+        )
+    known, values = table._arrays()
+    if not len(known):
+        return jnp.broadcast_to(jnp.asarray(default), keys.shape)
+    order = np.argsort(known)
+    sorted_keys, sorted_values = jnp.asarray(known[order]), jnp.asarray(values[order])
+    places = jnp.clip(jnp.searchsorted(sorted_keys, keys), 0, len(known) - 1)
+    return jnp.where(sorted_keys[places] == keys, sorted_values[places], jnp.asarray(default))
+
+
+@final
+class StaticVocabularyTable(Table):
+    """A table that gives other keys numbers of buckets, by their hashes.
+
+    Args:
+        initializer: the keys, and int64 values from 0 on; None if there are none.
+        num_oov_buckets: how many buckets there are for other keys.
+        lookup_key_dtype: the type of the keys, if it is not that of the initializer.
+        name: what it is called.
+        experimental_is_anonymous: of no effect.
+
+    Raises:
+        ValueError: when there is no bucket.
+        TypeError: when the types are others.
+
+    Example:
+        >>> from jaxvars import tf
+        >>> source = tf.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1], value_dtype=tf.int64)
+        >>> table = tf.lookup.StaticVocabularyTable(source, num_oov_buckets=3)
+        >>> table.lookup(["a", "zz", "b"]).numpy().tolist()
+        [0, 3, 1]
+    """
+
+    def __init__(
+        self,
+        initializer: Any,
+        num_oov_buckets: int,
+        lookup_key_dtype: Any = None,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        if num_oov_buckets <= 0:
+            raise ValueError("`num_oov_buckets` must be > 0; use StaticHashTable.")
+        kind = as_dtype(lookup_key_dtype or (initializer and initializer.key_dtype) or string)
+        super().__init__(kind, int64, name)
+        self._buckets = int(num_oov_buckets)
+        if initializer is None:
+            return
+        if initializer.value_dtype != int64:
+            raise TypeError(
+                f"Invalid `value_dtype`, expected int64 but got {initializer.value_dtype!r}."
+            )
+        if kind.is_integer != initializer.key_dtype.is_integer:
+            raise TypeError(
+                "Invalid `key_dtype`: the keys of the initializer and those that are looked up "
+                f"are {initializer.key_dtype!r} and {kind!r}."
+            )
+        _filled(self, initializer)
+
+    def _looked_up(self, keys: Value) -> Value:
+        if not _trace.is_known(keys):
+            raise refused(
+                "A StaticVocabularyTable hashes keys on the host: inside a tf.function they must "
+                "be known. Look up outside of it, or use a StaticHashTable."
+            )
+        array = np.asarray(keys)
+        made = [self._number(key) for key in array.ravel().tolist()]
+        return _convert.to_array(np.array(made, np.int64).reshape(array.shape))
+
+    def _number(self, key: Any) -> int:
+        if key in self._rows:
+            return int(self._rows[key])
+        text = key if isinstance(key, bytes) else str(key).encode()
+        return len(self._rows) + hashes.fast(text) % self._buckets
+
+    def size(self, name: str | None = None) -> Tensor:
+        """Return how many values there are, those of buckets included."""
+        number = len(self._rows) + self._buckets
+        return Tensor(_convert.to_array(np.asarray(number, np.int64)))
+
+
+# ---------------------------------------------------------------- that change
+class _Changing(Table, Node, ABC):
+    """A table that changes; a checkpoint holds what is in it."""
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
+        super().__init__(key_dtype, value_dtype, name)
+        self._default = typed(default, self.value_dtype)
+        self._variable: Variable | None = None
+        self._written = ""
+
+    # ------------------------------------------------------------ reading
+    def _looked_up(self, keys: Value) -> Value:
+        if _trace.is_staging() and not _convert.is_text(keys):
+            return self._asked(keys)
+        self._read()
+        return _convert.to_array(self._found(np.asarray(keys), self._default))
+
+    def _asked(self, keys: Value) -> Value:
+        """Ask the host when the program runs."""
+        if self.value_dtype.is_string:
+            raise refused(
+                "A table whose values are text cannot be asked inside a tf.function: XLA's "
+                "programs have numbers only. Look up outside of it."
+            )
+
+        def on_host(given: Value) -> np.ndarray:
+            self._read()
+            return self._found(np.asarray(given), self._default)
+
+        shape = (*keys.shape, *self._default.shape)
+        struct = jax.ShapeDtypeStruct(shape, self.value_dtype.dtype)
+        return jax.experimental.io_callback(on_host, struct, keys, ordered=True)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """Return how many keys there are, as an int64."""
+        self._read()
+        return super().size(name)
+
+    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
+        self._read()
+        return super()._arrays(self._default)
+
+    # ------------------------------------------------------------ writing
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Put values under keys, in place of those that were there.
+
+        Args:
+            keys: a tensor.
+            values: a tensor, of a value for each key.
+            name: of no effect.
+
+        Raises:
+            TypeError: when the keys are of another type.
+            InvalidArgumentError: when the shapes do not fit.
+        """
+        given = keys._array if isinstance(keys, Tensor) else self._converted(keys)
+        self._require(_convert.dtype_of(given))
+        added = _convert.to_array(values, self.value_dtype)
+        if added.shape != (*given.shape, *self._default.shape):
+            raise refused(
+                f"Expected shape {[*given.shape, *self._default.shape]} for value, got "
+                f"{list(added.shape)}"
+            )
+        self._changed(self._put, given, added)
+
+    def remove(self, keys: Any, name: str | None = None) -> None:
+        """Take keys out; those that are not there do not matter.
+
+        Raises:
+            TypeError: when the keys are of another type.
+        """
+        given = keys._array if isinstance(keys, Tensor) else self._converted(keys)
+        self._require(_convert.dtype_of(given))
+        self._changed(self._take, given)
+
+    def _changed(self, change: Any, *arrays: Value) -> None:
+        if not _trace.is_staging():
+            change(*arrays)
+        elif any(map(_convert.is_text, arrays)):
+            numbers = [x for x in arrays if not _convert.is_text(x)]
+            texts = [x if _convert.is_text(x) else None for x in arrays]
+
+            def run(*given: Value) -> None:
+                rest = iter(given)
+                at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
+
+            jax.experimental.io_callback(run, None, *numbers, ordered=True)
+        else:
+            jax.experimental.io_callback(
+                lambda *given: at_once(lambda: change(*given)), None, *arrays, ordered=True
+            )
+
+    def _put(self, keys: Value, values: Value) -> None:
+        self._read()
+        flat = np.asarray(keys).ravel().tolist()
+        self._check_keys(flat)
+        rows = np.asarray(values).reshape(-1, *self._default.shape)
+        self._rows.update(zip(flat, rows, strict=True))
+
+    def _take(self, keys: Value) -> None:
+        self._read()
+        flat = np.asarray(keys).ravel().tolist()
+        self._check_keys(flat)
+        for key in flat:
+            self._rows.pop(key, None)
+
+    def _check_keys(self, keys: list[Any]) -> None:
+        """Raise InvalidArgumentError for keys that may not be in it."""
+
+    # ------------------------------------------------------------ in a checkpoint
+    def children(self) -> Iterator[tuple[str, object]]:
+        """Yield the variable that holds what is in it, as text."""
+        if self._variable is None:
+            self._variable = Variable("", name="table", trainable=False)
+        keys, values = self._arrays()
+        text = to_text({"keys": keys, "values": values})
+        if text != self._written:
+            self._variable.assign(text)
+            self._written = text
+        yield "table", self._variable
+
+    def _read(self) -> None:
+        """Take what the variable says, if it was restored."""
+        if self._variable is None:
+            return
+        text = str(self._variable.value)
+        if text != self._written:
+            state = from_text(text)
+            self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
+            self._written = text
+
+
+@final
+class MutableHashTable(_Changing):
+    """A table that changes.
+
+    Args:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        default_value: the value of keys that are not there: a scalar or vector.
+        name: what it is called.
+        checkpoint: of no effect: a checkpoint holds what is in it.
+        experimental_is_anonymous: of no effect.
+
+    Example:
+        >>> from jaxvars import tf
+        >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=-1)
+        >>> table.insert(["a"], [5])
+        >>> table.lookup(["a", "b"]).numpy()
+        array([ 5, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        name: str = "MutableHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value, name)
+
+
+@final
+class DenseHashTable(_Changing):
+    """A table that changes, with two keys that may not be in it.
+
+    Args:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        default_value: the value of keys that are not there: a scalar or vector.
+        empty_key: a key that may not be in it.
+        deleted_key: another one.
+        initial_num_buckets: of no effect.
+        name: what it is called.
+        checkpoint: of no effect: a checkpoint holds what is in it.
+        experimental_is_anonymous: of no effect.
+
+    Raises:
+        InvalidArgumentError: when both keys are the same.
+    """
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: Any = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value, name)
+        self._empty, self._deleted = (
+            typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
+        )
+        if self._empty == self._deleted:
+            raise refused("Empty and deleted keys cannot be equal")
+
+    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Put values under keys, in place of those that were there."""
+        self.insert(keys, values)
+
+    def erase(self, keys: Any, name: str | None = None) -> None:
+        """Take keys out; those that are not there do not matter."""
+        self.remove(keys)
+
+    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+        self._check_keys(keys.ravel().tolist())
+        return super()._found(keys, default)
+
+    def _check_keys(self, keys: list[Any]) -> None:
+        for word, key in (("empty_key", self._empty), ("deleted_key", self._deleted)):
+            if key in keys:
+                raise refused(f"Using the {word} as a table key is not allowed")

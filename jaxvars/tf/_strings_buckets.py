@@ -1,0 +1,166 @@
+"""Hashes of text, n-grams, and text of segments, for `tf.strings`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf import _strings_hash as hashes
+from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf._static import known, one_int, refused
+
+Text: TypeAlias = np.ndarray
+
+_HOST = "text is on the host: inside a `tf.function` it must be known"
+
+
+# ---------------------------------------------------------------- buckets
+def _buckets(input: Text, count: Any, of: Callable[[bytes], int]) -> Any:
+    size = one_int(count, "num_buckets")
+    if size < 1:
+        raise refused(f"Value for attr 'num_buckets' of {size} must be at least minimum 1")
+    found = [of(text) % size for text in input.ravel()]
+    return _convert.to_array(np.array(found, np.int64).reshape(input.shape))
+
+
+def _bucket(input: Text, num_buckets: Any) -> Any:
+    return _buckets(input, num_buckets, hashes.plain)
+
+
+def _bucket_fast(input: Text, num_buckets: Any) -> Any:
+    return _buckets(input, num_buckets, hashes.fast)
+
+
+def _bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
+    if len(key) != 2:
+        raise refused("Key must have 2 elements")
+    pair = int(key[0]), int(key[1])
+    return _buckets(input, num_buckets, lambda text: hashes.strong(text, pair))
+
+
+# ---------------------------------------------------------------- n-grams
+def _ngrams(
+    data: Text, ngram_width: Any, separator: str, pad_values: Any, padding_width: Any,
+    preserve_short_sequences: bool,
+) -> Text:  # fmt: skip
+    widths = list(ngram_width) if isinstance(ngram_width, list | tuple) else [ngram_width]
+    if not data.ndim:
+        raise Refused(ValueError("data must have rank>0"))
+    if padding_width is not None and pad_values is None:
+        raise Refused(ValueError("pad_values must be provided if padding_width is set."))
+    if any(width < 1 for width in widths):
+        raise Refused(ValueError(f"All ngram_widths must be greater than 0. Got {ngram_width}"))
+    pads = ("", "") if pad_values is None else pad_values
+    left, right = (pads, pads) if isinstance(pads, str) else pads
+    limit = 0 if pad_values is None else padding_width
+    between = separator.encode()
+    rows = data.reshape(-1, data.shape[-1])
+    made = [
+        [
+            between.join(part)
+            for part in _parts(list(row), widths, left.encode(), right.encode(), limit,
+                               preserve_short_sequences)
+        ]
+        for row in rows
+    ]  # fmt: skip
+    size = len(made[0]) if made else 0
+    whole = np.empty((len(made), size), object)
+    for i, row in enumerate(made):
+        whole[i] = row
+    return whole.reshape(*data.shape[:-1], size)
+
+
+def _parts(
+    row: list[bytes], widths: list[int], left: bytes, right: bytes, limit: int | None, short: bool
+) -> Iterator[list[bytes]]:
+    """Yield the texts of each n-gram of a row."""
+    is_empty = True
+    for width in widths:
+        pad = width - 1 if limit is None else min(limit, width - 1)
+        padded = [left] * pad + row + [right] * pad
+        for i in range(len(padded) - width + 1):
+            is_empty = False
+            yield padded[i : i + width]
+    if is_empty and short and row and limit is not None:
+        yield [left] * limit + row + [right] * limit
+
+
+# ---------------------------------------------------------------- segments
+def _unsorted_segment_join(
+    inputs: Text, segment_ids: Any, num_segments: Any, separator: str
+) -> Text:
+    ids = known(_convert.to_array(segment_ids), "segment_ids")
+    count = one_int(num_segments, "num_segments")
+    if inputs.shape[: ids.ndim] != ids.shape:
+        raise refused(
+            f"segment_ids shape must be a prefix of input shape: {ids.shape} vs. {inputs.shape}"
+        )
+    if ids.size and not 0 <= ids.min() <= ids.max() < count:
+        raise refused(f"segment_ids must be from 0 to {count - 1}")
+    rest = inputs.shape[ids.ndim :]
+    made = np.empty((count, *rest), object)
+    for place in np.ndindex(made.shape):
+        chosen = inputs[(*np.nonzero(ids == place[0]), *place[1:])]
+        made[place] = separator.encode().join(chosen.tolist())
+    return made
+
+
+ROWS = [
+    Row(
+        "to_hash_bucket", "input", "input, num_buckets", _bucket, kinds="string", text=True,
+        op="StringToHashBucket", doc="Return the number of the bucket of each text, by its hash.",
+        eager_only=_HOST,
+        examples=(
+            "strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)",
+            "strings.to_hash_bucket('a longer text', 7)", "strings.to_hash_bucket([['']], 3)",
+        ),
+    ),
+    Row(
+        "to_hash_bucket_fast", "input", "input, num_buckets", _bucket_fast, kinds="string",
+        text=True, op="StringToHashBucketFast", eager_only=_HOST,
+        doc="Return the number of the bucket of each text, by a hash that is fast.",
+        examples=(
+            ("strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)], "
+             "1 << 60)"),
+            "strings.to_hash_bucket_fast('Hello', 10)", "strings.to_hash_bucket_fast('a', 0)",
+        ),
+    ),
+    Row(
+        "to_hash_bucket_strong", "input", "input, num_buckets, key", _bucket_strong,
+        kinds="string", text=True, op="StringToHashBucketStrong", eager_only=_HOST,
+        doc="Return the number of the bucket of each text, by a hash that takes a key.",
+        examples=(
+            "strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])",
+            "strings.to_hash_bucket_strong('a longer text', 7, [3, 4])",
+            "strings.to_hash_bucket_strong(['Hello'], 3, [1])",
+        ),
+    ),
+    Row(
+        "ngrams", "data",
+        ("data, ngram_width, separator=' ', pad_values=None, padding_width=None, "
+         "preserve_short_sequences=False"),
+        _ngrams, kinds="string", text=True, doc="Join each few texts that follow one another.",
+        eager_only=_HOST,
+        examples=(
+            "strings.ngrams(['a', 'b', 'c'], [1, 2], separator='|')",
+            "strings.ngrams([['a', 'b'], ['c', 'd']], 2)",
+            "strings.ngrams(['a', 'b'], 3, pad_values=('L', 'R'))",
+            "strings.ngrams(['a', 'b', 'c'], 3, pad_values='-', padding_width=1)",
+            "strings.ngrams(['a', 'b'], 5, preserve_short_sequences=True)",
+            "strings.ngrams('a', 2)",
+        ),
+    ),
+    Row(
+        "unsorted_segment_join", "inputs", "inputs, segment_ids, num_segments, separator=''",
+        _unsorted_segment_join, kinds="string", text=True, eager_only=_HOST,
+        doc="Join the texts of each segment.",
+        examples=(
+            "strings.unsorted_segment_join(['a', 'b', 'c'], [1, 0, 1], 3, '-')",
+            "strings.unsorted_segment_join([['a', 'b'], ['c', 'd']], [1, 1], 2)",
+            "strings.unsorted_segment_join(['a', 'b'], [0, -1], 1)",
+        ),
+    ),
+]  # fmt: skip

@@ -1,0 +1,219 @@
+"""Unicode, for `tf.strings`: characters as numbers, and encodings."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars.tf import _convert
+from jaxvars.tf._rows import Row
+from jaxvars.tf._static import known, refused
+from jaxvars.tf._strings_numbers import each
+
+Text: TypeAlias = np.ndarray
+
+_HOST = "text is on the host: inside a `tf.function` it must be known"
+_OUTPUTS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
+
+
+def _codec(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise refused(f"Could not create converter for input encoding: {name}") from None
+
+
+def _output(name: str) -> str:
+    if name not in _OUTPUTS:
+        allowed = ", ".join(f'"{known_one}"' for known_one in _OUTPUTS)
+        raise refused(
+            f"Value for attr 'output_encoding' of \"{name}\" is not in the list of allowed values: "
+            f"{allowed}"
+        )
+    return _OUTPUTS[name]
+
+
+def _characters(data: bytes, codec: str) -> Iterator[tuple[int, int | None]]:
+    """Yield the place and number of each character; None for bytes that are none."""
+    at = 0
+    while at < len(data):
+        rest, error = data[at:], None
+        try:
+            text = rest.decode(codec)
+        except UnicodeDecodeError as found:
+            text, error = rest[: found.start].decode(codec), found
+        for character in text:
+            yield at, ord(character)
+            at += len(character.encode(codec))
+        if error is None:
+            return
+        yield at, None
+        at += max(error.end - error.start, 1)
+
+
+def _cleaned(
+    data: bytes, codec: str, errors: str, replacement: int, controls: bool
+) -> list[tuple[int, int]]:
+    """Return the places and numbers of characters, with others in place of what is wrong."""
+    if errors not in ("strict", "replace", "ignore"):
+        raise refused(
+            f"Value for attr 'errors' of \"{errors}\" is not in the list of allowed values: "
+            '"strict", "replace", "ignore"'
+        )
+    made: list[tuple[int, int]] = []
+    for at, number in _characters(data, codec):
+        if number is None and errors == "strict":
+            raise refused("Invalid formatting on input string")
+        if number is None and errors == "ignore":
+            continue
+        wrong = number is None or (controls and number <= 0x1F)
+        made.append((at, replacement if wrong or number is None else number))
+    return made
+
+
+def _transcode(
+    input: Text, input_encoding: str, output_encoding: str, errors: str, replacement_char: int,
+    replace_control_characters: bool,
+) -> Text:  # fmt: skip
+    codec, output = _codec(input_encoding), _output(output_encoding)
+
+    def changed(data: bytes) -> bytes:
+        found = _cleaned(data, codec, errors, replacement_char, replace_control_characters)
+        return "".join(chr(number) for _, number in found).encode(output, "surrogatepass")
+
+    return each(changed, input)
+
+
+# ---------------------------------------------------------------- numbers of characters
+def _only(text: Text, name: str) -> bytes:
+    if text.ndim:
+        raise refused(
+            f"tf.strings.{name} of {text.ndim} dimensions gives rows of different lengths, and "
+            f"there are no ragged tensors here. Take one text at a time: [tf.strings.{name}(x, "
+            "...) for x in texts]"
+        )
+    return text.item()
+
+
+def _decode_with_offsets(
+    input: Text, input_encoding: str, errors: str, replacement_char: int,
+    replace_control_characters: bool,
+) -> tuple[Any, Any]:  # fmt: skip
+    found = _cleaned(
+        _only(input, "unicode_decode"), _codec(input_encoding), errors, replacement_char,
+        replace_control_characters,
+    )  # fmt: skip
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return _convert.to_array(pairs[:, 1].astype(np.int32)), _convert.to_array(pairs[:, 0])
+
+
+def _decode(*arguments: Any) -> Any:
+    return _decode_with_offsets(*arguments)[0]
+
+
+def _split_with_offsets(
+    input: Text, input_encoding: str, errors: str, replacement_char: int
+) -> tuple[Text, Any]:
+    found = _cleaned(
+        _only(input, "unicode_split"), _codec(input_encoding), errors, replacement_char, False
+    )
+    output = _codec(input_encoding)
+    parts = [chr(number).encode(output) for _, number in found]
+    places = np.array([at for at, _ in found], np.int64)
+    return _convert.text_array(np.array(parts, object)), _convert.to_array(places)
+
+
+def _split(*arguments: Any) -> Text:
+    return _split_with_offsets(*arguments)[0]
+
+
+def _encode(input: Any, output_encoding: str, errors: str, replacement_char: int) -> Text:
+    output, numbers = _output(output_encoding), known(input, "input")
+    if not numbers.ndim:
+        raise refused("input must have rank >= 1")
+    made = np.empty(numbers.shape[:-1], object)
+    for index in np.ndindex(made.shape):
+        made[index] = "".join(_letters(numbers[index], errors, replacement_char)).encode(output)
+    return made
+
+
+def _letters(numbers: np.ndarray, errors: str, replacement: int) -> Iterator[str]:
+    for number in numbers.tolist():
+        if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF:
+            yield chr(number)
+        elif errors == "strict":
+            raise refused("Code point is out of range for Unicode, or is a surrogate.")
+        elif errors == "replace":
+            yield chr(replacement)
+
+
+_HOW = "input_encoding, errors='replace', replacement_char=65533"
+_CONTROLS = ", replace_control_characters=False"
+_DIFFERS = "of one text only: there are no ragged tensors."
+
+ROWS = [
+    Row(
+        "unicode_transcode", "input",
+        ("input, input_encoding, output_encoding, errors='replace', replacement_char=65533"
+         f"{_CONTROLS}"),
+        _transcode, kinds="string", text=True, doc="Write text in another encoding.",
+        eager_only=_HOST,
+        examples=(
+            "strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')",
+            ("strings.unicode_transcode(b'a\\xffb\\x01', 'UTF-8', 'UTF-8', replacement_char=63, "
+             "replace_control_characters=True)"),
+            "strings.unicode_transcode('a', 'UTF-8', 'UTF-7')",
+            "strings.unicode_transcode(b'\\xff', 'UTF-8', 'UTF-8', errors='strict')",
+        ),
+    ),
+    Row(
+        "unicode_decode", "input", f"input, {_HOW}{_CONTROLS}", _decode, kinds="string", text=True,
+        doc="Return the numbers of the characters of a text.", eager_only=_HOST, differs=_DIFFERS,
+        examples=(
+            "strings.unicode_decode('h\\u00e9', 'UTF-8')",
+            "strings.unicode_decode(b'a\\xffb', 'UTF-8', errors='ignore')",
+            "strings.unicode_decode(b'a\\xffb', 'UTF-8')", "strings.unicode_decode('', 'UTF-8')",
+        ),
+    ),
+    Row(
+        "unicode_decode_with_offsets", "input", f"input, {_HOW}{_CONTROLS}", _decode_with_offsets,
+        kinds="string", text=True, eager_only=_HOST, differs=_DIFFERS,
+        doc="Return the numbers of the characters of a text, and where they begin.",
+        examples=(
+            "strings.unicode_decode_with_offsets('h\\u00e9!', 'UTF-8')",
+            "strings.unicode_decode_with_offsets(b'\\0h\\0i', 'UTF-16-BE')",
+            "strings.unicode_decode_with_offsets('', 'UTF-8')",
+        ),
+    ),
+    Row(
+        "unicode_split", "input", f"input, {_HOW}", _split, kinds="string", text=True,
+        doc="Cut a text into its characters.", eager_only=_HOST, differs=_DIFFERS,
+        examples=(
+            "strings.unicode_split('h\\u00e9', 'UTF-8')", "strings.unicode_split('', 'UTF-8')",
+            "strings.unicode_split(b'a\\xffb', 'UTF-8')",
+        ),
+    ),
+    Row(
+        "unicode_split_with_offsets", "input", f"input, {_HOW}", _split_with_offsets,
+        kinds="string", text=True, doc="Cut a text into its characters; say where they begin.",
+        eager_only=_HOST, differs=_DIFFERS,
+        examples=(
+            "strings.unicode_split_with_offsets('h\\u00e9!', 'UTF-8')",
+            "strings.unicode_split_with_offsets('', 'UTF-8')",
+            "strings.unicode_split_with_offsets('ab', 'UTF-8')",
+        ),
+    ),
+    Row(
+        "unicode_encode", "input",
+        "input, output_encoding, errors='replace', replacement_char=65533", _encode, kinds="int",
+        text=True, doc="Write the characters of numbers as text.", eager_only=_HOST,
+        examples=(
+            "strings.unicode_encode([104, 233], 'UTF-8')",
+            "strings.unicode_encode([[104, 233], [65, 0x110000]], 'UTF-8')",
+            "strings.unicode_encode([0x110000], 'UTF-8', errors='strict')",
+        ),
+    ),
+]  # fmt: skip

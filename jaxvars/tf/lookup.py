@@ -1,0 +1,27 @@
+"""`tf.lookup`: tables from keys, text or numbers, to values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxvars._display import did_you_mean
+from jaxvars.tf import _lookup_experimental as experimental
+from jaxvars.tf._lookup_sources import KeyValueTensorInitializer as KeyValueTensorInitializer
+from jaxvars.tf._lookup_sources import TextFileIndex as TextFileIndex
+from jaxvars.tf._lookup_sources import TextFileInitializer as TextFileInitializer
+from jaxvars.tf._lookup_tables import StaticHashTable as StaticHashTable
+from jaxvars.tf._lookup_tables import StaticVocabularyTable as StaticVocabularyTable
+
+__all__ = [
+    "KeyValueTensorInitializer",
+    "StaticHashTable",
+    "StaticVocabularyTable",
+    "TextFileIndex",
+    "TextFileInitializer",
+    "experimental",
+]
+
+
+def __getattr__(name: str) -> Any:
+    hint = did_you_mean(name, __all__)
+    raise AttributeError(f"tf.lookup has no attribute {name!r}.{' ' + hint if hint else ''}")
