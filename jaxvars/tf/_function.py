@@ -27,6 +27,7 @@ from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import _staged as _staged
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import inside, outside
+from jaxvars.tf._components import components, has_components
 from jaxvars.tf._concrete_function import ConcreteFunction
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._gradients import NeedsTape, graph_tape, names_gradients
@@ -406,6 +407,8 @@ def _signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
 def _result(fn: Callable[..., Any], leaf: Any) -> Any:
     """Return a part of a result as the core takes it."""
     is_tensor = isinstance(leaf, Tensor | Variable)
+    if has_components(leaf) and not is_tensor:
+        return components(leaf, functools.partial(_result, fn))
     if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
         return leaf  # a TensorArray, for example
     try:

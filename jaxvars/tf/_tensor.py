@@ -394,6 +394,10 @@ ARRAYS: set[type] = {np.ndarray}
 """The classes of arrays that have been met: asking JAX whether something is one takes longer."""
 
 
+WRAPPERS: dict[type, Callable[[Any, Callable[[Any], Any]], Any]] = {}
+"""What makes something with Tensors of other structures: of one, and of what wraps its parts."""
+
+
 def wrap(value: Any) -> Any:
     """Return a structure with a Tensor in place of each array."""
     if isinstance(value, jax.Array | np.ndarray):
@@ -405,7 +409,8 @@ def wrap(value: Any) -> Any:
         return type(value)(map(wrap, value))
     if isinstance(value, dict):
         return {key: wrap(part) for key, part in value.items()}
-    return value
+    other = WRAPPERS.get(type(value))
+    return value if other is None else other(value, wrap)
 
 
 BOXES[Tensor] = lambda tensor: tensor._array
