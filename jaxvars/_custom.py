@@ -113,7 +113,10 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
         with bound(cell_values):
             result, grad = run(*xs)
             arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
-            return arrays, _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+            pull = _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+        if _trace.is_differentiated() or _trace.is_staging():
+            arrays = rule(cell_values, xs)  # who differentiates this again finds the same rule
+        return arrays, pull
 
     rule.defvjp(forward, lambda grads, upstream: grads(upstream))
     return rebuild(rule([frame.read(cell) for cell in cells], values))
@@ -165,6 +168,28 @@ def _with_variables(
             "        return argument_gradients, variable_gradients"
         )
     return grad(*upstream, variables=variables)
+
+
+def with_pullback(
+    values: Sequence[Value], inputs: Sequence[Value], pull: Callable[..., Sequence[Value | None]]
+) -> list[Value]:
+    """Return what has been computed as the results of one operation, whose pullback is known.
+
+    Args:
+        values: the results.
+        inputs: floats that they count as computed from.
+        pull: takes a cotangent for each result, returns one for each input, or None.
+    """
+
+    @jax.custom_vjp
+    def rule(*_: Value) -> list[Value]:
+        return list(map(_trace.fresh, values))
+
+    def forward(*again: Value) -> tuple[list[Value], None]:
+        return (rule(*again) if _trace.is_differentiated() else list(values)), None
+
+    rule.defvjp(forward, lambda _, upstream: tuple(pull(*upstream)))
+    return rule(*inputs)
 
 
 def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:

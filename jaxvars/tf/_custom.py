@@ -20,6 +20,7 @@ from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._custom_now import call_now, runs_now
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tape import conjugated
 from jaxvars.tf._tensor import Tensor, wrap
@@ -92,8 +93,11 @@ class _Custom:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the result alone."""
+        given = tuple(nest.map_structure(_moving, x) for x in args)
+        if runs_now(nest.flatten(given)):
+            return call_now(self._f, given, kwargs, functools.partial(_with_variables, self._f))
         core = _custom.custom_gradient(_for_core(self._f, kwargs))
-        return wrap(core(*[nest.map_structure(_moving, x) for x in args]))
+        return wrap(core(*given))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else _Custom(types.MethodType(self._f, instance))
@@ -120,15 +124,22 @@ def _pull(grad: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]
         if variables is None:
             found = grad(*ups)
             return _as_core(found)
-        if not _takes_variables(grad):
-            raise TypeError(
-                "If using @custom_gradient with a function that uses variables, then grad_fn must "
-                f"accept a 'variables' keyword argument: that of {f.__name__} does not."
-            )
-        found, of_variables = grad(*ups, variables=[face_of(v) for v in variables])
+        found, of_variables = _with_variables(f, grad, ups, list(map(face_of, variables)))
         return _as_core(found), list(_as_core(tuple(of_variables)))
 
     return pull
+
+
+def _with_variables(
+    f: Callable[..., Any], grad: Callable[..., Any], upstream: list[Tensor], faces: list[Variable]
+) -> Any:
+    """Return gradients of arguments and variables."""
+    if not _takes_variables(grad):
+        raise TypeError(
+            "If using @custom_gradient with a function that uses variables, then grad_fn must "
+            f"accept a 'variables' keyword argument: that of {f.__name__} does not."
+        )
+    return grad(*upstream, variables=faces)
 
 
 def _takes_variables(grad: Callable[..., Any]) -> bool:
@@ -151,7 +162,7 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:
         result = f(*args, **kwargs)
-        made = [Tensor(to_array(x)) for x in nest.flatten(result)]
+        made = [stop_gradient(x) for x in nest.flatten(result)]
 
         @custom_gradient
         def passed(*both: Any) -> Any:

@@ -53,6 +53,16 @@ class _Local(threading.local):
 _LOCAL = _Local()
 
 
+@final
+class AggregationMethod:
+    """How gradients are added: of no effect, XLA decides."""
+
+    ADD_N = 0
+    DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
 def names_gradients(fn: Callable[..., Any]) -> bool:
     """Tell whether the code of a function, or of one within it, names `tf.gradients` or its kin."""
     code = getattr(inspect.unwrap(fn), "__code__", None)

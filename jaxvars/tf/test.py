@@ -320,7 +320,7 @@ def _derivatives(tape: GradientTape, y: Tensor, x: Tensor) -> np.ndarray:
 def _reals(array: np.ndarray) -> np.ndarray:
     """Return an array in one dimension; a complex number is two real ones."""
     flat = np.atleast_1d(array).reshape(-1)
-    return flat.view(flat.real.dtype)
+    return flat.view(np.real(flat).dtype)
 
 
 def _differences(

@@ -122,6 +122,76 @@ def test_custom_gradient_of_a_method_and_passing_through():
         tape.watch([a, b])
         y = Model().product(a, b)
         z = tf.grad_pass_through(v.assign)(a * a)
+        other = tf.grad_pass_through(lambda x: v * x)(a)
     assert values(tape.gradient(y, [a, b])) == [3.0, 5.0]
     assert tape.gradient(z, a).numpy() == 6.0
+    assert tape.gradient(other, v) is None
     assert v.numpy() == 9.0
+
+
+def test_custom_gradients_run_at_once_with_values():
+    v, seen = tf.Variable(2.0), []
+
+    @tf.custom_gradient
+    def f(x, n):
+        seen.append((bool(x > 0.0), x.numpy(), n))
+        e = tf.exp(x)
+
+        def grad(up, integer, variables):
+            seen.append((up.numpy(), integer.dtype, variables[0] is v))
+            return (up * e * v, None), [3.0 * up]
+
+        return (e * v, tf.constant([n])), grad
+
+    x = tf.constant(0.0)
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, _ = f(x, 7)
+        slopes = tape.gradient(y, [x, v])
+    assert seen == [(False, 0.0, 7), (1.0, tf.int32, True)]
+    assert values(slopes) == [2.0, 3.0]
+    assert values(outer.gradient(slopes[0], [x, v])) == [2.0, 1.0]
+    assert f(x, 1)[0].numpy() == 2.0
+
+
+def test_gradients_of_custom_gradients():
+    @tf.custom_gradient
+    def f(x):
+        def grad(up):
+            @tf.custom_gradient
+            def slope(_):
+                return -1.1, lambda up: -2.1 * up
+
+            return up * slope(x)
+
+        return x + 10.0, grad
+
+    def slope(c):
+        with tf.GradientTape() as tape:
+            tape.watch(c)
+            d = f(c) ** 4.0
+        return tape.gradient(d, c)
+
+    def second(slope, c):
+        with tf.GradientTape() as tape:
+            tape.watch(c)
+            found = slope(c)
+        return float(tape.gradient(found, c))
+
+    expected = pytest.approx(12.0 * 11**2 * 1.1**2 - 2.1 * 4.0 * 11**3, rel=1e-5)
+    c = tf.constant(1.0)
+    assert second(slope, c) == second(tf.function(slope), c) == expected
+
+
+def test_custom_gradients_of_wrong_number():
+    @tf.custom_gradient
+    def f(x):
+        return x, lambda up: []
+
+    v = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        y = f(v)
+    with pytest.raises(ValueError, match="expected to return 1 gradients, but returned 0"):
+        tape.gradient(y, v)

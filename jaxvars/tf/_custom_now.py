@@ -1,0 +1,142 @@
+"""A function with a gradient of its own, called where operations run at once.
+
+It sees tensors with values, as in TensorFlow, and so does its gradient function.
+
+Rules this file keeps:
+- a tape takes the result for that of one operation, on the arguments and on the variables that
+  were read; what was computed inside leads nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._custom import with_pullback
+from jaxvars._frames import LOCAL
+from jaxvars._record import is_inexact
+from jaxvars._store import Cell
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf import nest
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._scope import executing_eagerly
+from jaxvars.tf._tape import conjugated
+from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf._variable import face_of
+
+Value: TypeAlias = Any
+
+
+def runs_now(leaves: list[Any]) -> bool:
+    """Tell whether a call on some arguments runs at once, with values."""
+    at_once = executing_eagerly() and _trace.strip(_trace.current()) is _trace.EVAL
+    return at_once and not any(map(_trace.is_tracer, leaves))
+
+
+@final
+class _Reads:
+    """The trainable variables that are read, and what they held at first."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, tuple[CoreVariable, Value]] = {}
+
+    def knows(self, value: Value) -> bool:
+        """Tell whether a value must not be that of another variable."""
+        return False
+
+    def saw(self, cell: Cell, value: Value) -> None:
+        """Take note of a read."""
+        variable = cell.owner()
+        if isinstance(variable, CoreVariable) and variable.trainable and is_inexact(value):
+            self.values.setdefault(cell.key, (variable, value))
+
+
+def call_now(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Any, with_variables: Callable[..., Any]
+) -> Any:
+    """Return the result of a function that returns `(result, grad)`.
+
+    Args:
+        f: the function.
+        args: structures with arrays for the tensors.
+        kwargs: more arguments.
+        with_variables: calls `grad` with a keyword argument `variables`, or says why it can't be.
+    """
+    reads, frame = _Reads(), LOCAL.frame
+    frame.observe(reads)
+    try:
+        result, grad = f(*map(wrap, args), **kwargs)
+    finally:
+        frame.unobserve(reads)
+    arrays = [to_array(x) for x in nest.flatten(result)]
+    if isinstance(_trace.current(), _trace.Recorder):
+        pullback = _Pullback(grad, nest.flatten(args), reads, arrays, with_variables)
+        arrays = pullback.attached(arrays)
+    return nest.pack_sequence_as(result, list(map(Tensor, arrays)))
+
+
+@final
+class _Pullback:
+    """A gradient function, with what it is of: cotangents of floats to those of floats.
+
+    Args:
+        grad: takes a tensor for each result.
+        leaves: the arguments; `grad` returns a gradient for each of them.
+        reads: the variables that have been read.
+        arrays: the results.
+        with_variables: calls `grad` where there are variables.
+    """
+
+    def __init__(
+        self,
+        grad: Callable[..., Any],
+        leaves: list[Any],
+        reads: _Reads,
+        arrays: list[Value],
+        with_variables: Callable[..., Any],
+    ) -> None:
+        self._grad, self._with_variables = grad, with_variables
+        self._count = len(leaves)
+        self._moving = [i for i, x in enumerate(leaves) if is_inexact(x)]
+        self._faces = [face_of(variable) for variable, _ in reads.values.values()]
+        values = [value for _, value in reads.values.values()]
+        self._inputs = [leaves[i] for i in self._moving] + values
+        self._floats = [i for i, x in enumerate(arrays) if is_inexact(x)]
+        self._zeros = [(x.shape, x.dtype) for x in arrays]
+
+    def attached(self, arrays: list[Value]) -> list[Value]:
+        """Return the results, those of floats as results of one operation with this pullback."""
+        if not self._inputs or not self._floats:
+            return arrays
+        made = list(arrays)
+        found = with_pullback([arrays[i] for i in self._floats], self._inputs, self._pull)
+        for i, x in zip(self._floats, found, strict=True):
+            made[i] = x
+        return made
+
+    def _pull(self, *upstream: Value) -> list[Value | None]:
+        given = dict(zip(self._floats, upstream, strict=True))
+        zeros = enumerate(self._zeros)
+        whole = [given[i] if i in given else jnp.zeros(*zero) for i, zero in zeros]
+        found, others = self._called([Tensor(conjugated(x)) for x in whole])
+        flat = nest.flatten(found)
+        if len(flat) != self._count:
+            raise ValueError(
+                f"custom_gradient function expected to return {self._count} gradients, but "
+                f"returned {len(flat)} instead."
+            )
+        pairs = zip([*(flat[i] for i in self._moving), *others], self._inputs, strict=True)
+        return [None if g is None else _cotangent(g, x) for g, x in pairs]
+
+    def _called(self, ups: list[Tensor]) -> tuple[Any, list[Any]]:
+        if not self._faces:
+            return self._grad(*ups), []
+        found, others = self._with_variables(self._grad, ups, self._faces)
+        return found, list(others)
+
+
+def _cotangent(gradient: Any, value: Value) -> Value:
+    return conjugated(to_array(gradient)).astype(value.dtype)
