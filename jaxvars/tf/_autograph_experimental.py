@@ -20,7 +20,7 @@ def set_loop_options(
     Args:
         parallel_iterations: accepted, and of no effect.
         swap_memory: accepted, and of no effect.
-        maximum_iterations: end the loop after so many iterations; it then has gradients.
+        maximum_iterations: end the loop after so many iterations.
         shape_invariants: accepted; a loop over what is known is unrolled if a shape changes.
     """
 
