@@ -13,6 +13,9 @@
     for batch in strategy.experimental_distribute_dataset(dataset):
         loss = train_step(batch)
 
+    _distribute_strategy    the base of the strategies
+    _distribute_options     options
+
 Rules this file keeps:
 - a step is one program over the whole batch, which XLA divides over the devices: `run` calls it
   once, and what it returns is one value, of the whole batch. So a loss is divided by the size of
@@ -21,197 +24,50 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import MethodType
+import types
+from contextlib import ExitStack
 from typing import Any, NoReturn, final
 
-from jaxvars import _trace
 from jaxvars import distribute as _core
 from jaxvars._display import did_you_mean
-from jaxvars._frames import LOCAL
 from jaxvars.distribute import InputContext as InputContext
 from jaxvars.distribute import ReduceOp as ReduceOp
-from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._function import BoundFunction, Function, function
-from jaxvars.tf._tensor import wrap
+from jaxvars.tf import _distribute_options as _options
+from jaxvars.tf._distribute_options import CrossDeviceOps as CrossDeviceOps
+from jaxvars.tf._distribute_options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from jaxvars.tf._distribute_options import InputOptions as InputOptions
+from jaxvars.tf._distribute_options import InputReplicationMode as InputReplicationMode
+from jaxvars.tf._distribute_options import NcclAllReduce as NcclAllReduce
+from jaxvars.tf._distribute_options import ReductionToOneDevice as ReductionToOneDevice
+from jaxvars.tf._distribute_options import RunOptions as RunOptions
+from jaxvars.tf._distribute_strategy import OPEN
+from jaxvars.tf._distribute_strategy import DistributedDataset as DistributedDataset
+from jaxvars.tf._distribute_strategy import ReplicaContext as ReplicaContext
+from jaxvars.tf._distribute_strategy import Strategy as Strategy
 
 __all__ = [
+    "CrossDeviceOps",
     "DistributedDataset",
+    "HierarchicalCopyAllReduce",
     "InputContext",
+    "InputOptions",
+    "InputReplicationMode",
     "MirroredStrategy",
     "MultiWorkerMirroredStrategy",
+    "NcclAllReduce",
     "OneDeviceStrategy",
     "ReduceOp",
+    "ReductionToOneDevice",
     "ReplicaContext",
+    "RunOptions",
     "Strategy",
+    "experimental",
+    "experimental_set_strategy",
     "get_replica_context",
     "get_strategy",
     "has_strategy",
     "in_cross_replica_context",
 ]
-
-
-class Strategy(ABC):
-    """The base of the strategies.
-
-    Attributes:
-        core: the strategy of jaxvars that does the work.
-    """
-
-    core: _core.Strategy
-
-    def __init__(self) -> None:
-        self._compiled = functools.lru_cache(maxsize=64)(function)
-
-    @property
-    @abstractmethod
-    def is_multi_process(self) -> bool:
-        """Whether there may be devices of several processes."""
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is divided over."""
-        return self.core.num_replicas_in_sync
-
-    @property
-    def extended(self) -> Strategy:
-        """The strategy itself."""
-        return self
-
-    @contextmanager
-    def scope(self) -> Generator[Strategy]:
-        """Make variables that are the same on each device."""
-        _OPEN.contexts.append((self, None))
-        try:
-            with self.core.scope():
-                yield self
-        finally:
-            _OPEN.contexts.pop()
-
-    def run(
-        self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Any = None,
-    ) -> Any:
-        """Run a step on the whole batch, as one program that XLA divides over the devices.
-
-        Args:
-            fn: the step; compiled, if it is not, and no part of a compiled function.
-            args: its arguments. Those of a distributed dataset are divided.
-            kwargs: the same.
-            options: of no effect.
-
-        Returns:
-            What `fn` returns for the whole batch: tensors.
-
-        Differs from TensorFlow: `fn` runs once, for all devices together.
-        """
-        _OPEN.contexts.append((self, ReplicaContext(self)))
-        try:
-            if LOCAL.frame is not LOCAL.eager or _trace.is_staging():
-                return fn(*args, **(kwargs or {}))
-            with self.core.scope():
-                return self._program(fn)(*args, **(kwargs or {}))
-        finally:
-            _OPEN.contexts.pop()
-
-    def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(fn, Function | BoundFunction):
-            return fn
-        if isinstance(fn, MethodType):  # a new object each time it is looked up
-            return functools.partial(self._compiled(fn.__func__), fn.__self__)
-        return self._compiled(fn)
-
-    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
-        """Make one value of what `run` returned.
-
-        Args:
-            reduce_op: "SUM", "MEAN" or a `ReduceOp`.
-            value: a tensor of the whole batch, or a structure of some.
-            axis: reduce along this dimension; None for nothing: there is one value already.
-
-        Raises:
-            ValueError: for another operation.
-        """
-        return wrap(self.core.reduce(reduce_op, _arrays(value), axis=axis))
-
-    def gather(self, value: Any, axis: int = 0) -> Any:
-        """Return tensors whole, on each device."""
-        return wrap(self.core.gather(_arrays(value), axis=axis))
-
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """Return what each device of this process has of a value."""
-        return tuple(map(wrap, self.core.experimental_local_results(_arrays(value))))
-
-    unwrap = experimental_local_results
-
-    def experimental_distribute_dataset(
-        self, dataset: Any, options: Any = None
-    ) -> DistributedDataset:
-        """Divide the batches of a dataset along their first dimension.
-
-        Args:
-            dataset: a `tf.data.Dataset` of global batches, or another iterable of tensors.
-            options: of no effect.
-        """
-        return DistributedDataset(self.core.experimental_distribute_dataset(_Arrays(dataset)))
-
-    def distribute_datasets_from_function(
-        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
-    ) -> DistributedDataset:
-        """Put together batches of which each process gives its part.
-
-        Args:
-            dataset_fn: takes an `InputContext`, returns the dataset of this process.
-            options: of no effect.
-
-        Differs from TensorFlow: an element of the dataset is the part of a process, for all of its
-        devices.
-        """
-        made = self.core.distribute_datasets_from_function(lambda x: _Arrays(dataset_fn(x)))
-        return DistributedDataset(made)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self.num_replicas_in_sync} devices>"
-
-
-def _arrays(value: Any) -> Any:
-    return nest.map_structure(to_array, value)
-
-
-@final
-class _Arrays:
-    """A dataset, with arrays for tensors."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(_arrays, iter(self._dataset))
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-
-@final
-class DistributedDataset:
-    """Batches that are divided over devices; made by a strategy."""
-
-    def __init__(self, batches: Any) -> None:
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(wrap, iter(self._batches))
-
-    def __len__(self) -> int:
-        return len(self._batches)
 
 
 @final
@@ -284,58 +140,6 @@ class OneDeviceStrategy(Strategy):
         return False
 
 
-@final
-class ReplicaContext:
-    """Where a step runs: for all devices together.
-
-    Args:
-        strategy: that runs it.
-    """
-
-    def __init__(self, strategy: Strategy) -> None:
-        self.strategy = strategy
-
-    @property
-    def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is divided over."""
-        return self.strategy.num_replicas_in_sync
-
-    @property
-    def replica_id_in_sync_group(self) -> int:
-        """0: there is one run, for all devices."""
-        return 0
-
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """Return the value: it is that of the whole batch already.
-
-        Raises:
-            ValueError: for another operation than a sum or a mean.
-        """
-        ReduceOp(reduce_op)
-        return value
-
-    def all_gather(self, value: Any, axis: int, options: Any = None) -> Any:
-        """Return the value: it is whole already."""
-        return value
-
-    def merge_call(
-        self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        """Call a function with the strategy before its arguments."""
-        return merge_fn(self.strategy, *args, **(kwargs or {}))
-
-
-@final
-class _Open(threading.local):
-    """The strategies whose scopes are open, for each thread, and what runs in them."""
-
-    def __init__(self) -> None:
-        self.contexts: list[tuple[Strategy, ReplicaContext | None]] = []
-
-
-_OPEN = _Open()
-
-
 def get_strategy() -> Strategy:
     """Return the strategy whose scope is open; one for a single device outside of all.
 
@@ -343,7 +147,7 @@ def get_strategy() -> Strategy:
     ...     get_strategy() is strategy
     True
     """
-    return _OPEN.contexts[-1][0] if _OPEN.contexts else OneDeviceStrategy()
+    return OPEN.contexts[-1][0] if OPEN.contexts else OneDeviceStrategy()
 
 
 def has_strategy() -> bool:
@@ -352,7 +156,7 @@ def has_strategy() -> bool:
     >>> has_strategy()
     False
     """
-    return bool(_OPEN.contexts)
+    return bool(OPEN.contexts)
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -361,7 +165,7 @@ def get_replica_context() -> ReplicaContext | None:
     >>> get_replica_context().num_replicas_in_sync
     1
     """
-    return _OPEN.contexts[-1][1] if _OPEN.contexts else ReplicaContext(get_strategy())
+    return OPEN.contexts[-1][1] if OPEN.contexts else ReplicaContext(get_strategy())
 
 
 def in_cross_replica_context() -> bool:
@@ -373,11 +177,51 @@ def in_cross_replica_context() -> bool:
     return get_replica_context() is None
 
 
+_SET = ExitStack()
+
+
+def experimental_set_strategy(strategy: Strategy | None) -> None:
+    """Open the scope of a strategy, until another one is set.
+
+    Args:
+        strategy: the strategy; None for no strategy.
+
+    >>> experimental_set_strategy(OneDeviceStrategy("CPU:0"))
+    >>> has_strategy()
+    True
+    >>> experimental_set_strategy(None)
+    """
+    _SET.close()
+    if strategy is not None:
+        _SET.enter_context(strategy.scope())
+
+
+experimental = types.SimpleNamespace(
+    MultiWorkerMirroredStrategy=MultiWorkerMirroredStrategy,
+    CollectiveCommunication=_options.CommunicationImplementation,
+    CommunicationImplementation=_options.CommunicationImplementation,
+    CommunicationOptions=_options.CommunicationOptions,
+)
+
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ["TPUStrategy", "ParameterServerStrategy"],
+        "MirroredStrategy runs on all devices of JAX's default kind, TPUs too, and "
+        "MultiWorkerMirroredStrategy on those of all processes",
+    ),
+    **dict.fromkeys(
+        ["DistributedValues", "DistributedIterator", "StrategyExtended"],
+        "a step runs once for all devices, and its values are tensors of the whole batch",
+    ),
+    **dict.fromkeys(
+        ["Server", "cluster_resolver", "coordinator"],
+        "processes are started by jaxvars.launch and meet in jaxvars.distributed.initialize",
+    ),
+}
+
+
 def __getattr__(name: str) -> NoReturn:
-    if name in {"TPUStrategy", "ParameterServerStrategy", "experimental"}:
-        raise AttributeError(
-            f"tf.distribute has no {name}: MirroredStrategy runs on all devices of JAX's default "
-            "kind, TPUs too, and MultiWorkerMirroredStrategy on those of all processes."
-        )
+    if name in _ELSEWHERE:
+        raise AttributeError(f"tf.distribute has no {name}: {_ELSEWHERE[name]}.")
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.distribute has no attribute {name!r}.{' ' + hint if hint else ''}")

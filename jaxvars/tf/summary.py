@@ -20,12 +20,14 @@ from jaxvars.summary import SummaryWriter as SummaryWriter
 from jaxvars.summary import create_noop_writer as create_noop_writer
 from jaxvars.tf import _summary_experimental as experimental
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._summary_audio import record as _record_audio
 from jaxvars.tf._summary_experimental import plain
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 
 __all__ = [
     "SummaryWriter",
+    "audio",
     "create_file_writer",
     "create_noop_writer",
     "experimental",
@@ -124,6 +126,38 @@ def image(
         description: of no effect.
     """
     _core.image(name, to_array(data), plain(step), max_outputs)
+    return _is_written()
+
+
+def audio(
+    name: str,
+    data: Any,
+    sample_rate: Any,
+    step: Any = None,
+    max_outputs: int = 3,
+    encoding: str | None = None,
+    description: Any = None,
+) -> bool:
+    """Write sound; see `scalar`.
+
+    Args:
+        name: the tag.
+        data: shape [clips, frames, channels], floats from -1 to 1.
+        sample_rate: frames in a second.
+        step: the step; the default one when None.
+        max_outputs: how many clips to write, at most.
+        encoding: "wav", or None for the same.
+        description: of no effect.
+
+    Raises:
+        ValueError: for another encoding or shape.
+
+    >>> audio("beep", [[[0.0], [0.5]]], 8000, step=1)
+    False
+    """
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}; there is 'wav'.")
+    _record_audio(name, data, sample_rate, step, max_outputs)
     return _is_written()
 
 
@@ -232,9 +266,11 @@ def trace_off() -> None:
 
 
 def __getattr__(name: str) -> NoReturn:
-    if name in {"audio", "graph", "write"}:
+    if name in {"graph", "write"}:
+        what = "a tensor with a plugin's metadata" if name == "write" else "TensorFlow's graphs"
         raise AttributeError(
-            f"tf.summary has no {name}: there are scalar, histogram, image and text."
+            f"tf.summary has no {name}, for {what}: there are scalar, histogram, image, audio and "
+            "text; the picture of a function is fn.get_concrete_function(...).graph.picture."
         )
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.summary has no attribute {name!r}.{' ' + hint if hint else ''}")

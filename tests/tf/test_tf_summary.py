@@ -122,8 +122,8 @@ def test_traces(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said() -> None:
-    with pytest.raises(AttributeError, match="has no audio"):
-        tf.summary.audio  # noqa: B018 - it raises
+    with pytest.raises(AttributeError, match="has no graph"):
+        tf.summary.graph  # noqa: B018 - it raises
     with pytest.raises(AttributeError, match="MirroredStrategy runs on all devices"):
         tf.distribute.TPUStrategy  # noqa: B018 - it raises
 
@@ -185,3 +185,66 @@ def test_outside_of_all_scopes() -> None:
     with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
         assert tf.distribute.has_strategy()
         assert tf.distribute.get_replica_context() is None
+
+
+def test_sound(tmp_path: Path) -> None:
+    import io
+    import wave
+
+    clips = np.linspace(-1.5, 1.5, 24, dtype=np.float32).reshape(3, 4, 2)
+    writer = tf.summary.create_file_writer(str(tmp_path))
+    with writer.as_default():
+        assert tf.summary.audio("beep", tf.constant(clips), 8000, step=3, max_outputs=2)
+        with pytest.raises(ValueError, match="Unknown encoding: 'mp3'"):
+            tf.summary.audio("beep", clips, 8000, step=3, encoding="mp3")
+        with pytest.raises(ValueError, match=r"has shape \[clips, frames, channels\], not \[4\]"):
+            tf.summary.audio("beep", np.zeros(4), 8000, step=3)
+    writer.close()
+    found = events(tmp_path)
+    assert [(tag, step) for tag in ("beep/0", "beep/1") for step, _ in found[tag]] == [
+        ("beep/0", 3), ("beep/1", 3),
+    ]  # fmt: skip
+    sound = found["beep/0"][0][1].audio
+    assert (sound.sample_rate, sound.num_channels, sound.length_frames) == (8000, 2, 4)
+    with wave.open(io.BytesIO(sound.encoded_audio_string)) as file:
+        whole = np.frombuffer(file.readframes(4), "<i2").reshape(4, 2)
+    wanted = np.round(np.clip(clips[0], -1, 1) * 32767)
+    np.testing.assert_array_equal(whole, wanted)
+
+
+# ---------------------------------------------------------------- strategies
+def test_losses_are_averaged_over_the_global_batch() -> None:
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.HierarchicalCopyAllReduce(num_packs=1)
+    )
+    values = tf.constant([1.0, 2.0, 3.0, 6.0])
+
+    def step(x: Any) -> Any:
+        return (
+            tf.nn.compute_average_loss(x, global_batch_size=4),
+            tf.nn.compute_average_loss(x),
+            tf.nn.scale_regularization_loss(tf.constant(5.0)),
+        )
+
+    for batch in strategy.experimental_distribute_dataset([values]):
+        losses = strategy.run(step, args=(batch,), options=tf.distribute.RunOptions())
+        total = [strategy.reduce("SUM", loss, axis=None).numpy() for loss in losses]
+        assert total == [3.0, 3.0, 5.0]  # as TensorFlow's sum over its replicas
+    with pytest.raises(NotImplementedError, match="no values for each"):
+        strategy.experimental_distribute_values_from_function(lambda context: 1)
+
+
+def test_a_strategy_that_is_set() -> None:
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    tf.distribute.experimental_set_strategy(strategy)
+    try:
+        assert tf.distribute.get_strategy() is strategy
+    finally:
+        tf.distribute.experimental_set_strategy(None)
+    assert not tf.distribute.has_strategy()
+    with pytest.raises(AttributeError, match=r"jaxvars\.launch"):
+        tf.distribute.cluster_resolver  # noqa: B018 - it raises
+    with pytest.raises(ValueError, match="num_packs must be greater"):
+        tf.distribute.NcclAllReduce(num_packs=-1)
+    with pytest.raises(AttributeError, match=r"MirroredStrategy runs on all devices"):
+        tf.distribute.TPUStrategy  # noqa: B018 - it raises
