@@ -61,7 +61,8 @@ def type_spec_from_value(value: Any) -> Any:
     """Return the spec of a value.
 
     Args:
-        value: a tensor, or what becomes one; a dataset, TensorArray, IndexedSlices; None.
+        value: a tensor, or what becomes one; a dataset, TensorArray, IndexedSlices, ExtensionType;
+            None.
 
     Raises:
         TypeError: when it has none.
@@ -73,6 +74,9 @@ def type_spec_from_value(value: Any) -> Any:
 
     if isinstance(value, Dataset):
         return DatasetSpec(value.element_spec)
+    own = getattr(type(value), "Spec", None)
+    if hasattr(own, "from_value"):  # an ExtensionType
+        return own.from_value(value)
     for spec in (NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec):
         if isinstance(value, spec().value_type):
             return spec._of(value)

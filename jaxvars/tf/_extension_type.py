@@ -1,0 +1,419 @@
+"""`tf.experimental.ExtensionType`: classes of one's own, made of tensors.
+
+Rules this file keeps:
+- an object never changes once it is made, and each field has the type that its annotation says;
+- it is a pytree of its tensors: functions take and return it, branches and loops carry it; what is
+  no tensor counts for the signature.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import enum
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias, final
+
+import jax
+import numpy as np
+
+from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import DType
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._sparse_tensor import SparseTensor
+from jaxvars.tf._specs import TensorSpec
+from jaxvars.tf._tensor import OPERATIONS, Tensor
+from jaxvars.tf._variable import Variable, face_of
+
+Value: TypeAlias = Any
+
+_PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
+_RESERVED = frozenset({"self", "Spec"})
+
+
+@final
+class ImmutableDict(Mapping[Any, Any]):
+    """A dict that does not change: what a field of the type `typing.Mapping` holds."""
+
+    def __init__(self, items: Any = ()) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"ImmutableDict({self._items})"
+
+
+class Field(NamedTuple):
+    """A field of an extension type.
+
+    Attributes:
+        name: of the attribute.
+        kind: its annotation.
+        default: what it is when it is not given; `Field.MISSING` when it must be.
+    """
+
+    name: str
+    kind: Any
+    default: Any
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it must be given."""
+        return self.default is inspect.Parameter.empty
+
+
+class ExtensionType:
+    """The base of classes of one's own, made of tensors.
+
+    A class says its fields by annotations: `tf.Tensor`, a `tf.TensorSpec`, other extension types,
+    numbers, text, `tf.DType`, `tf.TensorShape`, enums, and `tuple[...]`, `typing.Mapping[...]`,
+    `X | None` of them. A method `__validate__` may check them.
+
+    Raises:
+        TypeError: when an annotation is of no such type, or a value not of its type.
+
+    >>> from jaxvars import tf
+    >>> class Masked(tf.experimental.ExtensionType):
+    ...     values: tf.Tensor
+    ...     mask: tf.Tensor
+    ...
+    ...     def total(self):
+    ...         return tf.reduce_sum(tf.where(self.mask, self.values, 0))
+    >>> @tf.function
+    ... def twice(x):
+    ...     return Masked(x.values * 2, x.mask)
+    >>> twice(Masked([1, 2, 3], [True, False, True])).total()
+    <tf.Tensor: shape=(), dtype=int32, numpy=8>
+
+    Differs from TensorFlow: operations are not dispatched to it; give it methods.
+    """
+
+    _fields: ClassVar[tuple[Field, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = [_field(cls, name, kind) for name, kind in _annotations(cls).items()]
+        inherited = [f for f in cls._fields if f.name not in {o.name for o in own}]
+        cls._fields = (*inherited, *own)
+        _check_order(cls)
+        made = vars(cls).get("__init__")
+        cls.__init__ = _constructor(cls, made)  # pyright: ignore[reportAttributeAccessIssue]
+        cls.Spec = type(f"{cls.__name__}.Spec", (ExtensionTypeSpec,), {"value_type": cls})
+        jax.tree_util.register_pytree_node(cls, _flatten, _unflatten)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_is_open" not in vars(self):
+            raise AttributeError(
+                f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType."
+            )
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(
+            f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType."
+        )
+
+    def __validate__(self) -> None:
+        """Check the fields; a class may have more to say."""
+
+    def __eq__(self, other: object) -> Any:
+        if type(self) is not type(other):
+            return False
+        (mine, form), (theirs, other_form) = jax.tree.flatten(self), jax.tree.flatten(other)
+        same = form == other_form and all(
+            x.shape == y.shape and x.dtype == y.dtype for x, y in zip(mine, theirs, strict=True)
+        )
+        if not same:
+            return False
+        found = [OPERATIONS["eq"](*map(Tensor, pair)) for pair in zip(mine, theirs, strict=True)]
+        whole = np.all if all(isinstance(x._array, np.ndarray) for x in found) else jax.numpy.all
+        return Tensor(functools.reduce(lambda x, y: x & y, [whole(x._array) for x in found]))
+
+    def __ne__(self, other: object) -> Any:
+        same = self.__eq__(other)
+        return OPERATIONS["invert"](same) if isinstance(same, Tensor) else not same
+
+    __hash__: Any = None
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in self._fields)
+        return f"{type(self).__name__}({parts})"
+
+
+class ExtensionTypeSpec:
+    """The types of the fields of an extension type: `MyType.Spec(values=tf.TensorSpec(...))`."""
+
+    value_type: ClassVar[Any] = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        bound = _signature(self.value_type).bind(*args, **kwargs)
+        bound.apply_defaults()
+        self._parts = dict(bound.arguments)
+
+    @classmethod
+    def from_value(cls, value: ExtensionType) -> ExtensionTypeSpec:
+        """Return the spec of an object."""
+        return cls(**{f.name: spec_of(getattr(value, f.name)) for f in value._fields})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._parts:
+            raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
+        return self._parts[name]
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Tell whether an object, or one of another spec, can have these types."""
+        other = spec_of(spec_or_value)
+        return type(other) is type(self) and all(
+            part.is_compatible_with(other._parts[name])
+            if isinstance(part, TensorSpec | ExtensionTypeSpec)
+            else part == other._parts[name]
+            for name, part in self._parts.items()
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExtensionTypeSpec) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name}={part!r}" for name, part in self._parts.items())
+        return f"{type(self).__name__}({parts})"
+
+
+def spec_of(value: Any) -> Any:
+    """Return the spec of a tensor, an extension type or a structure of them; others themselves.
+
+    >>> from jaxvars import tf
+    >>> spec_of(tf.constant([1.0]))
+    TensorSpec(shape=(1,), dtype=tf.float32, name=None)
+    """
+    if isinstance(value, Tensor | Variable):
+        return TensorSpec(value.shape, value.dtype)
+    if isinstance(value, ExtensionType):
+        return type(value).Spec.from_value(value)  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(value, tuple):
+        return tuple(map(spec_of, value))
+    if isinstance(value, ImmutableDict):
+        return ImmutableDict({key: spec_of(part) for key, part in value.items()})
+    return value
+
+
+def as_dict(value: ExtensionType) -> dict[str, Any]:
+    """Return the fields of an extension type by name."""
+    return {f.name: getattr(value, f.name) for f in value._fields}
+
+
+# ---------------------------------------------------------------- classes
+def _annotations(cls: type) -> dict[str, Any]:
+    """Return the annotations of a class alone, with those that are text read."""
+    own = inspect.get_annotations(cls)
+    if any(isinstance(kind, str) for kind in own.values()):
+        frame = inspect.currentframe()
+        while frame is not None and frame.f_globals.get("__name__") == __name__:
+            frame = frame.f_back
+        local = {} if frame is None else frame.f_locals
+        own = inspect.get_annotations(cls, locals={**local, cls.__name__: cls}, eval_str=True)
+    return {name: kind for name, kind in own.items() if typing.get_origin(kind) is not ClassVar}
+
+
+def _field(cls: type, name: str, kind: Any) -> Field:
+    if name in _RESERVED or name.startswith("_tf_"):
+        raise ValueError(f"The field name '{name}' is reserved.")
+    if not _is_known(kind):
+        raise TypeError(
+            f"In field '{name}' of extension type '{cls.__name__}': Unsupported type annotation "
+            f"{kind!r}"
+        )
+    default = vars(cls).get(name, inspect.Parameter.empty)
+    if default is not inspect.Parameter.empty:
+        default = _converted(default, kind, name)
+    return Field(name, kind, default)
+
+
+def _is_known(kind: Any) -> bool:
+    """Tell whether fields may be annotated so."""
+    if kind is None or kind is Tensor or isinstance(kind, TensorSpec):
+        return True
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return True
+    if origin is not None:
+        known = (tuple, collections.abc.Mapping, typing.Union, types.UnionType)
+        return origin in known and all(_is_known(part) for part in inner if part is not Ellipsis)
+    classes = (*_PLAIN, ExtensionType, SparseTensor, Variable, enum.Enum, TensorSpec)
+    return isinstance(kind, type) and issubclass(kind, classes)
+
+
+def _check_order(cls: type[ExtensionType]) -> None:
+    needed = [f.is_needed for f in cls._fields]
+    if sorted(needed, reverse=True) != needed and "__init__" not in vars(cls):
+        raise ValueError(
+            f"In {cls.__name__}, a field without a default comes after one that has one."
+        )
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature(
+        [inspect.Parameter(f.name, kind, default=f.default) for f in cls._fields]
+    )
+
+
+def _constructor(cls: type[ExtensionType], made: Callable[..., None] | None) -> Any:
+    """Return the `__init__` of a class: its own one, or one that takes the fields."""
+    signature = None if made is not None else _signature(cls)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes that
+        vars(self)["_is_open"] = True
+        if made is not None:
+            made(self, *args, **kwargs)
+        elif signature is not None:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            vars(self).update(bound.arguments)
+        if type(self) is cls:  # not by super().__init__()
+            _finish(self)
+
+    if made is not None:
+        functools.update_wrapper(__init__, made)
+    return __init__
+
+
+def _finish(made: Any) -> None:
+    """Convert and check the fields of an object; it does not change from here on."""
+    for field in made._fields:
+        if field.name not in vars(made):
+            raise ValueError(f"ExtensionType {type(made).__name__} is missing field {field.name}.")
+    unknown = vars(made).keys() - {f.name for f in made._fields} - {"_is_open"}
+    for name in sorted(unknown):
+        raise ValueError(f"ExtensionType {type(made).__name__} has no field {name}.")
+    new = {f.name: _converted(vars(made)[f.name], f.kind, f.name) for f in made._fields}
+    vars(made).clear()
+    vars(made).update(new)
+    made.__validate__()
+
+
+# ---------------------------------------------------------------- values
+def _converted(value: Any, kind: Any, name: str) -> Any:
+    """Return a value as a field of a type holds it.
+
+    Raises:
+        TypeError: when it is not of that type.
+    """
+    if kind is Tensor:
+        return _tensor(value, None, name)
+    if isinstance(kind, TensorSpec):
+        return _tensor(value, kind, name)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple and isinstance(value, tuple | list):
+        return _converted_tuple(value, inner, name)
+    if origin is collections.abc.Mapping and isinstance(value, Mapping):
+        return ImmutableDict(
+            {key: _converted(part, inner[1], f"{name}[{key!r}]") for key, part in value.items()}
+        )
+    if origin in (typing.Union, types.UnionType):
+        return _one_of(value, inner, name)
+    if origin is typing.Literal and value in inner:
+        return value
+    wanted = type(None) if kind is None else kind
+    if origin is None and isinstance(value, wanted):
+        return value
+    said = getattr(kind, "__name__", str(kind))
+    raise TypeError(f"{name}: expected '{said}', got {type(value).__name__!r}")
+
+
+def _tensor(value: Any, spec: TensorSpec | None, name: str) -> Any:
+    if isinstance(value, Variable):
+        return value
+    try:
+        tensor = Tensor(to_array(value, None if spec is None else spec.dtype))
+    except (TypeError, ValueError) as why:
+        raise TypeError(f"{name}: expected a Tensor, got {type(value).__name__!r}: {why}") from None
+    if spec is not None and not spec.is_compatible_with(tensor):
+        raise TypeError(f"{name}: expected a tensor of {spec}, got {spec_of(tensor)}")
+    return tensor
+
+
+def _converted_tuple(value: Any, inner: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else list(inner)
+    if len(kinds) != len(value):
+        raise TypeError(f"{name}: expected a tuple of {len(kinds)} elements, got {len(value)}")
+    pairs = enumerate(zip(value, kinds, strict=True))
+    return tuple(_converted(part, kind, f"{name}[{i}]") for i, (part, kind) in pairs)
+
+
+def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
+    """Return a value as one of some types: tensors come last, as almost all becomes one."""
+    for kind in sorted(kinds, key=lambda kind: kind is Tensor or isinstance(kind, TensorSpec)):
+        try:
+            return _converted(value, kind, name)
+        except TypeError:
+            continue
+    said = " | ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+    raise TypeError(f"{name}: expected one of {said}, got {type(value).__name__!r}")
+
+
+# ---------------------------------------------------------------- pytrees
+class _Rest(NamedTuple):
+    """What is static: the class, the names of fields with tensors, and the other fields."""
+
+    kind: type
+    names: tuple[str, ...]
+    others: tuple[tuple[str, Any], ...]
+
+
+def _flatten(value: Any) -> tuple[tuple[Any, ...], _Rest]:
+    found = dict(vars(value))
+    names = found.pop("_changing", None)  # what stands for tensors may be anything for a while
+    if names is None:
+        names = tuple(name for name in sorted(found) if _holds_tensors(found[name]))
+    others = tuple((name, found[name]) for name in sorted(found.keys() - set(names)))
+    return tuple(_outside(found[name]) for name in names), _Rest(type(value), names, others)
+
+
+def _unflatten(rest: _Rest, children: Any) -> Any:
+    made = object.__new__(rest.kind)
+    vars(made).update(rest.others, _changing=rest.names)
+    vars(made).update(zip(rest.names, map(_inside, children), strict=True))
+    return made
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_holds_tensors, value))
+    if isinstance(value, ImmutableDict):
+        return any(map(_holds_tensors, value.values()))
+    return isinstance(value, Tensor | Variable | ExtensionType | SparseTensor)
+
+
+def _outside(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_outside, value))
+    if isinstance(value, ImmutableDict):
+        return {key: _outside(part) for key, part in value.items()}
+    if isinstance(value, Variable):
+        return value.aliased
+    return value._array if isinstance(value, Tensor) else value
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_inside, value))
+    if isinstance(value, dict):
+        return ImmutableDict({key: _inside(part) for key, part in value.items()})
+    if isinstance(value, CoreVariable):
+        return face_of(value)
+    return Tensor(value) if isinstance(value, jax.Array | np.ndarray) else value
