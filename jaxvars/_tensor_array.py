@@ -356,7 +356,7 @@ class TensorArray:
                 f"{jnp.shape(buffer)}: it has come out of a vmap or scan, which gave it one more "
                 "axis. Return ta.stack() from the function instead."
             )
-        missing = self.size() - len(buffer)
+        missing = self.size() - buffer.shape[0]
         return jnp.pad(buffer, [(0, missing)] + [(0, 0)] * len(shape)) if missing else buffer
 
     def _known_shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@
 | object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
 | what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, anew |
+| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, anew |
 
 Rules this file keeps:
 - how a class is handed on is found out once, when it is first met.
@@ -25,6 +26,7 @@ import jax
 import numpy as np
 
 from jaxvars._variable import Variable as CoreVariable
+from jaxvars.tf._components import Components, components, has_components
 from jaxvars.tf._convert import dtype_of, text_array
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._types_experimental import TraceType
@@ -57,6 +59,8 @@ def inside(value: Any) -> Any:
         return type(value)(map(inside, value))
     if isinstance(value, dict):
         return {key: inside(part) for key, part in value.items()}
+    if isinstance(value, Components):
+        return value.object(inside)
     return value.placeholder_value(None) if isinstance(value, TraceType) else wrap(value)
 
 
@@ -64,6 +68,8 @@ def _how(kind: type) -> Callable[[Any], Any]:
     for base, how in _RULES:
         if issubclass(kind, base):
             return how
+    if has_components(kind):
+        return lambda value: components(value, outside)
     if hasattr(kind, "__tf_tracing_type__"):
         return _trace_type
     return _namedtuple if issubclass(kind, tuple) and hasattr(kind, "_fields") else _itself

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Iterator
 from typing import Any, NoReturn, final
 
@@ -46,8 +47,8 @@ class ConcreteFunction:
         own: tuple[Any, ...] = (),
     ) -> None:
         self._compiled = compiled
-        self._own = own  # the object of a method
-        self._bound = bound
+        self._owner = tuple(map(weakref.ref, own))  # the object of a method
+        self._signature = bound.signature
         self.name = name
         args = bound.args[len(own) :]
         self._args = nest.map_structure(_spec, args)
@@ -60,6 +61,13 @@ class ConcreteFunction:
             self._traced = self._trace()
         elif not self._has_no_program:
             self._traced = self._trace_open(sizes)
+
+    @property
+    def _own(self) -> tuple[Any, ...]:
+        own = tuple(reference() for reference in self._owner)
+        if any(x is None for x in own):
+            raise ReferenceError(f"The object that {self.name} is a method of is gone. Keep it.")
+        return own
 
     @property
     def _is_open(self) -> bool:
@@ -90,7 +98,7 @@ class ConcreteFunction:
         if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
             return False
         pairs = zip(self._flat(), other._given, strict=True)
-        same_object = all(a is b for a, b in zip(self._own, other._own, strict=True))
+        same_object = all(a() is b() for a, b in zip(self._owner, other._owner, strict=True))
         return same_object and all(_is_same_kind(mine, asked) for mine, asked in pairs)
 
     def _trace(self, sizes: Any = None) -> Any:
@@ -268,12 +276,12 @@ class ConcreteFunction:
     # ------------------------------------------------------------ as text
     @property
     def _is_variadic(self) -> bool:
-        kinds = [p.kind for p in self._bound.signature.parameters.values()]
+        kinds = [p.kind for p in self._signature.parameters.values()]
         return inspect.Parameter.VAR_POSITIONAL in kinds
 
     def _named(self) -> Any:
         """Return the arguments; a spec without a name takes that of its parameter."""
-        parameters = list(self._bound.signature.parameters.values())[len(self._own) :]
+        parameters = list(self._signature.parameters.values())[len(self._owner) :]
         plain = [p for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
         many = next((p.name for p in parameters if p not in plain), "args")
         before = next((i for i, p in enumerate(parameters) if p not in plain), len(self._args))

@@ -1,0 +1,332 @@
+"""`tf.function`: one trace for all sizes, which traces there are, and what a body may not do.
+
+What is expected was seen in TensorFlow 2.21, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+from jaxvars import tf
+
+SPEC = tf.TensorSpec([None, 3], tf.float32)
+
+
+def numbers(x):
+    return np.asarray(x).tolist()
+
+
+def rows(n):
+    return tf.reshape(tf.range(3.0 * n), [n, 3])
+
+
+def doubled(x):
+    return x * 2.0
+
+
+def shown(fn, n=2):
+    """Return what a function gives for two sizes, and which shapes its body saw."""
+    seen = []
+
+    def body(x):
+        seen.append(tuple(x.shape))
+        return fn(x)
+
+    compiled = tf.function(body, input_signature=[SPEC])
+    for size in (n, n + 3):
+        np.testing.assert_allclose(compiled(rows(size)), fn(rows(size)), rtol=1e-5)
+    return seen
+
+
+# ---------------------------------------------------------------- open sizes
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: tf.zeros([tf.shape(x)[0], 2]) + tf.cast(tf.size(x), tf.float32),
+        lambda x: tf.reshape(x, [-1]) + tf.reshape(x[::-1], tf.shape(x)[0] * 3),
+        lambda x: tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, tf.newaxis] * x,
+        lambda x: tf.tile(tf.reduce_mean(x, 0, keepdims=True), [tf.shape(x)[0], 1]),
+        lambda x: tf.gather(x, [1, 0]) @ tf.transpose(x) + tf.ones_like(x[:, 0]),
+    ],
+    ids=["zeros", "reshape", "range", "tile", "gather"],
+)
+def test_a_body_is_traced_once_for_all_sizes(fn):
+    assert shown(fn) == [(None, 3)]
+
+
+def test_loops_branches_and_tapes_in_it_are_traced_once_for_all_sizes():
+    seen = []
+
+    @tf.function(input_signature=[SPEC])
+    def f(x):
+        seen.append(tuple(x.shape))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.zeros([3])
+            for row in x:
+                total += row * row
+            written = tf.TensorArray(tf.float32, size=tf.shape(x)[0])
+            for i in tf.range(tf.shape(x)[0]):
+                written = written.write(i, tf.nn.relu(x[i]))
+            loss = tf.reduce_sum(total) + tf.reduce_sum(written.stack())
+        slope = tape.gradient(loss, x)
+        if tf.shape(x)[0] > 3:
+            slope = -slope
+        return slope
+
+    for n, sign in ((2, 1.0), (4, -1.0)):
+        x = np.asarray(rows(n)) - 2.5
+        np.testing.assert_allclose(f(x.astype("float32")), sign * (2 * x + (x > 0)), rtol=1e-6)
+    assert seen == [(None, 3)]
+
+
+def test_variables_in_it_are_read_assigned_and_created_as_ever():
+    made = []
+
+    @tf.function(input_signature=[SPEC, tf.TensorSpec([None], tf.float32)])
+    def step(x, y):
+        if not made:
+            made.extend([tf.Variable(tf.ones([3])), tf.Variable(0)])
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((tf.linalg.matvec(x, made[0]) - y) ** 2)
+        made[0].assign_sub(0.01 * tape.gradient(loss, made[0]))
+        made[1].assign_add(tf.shape(x)[0])
+        return loss
+
+    w = np.ones(3)
+    for n in (2, 4, 1, 2):
+        x = numbers(rows(n))
+        error = x @ w - 1.0
+        np.testing.assert_allclose(step(x, tf.ones([n])), (error**2).mean(), rtol=1e-5)
+        w -= 0.01 * 2 * error @ x / n
+        np.testing.assert_allclose(made[0], w, rtol=1e-4)
+    assert numbers(made[1]) == 9
+    assert step.experimental_get_tracing_count() == 2  # the first creates variables
+
+
+def test_what_a_trace_cannot_leave_open_is_traced_for_each_size():  # not as in TensorFlow
+    assert shown(lambda x: tf.add_n(list(x))) == [(None, 3), (2, 3), (5, 3)]
+    f = tf.function(lambda x, y: x + y, input_signature=[tf.TensorSpec([None])] * 2)
+    assert numbers(f([1.0, 2.0], [3.0, 4.0])) == [4.0, 6.0]
+    assert numbers(f([1.0, 2.0, 3.0], [1.0] * 3)) == [2.0, 3.0, 4.0]
+    assert f.experimental_get_tracing_count() == 1
+    assert numbers(f([1.0, 2.0], [1.0])) == [2.0, 3.0]  # one is spread: another program
+    assert f.experimental_get_tracing_count() == 2
+    assert f(tf.zeros([0]), tf.zeros([0])).shape == (0,)
+
+
+def test_a_variable_cannot_have_an_open_size():
+    made = []
+
+    @tf.function(input_signature=[SPEC])
+    def f(x):
+        if not made:
+            made.append(tf.Variable(tf.zeros([tf.shape(x)[0]])))
+        return made[0] + x[:, 0]
+
+    assert f(rows(2)).shape == (2,)
+    assert made[0].shape == (2,)
+
+
+def test_reduce_retracing_leaves_sizes_open_once_they_differ():
+    seen = []
+
+    @tf.function(reduce_retracing=True)
+    def f(x, k):
+        seen.append(tuple(x.shape))
+        return tf.reduce_sum(x) * k
+
+    for n in (2, 3, 4, 5):
+        assert numbers(f(tf.ones([n]), 2)) == 2.0 * n
+    assert seen == [(2,), (None,)]
+    f(tf.ones([2]), 3)
+    assert seen[2:] == [(2,)]  # another number is another signature
+
+
+def test_a_concrete_function_with_open_sizes_serves_calls_of_its_function():
+    seen = []
+
+    @tf.function
+    def f(x):
+        seen.append(x.shape[0])
+        return {"y": x * 2.0, "n": tf.shape(x)[0]}
+
+    made = f.get_concrete_function(SPEC)
+    assert made.structured_outputs["y"] == SPEC
+    assert made.output_shapes["y"].as_list() == [None, 3]
+    assert numbers(made(rows(4))["n"]) == numbers(f(rows(4))["n"]) == 4
+    assert numbers(f(rows(2))["n"]) == 2
+    assert seen == [None]
+    square = tf.function(lambda x: x @ x).get_concrete_function(tf.TensorSpec([None, None]))
+    assert square.output_shapes.as_list() == [None, None]
+    assert numbers(square(tf.eye(3))) == np.eye(3).tolist()
+
+
+# ---------------------------------------------------------------- which traces there are
+def test_the_same_signature_gives_the_same_concrete_function():
+    f = tf.function(lambda x, *rest, **words: x)
+    one = f.get_concrete_function(SPEC, 2)
+    assert f.get_concrete_function(tf.TensorSpec([None, 3]), 2) is one
+    assert f.get_concrete_function(SPEC, 3) is not one
+    named = f.get_concrete_function(tf.TensorSpec([None, 3], name="other"), 2)
+    assert named.structured_input_signature[0][0].name == "other"
+    assert [p.type_constraint for p in one.function_type.parameters.values()] == [SPEC, 2]
+
+
+def test_traces_of_calls_are_listed():
+    class Model(tf.Module):
+        @tf.function
+        def f(self, x, k=2):
+            return [x, {"k": (k * x,)}]
+
+    model = Model()
+    model.f(tf.constant(1))
+    model.f(tf.constant([1.0]))
+    text = model.f.pretty_printed_concrete_signatures()
+    first, second = text.split("\n\n")
+    assert first.splitlines()[1:3] == [
+        "  x (POSITIONAL_OR_KEYWORD): TensorSpec(shape=(), dtype=tf.int32, name=None)",
+        "  k (POSITIONAL_OR_KEYWORD): Literal[2]",
+    ]
+    assert "List[TensorSpec(shape=(1,)" in second
+    assert "Dict[['k', Tuple[" in second
+    gone = weakref.ref(model)
+    del model
+    assert gone() is None
+
+
+def test_names_of_arguments():
+    seen = []
+    f = tf.function(lambda x, pair, *rest: seen.extend([x, *pair, *rest]))
+    f(tf.constant(1), (tf.constant(2.0), tf.constant(3)), tf.constant([4]))
+    assert [x.name for x in seen] == ["x:0", "pair:0", "pair_1:0", "rest_0:0"]
+    assert str(seen[0]) == 'Tensor("x:0", shape=(), dtype=int32)'
+    with pytest.raises(ValueError, match="Name collision after sanitization"):
+        tf.function(lambda **words: 1)(**{"a_b": 1, "a/b": 2})
+
+
+def test_nodes_of_a_graph():
+    made = tf.function(lambda a: a + a).get_concrete_function(tf.constant(1.0))
+    nodes = [(node.input, node.name) for node in made.graph.as_graph_def().node]
+    assert nodes == [([], "a"), (["a", "a"], "add"), (["add"], "Identity")]
+
+
+def test_forgetting_and_pickling():
+    f = tf.function(doubled, input_signature=[SPEC], reduce_retracing=True)
+    f(rows(2))
+    again = pickle.loads(pickle.dumps(f))
+    assert again.input_signature == (SPEC,)
+    assert numbers(again(rows(1))) == numbers(f(rows(1)))
+    f.clear_cache()
+    assert f.experimental_get_tracing_count() == 0
+    assert numbers(f(rows(1))) == [[0.0, 2.0, 4.0]]
+
+
+# ---------------------------------------------------------------- what is refused
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        (lambda a, b: a.append(1), "a"),
+        (lambda a, b: b["k"].pop(), "b"),
+        (lambda a, b: a.append(b["k"].pop(0)), "a, b"),
+    ],
+)
+def test_arguments_may_not_be_changed(change, names):
+    @tf.function
+    def f(a, b):
+        change(a, b)
+
+    with pytest.raises(ValueError, match=rf"f\(a, b\) should not modify .* modified: {names}"):
+        f([tf.constant(1)], {"k": [tf.constant(2)]})
+
+
+def test_arguments_that_have_no_type():
+    f = tf.function(lambda x: x)
+    with pytest.raises(TypeError, match="Could not generate a generic TraceType for set"):
+        f(set())
+    with pytest.raises(TypeError, match=r"weakref input .* not supported"):
+        f(weakref.ref(f))
+    with pytest.raises(TypeError, match="1 is not a callable object"):
+        tf.function(1)
+    with pytest.raises(TypeError, match=r"must be a possibly nested sequence of TensorSpec"):
+        tf.function(lambda x: x, input_signature=[(2, SPEC)])
+    with pytest.raises(TypeError, match=r"Can not cast TensorSpec\(shape=\(3,\)"):
+        tf.function(lambda x: x, input_signature=[SPEC]).get_concrete_function(tf.TensorSpec([3]))
+
+
+def test_a_tensor_that_left_its_function_is_out_of_scope():
+    kept = []
+    tf.function(lambda x: kept.append(x))(tf.constant(1))
+    with pytest.raises(TypeError, match="out of scope and cannot be used here"):
+        tf.function(lambda y: y + kept[0])(tf.constant(2))
+
+
+@pytest.mark.parametrize(
+    ("given", "call", "why"),
+    [
+        ((1, tf.constant(2)), (1,), "missing a required argument: 'y'"),
+        ((1, 2), (1, 2, 3), "too many positional arguments"),
+        ((5,), (8, 5), r"Can not cast 8 to Literal\[5\]"),
+        (({"a": tf.constant(1)},), (tf.constant(1), 5), "Can not cast .* to a Dict type"),
+        (((tf.constant(1),),), (tf.constant(1), 5), "Can not cast .* to tuple type"),
+    ],
+)
+def test_arguments_that_do_not_fit_a_concrete_function(given, call, why):
+    @tf.function
+    def func(x, y=5):
+        return x
+
+    made = func.get_concrete_function(*given)
+    with pytest.raises(TypeError, match=f"Binding inputs to tf.function failed due to .*{why}"):
+        made(*call)
+
+
+def test_what_was_assigned_in_init_scope_is_not_initialized_again():
+    made = []
+
+    @tf.function
+    def f(x):
+        if not made:
+            made.append(tf.Variable(3.0))
+            with tf.init_scope():
+                made[0].assign(10.0)
+        return made[0] + x
+
+    assert numbers(f(tf.constant(1.0))) == 11.0
+
+
+# ---------------------------------------------------------------- objects with components
+@dataclasses.dataclass
+class Masked:
+    names: list
+    value: tf.Tensor
+
+    def __tf_flatten__(self):
+        return (self.names,), (self.value,)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata, components):
+        return cls(metadata[0], components[0])
+
+
+def test_objects_with_components_are_taken_and_returned():
+    seen = []
+
+    @tf.function
+    def f(x, pair):
+        seen.append(x.names)
+        return Masked([*x.names, "new"], x.value * 2.0), [pair[0]]
+
+    for value in (1.0, 2.0):
+        x = Masked(["a"], tf.constant(value))
+        made, (same,) = f(x, [x])
+        assert (made.names, numbers(made.value)) == (["a", "new"], 2 * value)
+        assert (same.names, numbers(same.value)) == (["a"], value)
+    assert len(seen) == 1
+    f(Masked(["b"], tf.constant(1.0)), [Masked(["b"], tf.constant(1.0))])
+    assert len(seen) == 2
