@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import jax
@@ -12,16 +11,16 @@ import numpy as np
 
 from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._static import ints, known, one_axis, one_int, refused, space_of
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf._static import ints, known, one_axis, refused, space_of
 
 Value: TypeAlias = Any
 
 
 def _expand_dims(x: Value, axis: Any) -> Value:
+    if not isinstance(axis, int) and known(axis, "axis").size != 1:
+        raise refused("'dim' must be a tensor with a single value")
     return space_of(x).expand_dims(x, one_axis(axis, x.ndim + 1))
 
 
@@ -36,32 +35,6 @@ def _squeeze(x: Value, axis: Any) -> Value:
     return x.reshape([n for i, n in enumerate(x.shape) if i not in wanted])
 
 
-def _transpose(x: Value, perm: Any, conjugate: bool) -> Value:
-    order = tuple(reversed(range(x.ndim))) if perm is None else ints(perm, "perm")
-    if sorted(i % x.ndim if -x.ndim <= i < x.ndim else i for i in order) != list(range(x.ndim)):
-        raise refused(f"perm {list(order)} is no permutation of the {x.ndim} dimensions")
-    made = space_of(x).transpose(x, order)
-    return jnp.conj(made) if conjugate and jnp.iscomplexobj(x) else made
-
-
-def _reverse(x: Value, axis: Any) -> Value:
-    if known(axis, "axis").ndim != 1:
-        raise refused("'dims' must be 1-dimension, not 0")
-    return space_of(x).flip(x, tuple(one_axis(a, x.ndim, "'dims'") for a in ints(axis, "axis")))
-
-
-def _roll(x: Value, shift: Any, axis: Any) -> Value:
-    if not x.ndim:
-        raise refused("input must be 1-D or higher")
-    dims = tuple(one_axis(a, x.ndim) for a in ints(axis, "axis"))
-    shifts = jnp.reshape(_convert.to_array(shift), (-1,))
-    if shifts.size != len(dims):
-        raise refused("shift and axis must have the same size")
-    for i, dim in enumerate(dims):
-        x = jnp.roll(x, shifts[i], dim)
-    return x
-
-
 def _tile(x: Value, multiples: Any) -> Value:
     counts = ints(multiples, "multiples")
     if len(counts) != x.ndim or known(multiples, "multiples").ndim != 1:
@@ -74,6 +47,7 @@ def _tile(x: Value, multiples: Any) -> Value:
 
 def _repeat(x: Value, repeats: Any, axis: Any) -> Value:
     counts = known(repeats, "repeats")
+    x = x if x.ndim else x.reshape(1)
     found = None if axis is None else one_axis(axis, x.ndim)
     size = x.size if found is None else x.shape[found]
     if counts.size == 1:
@@ -169,85 +143,6 @@ def _batch_to_space(x: Value, block_shape: Any, crops: Any) -> Value:
     return y[(slice(None), *kept)]
 
 
-# ---------------------------------------------------------------- masks and bits
-def _one_hot(
-    indices: Value, depth: Any, on_value: Any, off_value: Any, axis: Any, dtype: Any
-) -> Value:
-    on, off = _values_of(on_value, off_value, dtype)
-    size = one_int(depth, "depth")
-    if size < 0:
-        raise refused(f"depth must be non-negative, got: {size}")
-    place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
-    return _hot(indices, on, off, size, place)
-
-
-@partial(jax.jit, static_argnums=(3, 4))
-def _hot(indices: Value, on: Value, off: Value, size: int, place: int) -> Value:
-    shape = [1] * (indices.ndim + 1)
-    shape[place] = size
-    hot = jnp.expand_dims(indices, place) == jnp.arange(size, dtype=indices.dtype).reshape(shape)
-    return jnp.where(hot, on, off)
-
-
-def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Value, Value]:
-    """Return the values of `one_hot`, of one type."""
-    wanted = None if dtype is None else as_dtype(dtype)
-    on = None if on_value is None else _convert.to_array(on_value, wanted)
-    off = None if off_value is None else _convert.to_array(off_value, wanted)
-    kind = next((x.dtype for x in (on, off) if x is not None), None)
-    kind = kind or (wanted.dtype if wanted else np.dtype(np.float32))
-    on = np.ones((), kind) if on is None else on
-    off = np.zeros((), kind) if off is None else off
-    if on.dtype != off.dtype:
-        raise refused(f"dtype of on_value {on.dtype} does not match that of off_value {off.dtype}")
-    return on, off
-
-
-def _sequence_mask(lengths: Value, maxlen: Any, dtype: Any) -> Value:
-    if maxlen is None:
-        size = int(known(lengths, "maxlen").max(initial=0))
-    else:
-        size = one_int(maxlen, "maxlen")
-    return (jnp.arange(size) < lengths[..., None]).astype(as_dtype(dtype).dtype)
-
-
-def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
-    """Read the bits of a tensor as another type.
-
-    Args:
-        input: the tensor, of numbers.
-        type: the other type. If it is smaller, there is one more dimension; if it is larger, one
-            less.
-        name: of no effect.
-
-    Raises:
-        InvalidArgumentError: when the last dimension does not hold one element of a larger type.
-
-    >>> from jaxvars import tf
-    >>> tf.bitcast(tf.constant(1.0), tf.int32)
-    <tf.Tensor: shape=(), dtype=int32, numpy=1065353216>
-    """
-    try:
-        return Tensor(jax.lax.bitcast_convert_type(_convert.to_array(input), as_dtype(type).dtype))
-    except (TypeError, ValueError) as error:
-        raise refused(f"{error} [Op:Bitcast] name: ") from error
-
-
-def _reverse_sequence(x: Value, seq_lengths: Any, seq_axis: Any, batch_axis: Any) -> Value:
-    time = one_axis(1 if seq_axis is None else seq_axis, x.ndim, "seq_axis")
-    batch = one_axis(0 if batch_axis is None else batch_axis, x.ndim, "batch_axis")
-    lengths = jnp.asarray(_convert.to_array(seq_lengths))
-    if lengths.shape != (x.shape[batch],):
-        raise refused(
-            f"Length of seq_lengths != input.dims({batch}), ({lengths.shape} vs. {x.shape[batch]})"
-        )
-    steps = jnp.arange(x.shape[time])
-    turned = jnp.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
-    shape = [n if i in (batch, time) else 1 for i, n in enumerate(x.shape)]
-    index = (turned if batch < time else turned.T).reshape(shape)
-    return jnp.take_along_axis(x, index, axis=time)
-
-
 ROWS = [
     Row(
         "expand_dims", "input", "input, axis", _expand_dims, text=True,
@@ -258,26 +153,6 @@ ROWS = [
         "squeeze", "input", "input, axis=None", _squeeze, text=True,
         doc="Remove dimensions of size 1: all of them, or those that are named.",
         examples=("squeeze(r(1, 2, 1))", "squeeze(i(1, 2, 1), [-1])", "squeeze(r(2, 1), 0)"),
-    ),
-    Row(
-        "transpose", "a", "a, perm=None, conjugate=False", _transpose, text=True,
-        doc="Permute the dimensions; reverse them if there is no `perm`.",
-        examples=(
-            "transpose(r(2, 3))", "transpose(r(2, 1, 3), perm=[1, 2, 0])",
-            "transpose(z(2, 2), conjugate=True)", "transpose(r(2, 2), [0, 0])",
-        ),
-    ),
-    Row(
-        "reverse", "tensor", "tensor, axis", _reverse, op="ReverseV2", text=True,
-        doc="Reverse along some dimensions.",
-        examples=("reverse(r(2, 3), [1])", "reverse(i(2, 2), [-1, 0])", "reverse(r(2), 0)"),
-    ),
-    Row(
-        "roll", "input", "input, shift, axis", _roll,
-        doc="Shift elements along dimensions, around.",
-        examples=(
-            "roll(r(5), 2, 0)", "roll(i(2, 3), [1, -1], [0, 1])", "roll(r(4), [1, 2], [0, 0])",
-        ),
     ),
     Row(
         "tile", "input", "input, multiples", _tile, text=True,
@@ -330,33 +205,6 @@ ROWS = [
         examples=(
             "batch_to_space(r(4, 1, 2, 1), [2, 2], [[0, 0], [1, 0]])",
             "batch_to_space(i(2, 2), [2], [[0, 0]])", "batch_to_space(r(3, 2, 1), [2], [[0, 0]])",
-        ),
-    ),
-    Row(
-        "one_hot", "indices",
-        "indices, depth, on_value=None, off_value=None, axis=None, dtype=None",
-        _one_hot, kinds="int", doc="Put one value at each index and another one elsewhere.",
-        examples=(
-            "one_hot(i(3), 3)", "one_hot([0, 2, -1, 5], 3, 5, 1, axis=0)",
-            "one_hot([[1]], 2, on_value=True, off_value=False)", "one_hot([0.5], 2)",
-        ),
-    ),
-    Row(
-        "sequence_mask", "lengths", "lengths, maxlen=None, dtype='bool'", _sequence_mask,
-        doc="Mark the first positions: as many as each length says.",
-        differs="`maxlen` must be given inside a `tf.function` unless the lengths are known there.",
-        examples=(
-            "sequence_mask(i(3), 4)", "sequence_mask([[1, 3], [0, 2]])",
-            "sequence_mask([2, 5], 3, dtype=tf.float32)",
-        ),
-    ),
-    Row(
-        "reverse_sequence", "input", "input, seq_lengths, seq_axis=None, batch_axis=None",
-        _reverse_sequence, doc="Reverse the first steps of each sequence of a batch.",
-        examples=(
-            "reverse_sequence(r(2, 3), [2, 3], seq_axis=1)",
-            "reverse_sequence(r(3, 2), [1, 3], seq_axis=0, batch_axis=1)",
-            "reverse_sequence(r(2, 3), [1], 1)",
         ),
     ),
 ]  # fmt: skip

@@ -61,6 +61,8 @@ def _searchsorted(sorted_sequence: Value, values: Value, side: Any, out_type: An
             "Leading dim_size of both tensors must match: "
             f"{list(sorted_sequence.shape)} and {list(values.shape)}"
         )
+    if not sorted_sequence.size or not values.size:
+        return jnp.zeros(values.shape, as_dtype(out_type).dtype)
     rows = sorted_sequence.reshape(-1, sorted_sequence.shape[-1])
     asked = values.reshape(rows.shape[0], -1)
     found = jax.vmap(lambda a, b: jnp.searchsorted(a, b, side=side))(rows, asked)

@@ -1,4 +1,4 @@
-"""Operations at the top level that make tensors: `tf.zeros`, `tf.range`, `tf.cast`, ...
+"""Operations at the top level that make tensors: `tf.zeros`, `tf.cast`, `tf.reshape`, ...
 
 Rules this file keeps:
 - sizes are known: `tf.shape` is a number on the host, in a compiled function, too, and so is what
@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _open_values, _trace
+from jaxvars import _open_values
 from jaxvars._open_program import is_open
-from jaxvars.tf import _static
-from jaxvars.tf._convert import dtype_of, is_text, to_array, unsupported
-from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
+from jaxvars.tf._convert import dtype_of, is_text
+from jaxvars.tf._creation_sizes import not_negative, sizes_of, type_of
+from jaxvars.tf._dtypes import int32
 from jaxvars.tf._rows import Refused, Row, operations
 from jaxvars.tf.errors import UnimplementedError
 
@@ -27,67 +27,6 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- sizes and types
-def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
-    """Return a shape argument as a tuple.
-
-    Args:
-        shape: a size, a list of sizes, which may be tensors, a tensor, or a TensorShape.
-        integers: say that other numbers are of the wrong type (True) or an invalid argument.
-
-    Raises:
-        Refused: when it is no shape.
-        InvalidArgumentError: when it is not known while a function is traced.
-    """
-    if type(shape) in (tuple, list) and all(type(size) is int for size in shape):
-        return tuple(shape)
-    if type(shape) is int:
-        return (shape,)
-    try:
-        array = _sizes_array(shape)
-    except (TypeError, ValueError) as error:
-        raise Refused(error) from None
-    if array.dtype.kind not in "iuO":
-        if integers:
-            raise Refused(TypeError(f"Cannot convert {shape!r} to EagerTensor of dtype int32"))
-        raise ValueError(
-            f"Value for attr 'Tshape' of {array.dtype} is not in the list of allowed values: "
-            "int32, int64"
-        )
-    return tuple(map(_static.as_size, np.asarray(array).reshape(-1)))
-
-
-def _sizes_array(shape: Any) -> np.ndarray:
-    if isinstance(shape, list | tuple) and any(size is None for size in shape):
-        raise unsupported(None)
-    if isinstance(shape, list | tuple) and any(map(_is_symbolic, shape)):
-        return _static.known(shape, "a shape")
-    array = np.zeros(0, np.int32) if isinstance(shape, list | tuple) and not shape else None
-    return _static.known(to_array(shape), "a shape") if array is None else array
-
-
-def _is_symbolic(size: Any) -> bool:
-    return (type(size) is not int and not _static.is_known(size)) or is_open(size)
-
-
-def _not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    for size in sizes:
-        if type(size) is int and size < 0:
-            raise ValueError(f"Dimension {size} must be >= 0")
-    return sizes
-
-
-def type_of(dtype: Any) -> DType:
-    """Return the type that a dtype argument stands for.
-
-    Raises:
-        Refused: when there is none.
-    """
-    try:
-        return as_dtype(dtype)
-    except TypeError as error:
-        raise Refused(error) from None
-
-
 def _cast(x: Value, dtype: Any) -> Value:
     wanted = type_of(dtype)
     if wanted == dtype_of(x):
@@ -129,6 +68,9 @@ def _reshape(x: Value, shape: Any) -> Value:
     return x.reshape(_complete(sizes_of(shape, integers=False), x))
 
 
+_MOST_DIMENSIONS = 253  # of a tensor in TensorFlow
+
+
 def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
     """Return sizes with the one that was left open."""
     open_ = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
@@ -137,6 +79,8 @@ def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
     for i, size in enumerate(sizes):
         if type(size) is int and size < -1:
             raise ValueError(f"Size {i} must be non-negative, not {size}")
+    if len(sizes) > _MOST_DIMENSIONS:
+        raise ValueError(f"too many dimensions: {len(sizes)}, and at most {_MOST_DIMENSIONS}")
     have = math.prod(x.shape)
     if open_:
         return _with_open(sizes, open_[0], x)
@@ -163,12 +107,12 @@ def _with_open(sizes: tuple[int, ...], at: int, x: Value) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------- filled tensors
 def _zeros(shape: Any, dtype: Any) -> Value:
-    wanted, sizes = type_of(dtype), _not_negative(sizes_of(shape))
+    wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     return np.full(sizes, b"", object) if wanted.is_string else jnp.zeros(sizes, wanted.dtype)
 
 
 def _ones(shape: Any, dtype: Any) -> Value:
-    wanted, sizes = type_of(dtype), _not_negative(sizes_of(shape))
+    wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     if wanted.is_string:
         raise Refused(TypeError("Cannot convert 1 to EagerTensor of dtype string"))
     return jnp.ones(sizes, wanted.dtype)
@@ -177,7 +121,7 @@ def _ones(shape: Any, dtype: Any) -> Value:
 def _fill(dims: Any, value: Value) -> Value:
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
-    sizes = _not_negative(sizes_of(dims, integers=False))
+    sizes = not_negative(sizes_of(dims, integers=False))
     return np.full(sizes, value[()], object) if is_text(value) else _full(value, sizes)
 
 
@@ -196,87 +140,10 @@ def _ones_like(x: Value, dtype: Any) -> Value:
 
 def _eye(num_rows: Any, num_columns: Any, batch_shape: Any, dtype: Any) -> Value:
     wanted = type_of(dtype)
-    (rows,) = _not_negative(sizes_of(num_rows))
-    (columns,) = (rows,) if num_columns is None else _not_negative(sizes_of(num_columns))
+    (rows,) = not_negative(sizes_of(num_rows))
+    (columns,) = (rows,) if num_columns is None else not_negative(sizes_of(num_columns))
     batch = () if batch_shape is None else sizes_of(batch_shape)
     return jnp.broadcast_to(jnp.eye(rows, columns, dtype=wanted.dtype), (*batch, rows, columns))
-
-
-# ---------------------------------------------------------------- sequences
-_LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
-_LONG = 1024
-
-
-def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
-    if limit is None:
-        start, limit = 0, start
-    wanted = None if dtype is None else type_of(dtype)
-    try:
-        ends = [_end(x, wanted) for x in (start, limit, delta)]
-    except (TypeError, ValueError) as error:
-        raise Refused(error) from None
-    for name, end in zip(("start", "limit", "delta"), ends, strict=True):
-        if end.ndim:
-            raise ValueError(f"{name} must be a scalar, not shape {list(end.shape)}")
-    if any(end.dtype == object for end in ends):
-        return _open_sequence(ends, wanted or int32)
-    names = [dtype_of(end).name for end in ends]
-    kind = wanted or as_dtype(max(names, key=lambda n: _LADDER.index(n) if n in _LADDER else 0))
-    first, last, step = (end.astype(kind.dtype) for end in ends)
-    return _sequence(first, _length(first, last, step), step)
-
-
-def _end(x: Any, wanted: DType | None) -> np.ndarray:
-    if type(x) is int and abs(x) < 2**31 and wanted is None:
-        return np.asarray(x, np.int32)  # the common case, in a hurry
-    return _static.known(to_array(x, hint=wanted), "a range")
-
-
-def _open_sequence(ends: list[np.ndarray], kind: DType) -> Value:
-    """Return a sequence whose length is an open size."""
-    first, last, step = (_static.as_size(end[()]) for end in ends)
-    if step != 1:
-        raise _static.refused("A range between open sizes goes in steps of 1")
-    return jnp.arange(last - first).astype(kind.dtype) + jnp.asarray(first).astype(kind.dtype)
-
-
-def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
-    if step == 0:
-        raise ValueError("Requires delta != 0: 0")
-    if (step > 0 and first > last) or (step < 0 and first < last):
-        sign = "<= limit when delta > 0" if step > 0 else ">= limit when delta < 0"
-        raise ValueError(f"Requires start {sign}: {first}/{last}")
-    if step.dtype.kind in "iu":
-        return -((int(first) - int(last)) // int(step))
-    return math.ceil(abs((float(last) - float(first)) / float(step)))
-
-
-def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Value:
-    if length > _LONG:
-        return jnp.arange(length).astype(first.dtype) * step + first
-    with _trace.at(_trace.EVAL):
-        return jnp.asarray(np.arange(length).astype(first.dtype) * step + first)
-
-
-def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
-    if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
-        return np.float32(start), np.float32(stop)  # the common case, in a hurry
-    first = to_array(start)
-    try:
-        last = to_array(stop, dtype_of(first))
-    except ValueError as error:
-        raise ValueError(f"stop: {error}") from None
-    if first.dtype.kind in "iub":
-        return first.astype(float64.dtype), last.astype(float64.dtype)
-    return first, last
-
-
-def _linspace(start: Value, stop: Value, num: Any, axis: Any) -> Value:
-    count = _static.one_int(num, "num")
-    if count < 0:
-        raise ValueError(f"Dimension {count} must be >= 0")
-    place = axis if type(axis) is int else _static.one_int(axis, "axis")
-    return jnp.linspace(start, stop, count, axis=place, dtype=start.dtype)
 
 
 ROWS = [
@@ -354,25 +221,6 @@ ROWS = [
             "eye(-1)",
         ),
         aliases=("linalg.eye",),
-    ),
-    Row(
-        "range", "", "start, limit=None, delta=1, dtype=None", _range,
-        doc="Make a sequence of numbers, from `start` to before `limit`.",
-        examples=(
-            "range(5)", "range(3, 18, 3)", "range(3, 1, -0.5)", "range(0, 1, 0.1)",
-            "range(3, tf.constant(5, tf.int64))", "range(1, 5, dtype=tf.float32)", "range(5, 2)",
-            "range(1, 5, 0)", "range([1, 2])", "range(0)",
-        ),
-    ),
-    Row(
-        "linspace", "start stop", "start, stop, num, axis=0", _linspace, op="LinSpace", same=True,
-        pairing=_ends, doc="Make a sequence of numbers with equal distances, both ends included.",
-        examples=(
-            "linspace(0.0, 1.0, 3)", "linspace([0.0, 5.0], [10.0, 40.0], 5, axis=-1)",
-            "linspace(0, 1, 3)", "linspace(0.0, 1.0, 1)",
-            "linspace(0.0, tf.cast(1.0, 'float64'), 2)",
-            "linspace(r(2), r(2), 3)",
-        ),
     ),
 ]  # fmt: skip
 

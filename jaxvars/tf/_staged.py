@@ -12,12 +12,12 @@ import jax.numpy as jnp
 
 from jaxvars._autograph_calls import overload
 from jaxvars._autograph_sequences import Sequential
-from jaxvars.tf import _creation
+from jaxvars.tf import _creation_ranges
 from jaxvars.tf._convert import alike
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._static import is_known, is_size
 
-_RANGE = _creation.__getattr__("range")
+_RANGE = _creation_ranges.__getattr__("range")
 
 
 def _range(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -193,3 +195,26 @@ def test_resize_method():
 def test_what_needs_ragged_tensors_says_so(name):
     with pytest.raises(AttributeError, match=r"no ragged tensors.*padded_batch"):
         getattr(tf, name)
+
+
+def test_axes_that_are_not_there_are_named():
+    x = tf.ones((2, 3))
+    for wrong, words in [
+        (lambda: tf.reverse(x, [2]), "'axis'[0] = 2 is out of valid range [0, 1]"),
+        (lambda: tf.reverse(x, [0, -2]), "axis 0 specified more than once"),
+        (lambda: tf.expand_dims(x, [0, 1]), "must be a tensor with a single value"),
+        (lambda: tf.strided_slice(tf.constant(3), [0], [1]), "Attempting to slice scalar input"),
+        (lambda: tf.sequence_mask([1], [1, 2]), "`maxlen` must be scalar"),
+        (lambda: tf.reshape([[1]], [1] * 254), "too many dimensions"),
+        (lambda: tf.reverse_sequence(x, [7, 1], 1), "at most 3"),
+    ]:
+        with pytest.raises(Refused, match=re.escape(words)):
+            wrong()
+
+
+def test_scalars_and_nothing():
+    assert tf.repeat(3, 2, axis=0).numpy().tolist() == [3, 3]
+    for rows, columns in ((0, 3), (3, 0)):
+        found = tf.searchsorted(tf.ones((2, rows)), tf.ones((2, columns)))
+        assert found.numpy().tolist() == np.zeros((2, columns)).tolist()
+        assert found.dtype == tf.int32

@@ -1,0 +1,121 @@
+"""Operations at the top level that make sequences: `tf.range`, `tf.linspace`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars.tf import _static
+from jaxvars.tf._convert import dtype_of, to_array
+from jaxvars.tf._creation_sizes import type_of
+from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
+from jaxvars.tf._rows import Refused, Row, operations
+
+Value: TypeAlias = Any
+
+
+_LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
+
+
+_LONG = 1024
+
+
+def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
+    if limit is None:
+        start, limit = 0, start
+    wanted = None if dtype is None else type_of(dtype)
+    try:
+        ends = [_end(x, wanted) for x in (start, limit, delta)]
+    except (TypeError, ValueError) as error:
+        raise Refused(error) from None
+    for name, end in zip(("start", "limit", "delta"), ends, strict=True):
+        if end.ndim:
+            raise ValueError(f"{name} must be a scalar, not shape {list(end.shape)}")
+    if any(end.dtype == object for end in ends):
+        return _open_sequence(ends, wanted or int32)
+    names = [dtype_of(end).name for end in ends]
+    kind = wanted or as_dtype(max(names, key=lambda n: _LADDER.index(n) if n in _LADDER else 0))
+    first, last, step = (end.astype(kind.dtype) for end in ends)
+    return _sequence(first, _length(first, last, step), step)
+
+
+def _end(x: Any, wanted: DType | None) -> np.ndarray:
+    if type(x) is int and abs(x) < 2**31 and wanted is None:
+        return np.asarray(x, np.int32)  # the common case, in a hurry
+    return _static.known(to_array(x, hint=wanted), "a range")
+
+
+def _open_sequence(ends: list[np.ndarray], kind: DType) -> Value:
+    """Return a sequence whose length is an open size."""
+    first, last, step = (_static.as_size(end[()]) for end in ends)
+    if step != 1:
+        raise _static.refused("A range between open sizes goes in steps of 1")
+    return jnp.arange(last - first).astype(kind.dtype) + jnp.asarray(first).astype(kind.dtype)
+
+
+def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
+    if step == 0:
+        raise ValueError("Requires delta != 0: 0")
+    if (step > 0 and first > last) or (step < 0 and first < last):
+        sign = "<= limit when delta > 0" if step > 0 else ">= limit when delta < 0"
+        raise ValueError(f"Requires start {sign}: {first}/{last}")
+    if step.dtype.kind in "iu":
+        return -((int(first) - int(last)) // int(step))
+    return math.ceil(abs((float(last) - float(first)) / float(step)))
+
+
+def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Value:
+    if length > _LONG:
+        return jnp.arange(length).astype(first.dtype) * step + first
+    with _trace.at(_trace.EVAL):
+        return jnp.asarray(np.arange(length).astype(first.dtype) * step + first)
+
+
+def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
+    if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
+        return np.float32(start), np.float32(stop)  # the common case, in a hurry
+    first = to_array(start)
+    try:
+        last = to_array(stop, dtype_of(first))
+    except ValueError as error:
+        raise ValueError(f"stop: {error}") from None
+    if first.dtype.kind in "iub":
+        return first.astype(float64.dtype), last.astype(float64.dtype)
+    return first, last
+
+
+def _linspace(start: Value, stop: Value, num: Any, axis: Any) -> Value:
+    count = _static.one_int(num, "num")
+    if count < 0:
+        raise ValueError(f"Dimension {count} must be >= 0")
+    place = axis if type(axis) is int else _static.one_int(axis, "axis")
+    return jnp.linspace(start, stop, count, axis=place, dtype=start.dtype)
+
+
+ROWS = [
+    Row(
+        "range", "", "start, limit=None, delta=1, dtype=None", _range,
+        doc="Make a sequence of numbers, from `start` to before `limit`.",
+        examples=(
+            "range(5)", "range(3, 18, 3)", "range(3, 1, -0.5)", "range(0, 1, 0.1)",
+            "range(3, tf.constant(5, tf.int64))", "range(1, 5, dtype=tf.float32)", "range(5, 2)",
+            "range(1, 5, 0)", "range([1, 2])", "range(0)",
+        ),
+    ),
+    Row(
+        "linspace", "start stop", "start, stop, num, axis=0", _linspace, op="LinSpace", same=True,
+        pairing=_ends, doc="Make a sequence of numbers with equal distances, both ends included.",
+        examples=(
+            "linspace(0.0, 1.0, 3)", "linspace([0.0, 5.0], [10.0, 40.0], 5, axis=-1)",
+            "linspace(0, 1, 3)", "linspace(0.0, 1.0, 1)",
+            "linspace(0.0, tf.cast(1.0, 'float64'), 2)",
+            "linspace(r(2), r(2), 3)",
+        ),
+    ),
+]  # fmt: skip
+
+__getattr__ = operations(__name__, ROWS)

@@ -1,0 +1,76 @@
+"""What is given as a shape or a type: `tf.zeros([2, n], "float32")`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from jaxvars._open_program import is_open
+from jaxvars.tf import _static
+from jaxvars.tf._convert import to_array, unsupported
+from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._rows import Refused
+
+Value: TypeAlias = Any
+
+
+def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
+    """Return a shape argument as a tuple.
+
+    Args:
+        shape: a size, a list of sizes, which may be tensors, a tensor, or a TensorShape.
+        integers: say that other numbers are of the wrong type (True) or an invalid argument.
+
+    Raises:
+        Refused: when it is no shape.
+        InvalidArgumentError: when it is not known while a function is traced.
+    """
+    if type(shape) in (tuple, list) and all(type(size) is int for size in shape):
+        return tuple(shape)
+    if type(shape) is int:
+        return (shape,)
+    try:
+        array = _sizes_array(shape)
+    except (TypeError, ValueError) as error:
+        raise Refused(error) from None
+    if array.dtype.kind not in "iuO":
+        if integers:
+            raise Refused(TypeError(f"Cannot convert {shape!r} to EagerTensor of dtype int32"))
+        raise ValueError(
+            f"Value for attr 'Tshape' of {array.dtype} is not in the list of allowed values: "
+            "int32, int64"
+        )
+    return tuple(map(_static.as_size, np.asarray(array).reshape(-1)))
+
+
+def _sizes_array(shape: Any) -> np.ndarray:
+    if isinstance(shape, list | tuple) and any(size is None for size in shape):
+        raise unsupported(None)
+    if isinstance(shape, list | tuple) and any(map(_is_symbolic, shape)):
+        return _static.known(shape, "a shape")
+    array = np.zeros(0, np.int32) if isinstance(shape, list | tuple) and not shape else None
+    return _static.known(to_array(shape), "a shape") if array is None else array
+
+
+def _is_symbolic(size: Any) -> bool:
+    return (type(size) is not int and not _static.is_known(size)) or is_open(size)
+
+
+def not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    for size in sizes:
+        if type(size) is int and size < 0:
+            raise ValueError(f"Dimension {size} must be >= 0")
+    return sizes
+
+
+def type_of(dtype: Any) -> DType:
+    """Return the type that a dtype argument stands for.
+
+    Raises:
+        Refused: when there is none.
+    """
+    try:
+        return as_dtype(dtype)
+    except TypeError as error:
+        raise Refused(error) from None
