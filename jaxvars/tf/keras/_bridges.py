@@ -160,8 +160,12 @@ class _Optimizer:
 
     @property
     def variables(self) -> list[Any]:
-        """Its variables."""
-        return _variables_of(self.wrapped, self._known)
+        """Its variables, in Keras's order: the slots of one variable after those of another."""
+        core = self.wrapped.aliased
+        slots = [id(slot) for one in core.slots.values() for slot in one.values()]
+        order = {key: i for i, key in enumerate(slots)}
+        found = _variables_of(self.wrapped, self._known)
+        return sorted(found, key=lambda v: order.get(id(v._cell_variable), -1))
 
     @property
     def learning_rate(self) -> Any:

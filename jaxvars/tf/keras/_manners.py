@@ -19,10 +19,12 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars.errors import line_of
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 
 
 @final
@@ -39,6 +41,12 @@ class _Place(threading.local):
 
 
 PLACE = _Place()
+
+_NO_BOOL = (
+    "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed at {line}: its value is known "
+    "when the function runs, not while it is traced, and AutoGraph does not convert the methods of "
+    "layers. Use tf.cond or tf.where, or decorate the method with @tf.function."
+)
 
 
 def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -62,6 +70,11 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     PLACE.is_in_keras = False
     try:
         result = fn(*boxed(args), **boxed(kwargs))
+    except jax.errors.TracerBoolConversionError as error:
+        line = line_of(error)
+        raise OperatorNotAllowedInGraphError(_NO_BOOL.format(line=line)) from None
+    except jax.errors.JAXTypeError as error:  # Keras makes them anew, which fails
+        raise TypeError(str(error)) from error
     finally:
         PLACE.is_in_keras = True
     return plain(result)
