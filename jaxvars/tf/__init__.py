@@ -127,6 +127,7 @@ LAZY = {
     "lookup",
     "profiler",
     "quantization",
+    "raw_ops",
     "saved_model",
     "sets",
     "sparse",

@@ -40,7 +40,6 @@ WHY = {
     ),
     **dict.fromkeys(["resource", "variant"], "no tensor has this type."),
     "CriticalSection": "a tf.function that assigns is all-or-nothing: calls take turns.",
-    "raw_ops": "its operations have public names, like tf.add or tf.nn.conv2d.",
     **dict.fromkeys(
         ["make_ndarray", "make_tensor_proto"],
         "there are no protocol buffers. x.numpy() is an array, tf.io.serialize_tensor bytes.",

@@ -222,9 +222,9 @@ def _annotations(cls: type) -> dict[str, Any]:
     own = inspect.get_annotations(cls)
     if any(isinstance(kind, str) for kind in own.values()):
         frame = inspect.currentframe()
-        while frame is not None and frame.f_globals.get("__name__") == __name__:
+        while frame is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
-        local = {} if frame is None else frame.f_locals
+        local = {} if frame is None else {**frame.f_globals, **frame.f_locals}
         own = inspect.get_annotations(cls, locals={**local, cls.__name__: cls}, eval_str=True)
     return {name: kind for name, kind in own.items() if typing.get_origin(kind) is not ClassVar}
 

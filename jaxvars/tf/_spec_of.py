@@ -75,7 +75,7 @@ def type_spec_from_value(value: Any) -> Any:
     if isinstance(value, Dataset):
         return DatasetSpec(value.element_spec)
     own = getattr(type(value), "Spec", None)
-    if hasattr(own, "from_value"):  # an ExtensionType
+    if own is not None and hasattr(own, "from_value"):  # an ExtensionType
         return own.from_value(value)
     for spec in (NoneTensorSpec, IndexedSlicesSpec, TensorArraySpec):
         if isinstance(value, spec().value_type):
