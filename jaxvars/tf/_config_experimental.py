@@ -7,11 +7,12 @@ Rules this file keeps:
 from __future__ import annotations
 
 import os
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 
 from jaxvars import config as _config
+from jaxvars._display import did_you_mean
 from jaxvars._placement import list_devices
 from jaxvars.config import PhysicalDevice
 from jaxvars.errors import DeviceError
@@ -154,3 +155,30 @@ def get_synchronous_execution() -> bool:
 def get_device_policy() -> str:
     """Return "silent": tensors are copied between devices as operations need them."""
     return "silent"
+
+
+def set_synchronous_execution(enable: bool) -> None:
+    """Do nothing: to the program, operations run one after the other, whatever is asked for."""
+
+
+def set_device_policy(device_policy: str | None) -> None:
+    """Accept "silent", what holds: tensors are copied between devices as operations need them.
+
+    Raises:
+        ValueError: for another policy.
+    """
+    if device_policy not in (None, "silent"):
+        raise ValueError(
+            f"The device policy {device_policy!r} is not there: JAX copies tensors silently. "
+            "jaxvars.config.set_soft_device_placement(False) refuses devices that do not exist."
+        )
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in {"enable_mlir_bridge", "disable_mlir_bridge", "ClusterDeviceFilters"}:
+        what = "processes are started by jaxvars.launch" if "Cluster" in name else "XLA has no such"
+        raise AttributeError(f"tf.config.experimental has no {name}: {what}.")
+    hint = did_you_mean(name, list(globals()))
+    raise AttributeError(
+        f"tf.config.experimental has no attribute {name!r}.{' ' + hint if hint else ''}"
+    )

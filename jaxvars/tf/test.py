@@ -1,250 +1,25 @@
 """`tf.test`: TensorFlow's test case, for tests that were written with it.
 
-Rules this file keeps:
-- values are compared as NumPy arrays: tensors, variables, lists of them and structures;
-- a failed check is an AssertionError that shows both values.
+_test_case        the test case
+_test_gradient    derivatives to compare
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-import re
-import tempfile
+import functools
+import platform
 import unittest
-from collections.abc import Callable, Generator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-import numpy as np
-
+from jaxvars._display import did_you_mean
 from jaxvars._placement import list_devices
-from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._tape import GradientTape, UnconnectedGradients
-from jaxvars.tf._tensor import Tensor
-from jaxvars.tf.errors import OpError
+from jaxvars.tf._test_case import TestCase as TestCase
+from jaxvars.tf._test_gradient import compute_gradient as compute_gradient
 
 main = unittest.main
 
-Value: TypeAlias = Any
 
-
-class TestCase(unittest.TestCase):
-    """A test case that compares tensors.
-
-    Differs from TensorFlow: there are no graphs or sessions; `cached_session()` and `session()`
-    give a context with the
-    test case, whose `evaluate` gives values. Random
-    numbers start from one seed for each test.
-    """
-
-    def setUp(self) -> None:
-        """Start random numbers from one seed."""
-        super().setUp()
-        from jaxvars.tf import random
-
-        random.set_seed(87654321)
-        np.random.seed(87654321)  # noqa: NPY002 - what a test may draw from
-
-    # ------------------------------------------------------------ values
-    def evaluate(self, tensors: Any) -> Any:
-        """Return a structure of tensors as one of NumPy arrays."""
-        return nest.map_structure(_evaluated, tensors)
-
-    @contextlib.contextmanager
-    def session(self, *args: Any, **kwargs: Any) -> Generator[TestCase]:
-        """Return a context with the test case, whose `evaluate` gives values."""
-        yield self
-
-    cached_session = session
-
-    def get_temp_dir(self) -> str:
-        """Return a folder of the test, which is removed after it."""
-        if not hasattr(self, "_folder"):
-            self._folder = tempfile.TemporaryDirectory()
-            self.addCleanup(self._folder.cleanup)
-        return self._folder.name
-
-    # ------------------------------------------------------------ equality
-    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that shapes and all elements are equal; NaN equals NaN."""
-        x, y = _array(a), _array(b)
-        self.assertEqual(x.shape, y.shape, _said(msg, f"Shapes differ: {x.shape} and {y.shape}"))
-        equal = np.equal(x, y)
-        if x.dtype.kind in "fc" and y.dtype.kind in "fc":
-            equal = equal | (np.isnan(x) & np.isnan(y))
-        if not np.all(equal):
-            at = np.argwhere(~np.asarray(equal))[:5].tolist()
-            raise AssertionError(_said(msg, f"not equal at {at}:\na = {x}\nb = {y}"))
-
-    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that something differs."""
-        try:
-            self.assertAllEqual(a, b)
-        except AssertionError:
-            return
-        raise AssertionError(_said(msg, "The two values are equal at all elements."))
-
-    def assertAllClose(  # noqa: N802
-        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
-    ) -> None:
-        """Check that |a - b| <= atol + rtol |b| in tensors, lists, dicts and structures of them."""
-        self._close(a, b, rtol, atol, msg, "")
-
-    def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: str | None, path: str) -> None:
-        if isinstance(a, Mapping) or isinstance(b, Mapping):
-            self.assertEqual(set(a), set(b), _said(msg, f"keys differ at {path or 'the top'}"))
-            for key in a:
-                self._close(a[key], b[key], rtol, atol, msg, f"{path}[{key!r}]")
-            return
-        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and _is_ragged(a, b):
-            self.assertEqual(len(a), len(b), _said(msg, f"lengths differ at {path or 'the top'}"))
-            for i, (x, y) in enumerate(zip(a, b, strict=True)):
-                self._close(x, y, rtol, atol, msg, f"{path}[{i}]")
-            return
-        _check_close(_array(a), _array(b), rtol, atol, _said(msg, path))
-
-    def assertAllCloseAccordingToType(  # noqa: N802
-        self,
-        a: Any,
-        b: Any,
-        rtol: float = 1e-6,
-        atol: float = 1e-6,
-        float_rtol: float = 1e-6,
-        float_atol: float = 1e-6,
-        half_rtol: float = 1e-3,
-        half_atol: float = 1e-3,
-        bfloat16_rtol: float = 1e-2,
-        bfloat16_atol: float = 1e-2,
-        msg: str | None = None,
-    ) -> None:
-        """Check that values are close, with the tolerance of the less precise type."""
-        names = {_array(x).dtype.name for x in (a, b)}
-        for kinds, r, t in (
-            ({"float32", "complex64"}, float_rtol, float_atol),
-            ({"float16"}, half_rtol, half_atol),
-            ({"bfloat16"}, bfloat16_rtol, bfloat16_atol),
-        ):
-            if kinds & names:
-                rtol, atol = max(rtol, r), max(atol, t)
-        self.assertAllClose(a, b, rtol, atol, msg)
-
-    def assertNotAllClose(  # noqa: N802
-        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
-    ) -> None:
-        """Check that something is not close."""
-        try:
-            self.assertAllClose(a, b, rtol, atol)
-        except AssertionError:
-            return
-        raise AssertionError(_said(msg, "The two values are close at all elements."))
-
-    def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:  # noqa: N802
-        """Check that |f1 - f2| <= err."""
-        if not (f1 == f2 or math.fabs(f1 - f2) <= err):
-            raise AssertionError(_said(msg, f"{f1} is not within {err} of {f2}"))
-
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
-        """Check that all elements are within `err` of each other."""
-        self.assertEqual(len(farray1), len(farray2), msg)
-        for x, y in zip(farray1, farray2, strict=True):
-            self.assertNear(float(x), float(y), err, msg)
-
-    # ------------------------------------------------------------ bounds
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """Check that all elements are greater."""
-        self._all(_array(a) > comparison_target, a, f"> {comparison_target}")
-
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """Check that all elements are greater or equal."""
-        self._all(_array(a) >= comparison_target, a, f">= {comparison_target}")
-
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """Check that all elements are less."""
-        self._all(_array(a) < comparison_target, a, f"< {comparison_target}")
-
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """Check that all elements are less or equal."""
-        self._all(_array(a) <= comparison_target, a, f"<= {comparison_target}")
-
-    def assertAllInRange(  # noqa: N802
-        self,
-        target: Any,
-        lower_bound: Any,
-        upper_bound: Any,
-        open_lower_bound: bool = False,
-        open_upper_bound: bool = False,
-    ) -> None:
-        """Check that all elements are between two numbers, which count unless they are open."""
-        x = _array(target)
-        low = x > lower_bound if open_lower_bound else x >= lower_bound
-        high = x < upper_bound if open_upper_bound else x <= upper_bound
-        self._all(low & high, x, f"between {lower_bound} and {upper_bound}")
-
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
-        """Check that all elements are in a set."""
-        x = _array(target)
-        self._all(np.isin(x, list(expected_set)), x, f"in {expected_set}")
-
-    def _all(self, good: np.ndarray, value: Any, words: str) -> None:
-        if not np.all(good):
-            at = np.argwhere(~np.asarray(good))[:5].tolist()
-            raise AssertionError(f"Not all elements are {words}: those at {at} of {_array(value)}")
-
-    # ------------------------------------------------------------ shapes, types, errors
-    def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that two arrays have one shape."""
-        self.assertEqual(tuple(input_a.shape), tuple(input_b.shape), msg)
-
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
-        """Check the type of the elements."""
-        self.assertEqual(as_dtype(_array(target).dtype), as_dtype(expected_dtype))
-
-    def assertDeviceEqual(self, device1: str, device2: str, msg: str | None = None) -> None:  # noqa: N802
-        """Check that two names are of one device."""
-        from jaxvars.tf._devices import DeviceSpec
-
-        first, second = map(DeviceSpec.from_string, (device1, device2))
-        self.assertEqual(first.to_string(), second.to_string(), msg)
-
-    def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:  # noqa: N802
-        """Check the number of elements."""
-        self.assertEqual(len(container), expected_len, msg)
-
-    def assertEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that there is nothing in it."""
-        self.assertEqual(len(container), 0, msg)
-
-    def assertNotEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Check that there is something in it."""
-        self.assertNotEqual(len(container), 0, msg)
-
-    @contextlib.contextmanager
-    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Generator[None]:  # noqa: N802
-        """Check that an operation fails, by its message or a predicate."""
-        with self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate):
-            yield
-
-    @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(  # noqa: N802
-        self, exception_type: Any, expected_err_re_or_predicate: str | Callable[[Any], bool]
-    ) -> Generator[None]:
-        """Check what is raised, by its message or a predicate."""
-        wanted = expected_err_re_or_predicate
-        with self.assertRaises(exception_type) as caught:
-            yield
-        error = caught.exception
-        fits = wanted(error) if callable(wanted) else re.search(wanted, str(error))
-        if not fits:
-            raise AssertionError(f"{error!r} does not match {wanted!r}.")
-
-    def assertProtoEquals(self, *args: Any) -> None:  # noqa: N802
-        """Raise NotImplementedError: there are no protocol buffers."""
-        raise NotImplementedError("jaxvars.tf has no protocol buffers to compare.")
-
-
-# ---------------------------------------------------------------- what there is
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
     """Tell whether there is a GPU."""
     return bool(list_devices("gpu"))
@@ -270,110 +45,63 @@ def is_built_with_xla() -> bool:
     return True
 
 
-# ---------------------------------------------------------------- derivatives
-def compute_gradient(
-    f: Callable[..., Any], x: Any, delta: float | None = None
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the derivatives of a function as matrices: from the tape, and from differences.
+def is_built_with_rocm() -> bool:
+    """Tell whether JAX has a GPU of AMD."""
+    return any("rocm" in str(d.client.platform_version).lower() for d in list_devices("gpu"))
 
-    Args:
-        f: a function of tensors that returns one.
-        x: the list of its arguments.
-        delta: the step of the differences; that of the type when None.
 
-    Returns:
-        For each argument a matrix of one row for each element of the result, twice. A complex
-        number counts as two.
+def is_cpu_target_available(target: str) -> bool:
+    """Tell whether programs are compiled for a kind of CPU: that of this machine.
 
-    >>> from jaxvars import tf
-    >>> exact, near = compute_gradient(lambda x: x * x, [tf.constant([1.0, 2.0])])
-    >>> exact[0].tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
+    >>> is_cpu_target_available("pdp11")
+    False
     """
-    arguments = [Tensor(to_array(part)) for part in x]
-    exact: list[np.ndarray] = []
-    near: list[np.ndarray] = []
-    for i, argument in enumerate(arguments):
-        with GradientTape(persistent=True) as tape:
-            tape.watch(argument)
-            y = f(*arguments)
-        exact.append(_derivatives(tape, Tensor(to_array(y)), argument))
-        near.append(_differences(f, arguments, i, delta))
-    return exact, near
+    names = {"amd64": "x86_64", "arm64": "aarch64"}
+    machine = platform.machine().lower()
+    return target == names.get(machine, machine)
 
 
-def _derivatives(tape: GradientTape, y: Tensor, x: Tensor) -> np.ndarray:
-    """Return a matrix of one row for each real number in `y`, one column for each in `x`."""
-    shape = _reals(_array(y)).size, _reals(_array(x)).size
-    if not (y.dtype.is_complex or x.dtype.is_complex):
-        jacobian = tape.jacobian(y, x)
-        return np.zeros(shape) if jacobian is None else _array(jacobian).reshape(shape)
-    rows: list[np.ndarray] = []
-    for i in range(shape[0]):
-        weights = np.zeros(_array(y).shape, _array(y).dtype)
-        _reals(weights)[i] = 1
-        row = tape.gradient(y, x, Tensor(to_array(weights)), UnconnectedGradients.ZERO)
-        rows.append(_reals(_array(row)))
-    return np.stack(rows) if rows else np.zeros(shape)
+def disable_with_predicate(
+    pred: Callable[[], bool], skip_message: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that skips a test where a predicate holds when it is to be run.
+
+    >>> @disable_with_predicate(lambda: True, "not here")
+    ... def test(self):
+    ...     raise AssertionError
+    >>> test(None)
+    Traceback (most recent call last):
+    unittest.case.SkipTest: not here
+    """
+
+    def decorated(test: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(test)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if pred():
+                raise unittest.SkipTest(skip_message)
+            return test(*args, **kwargs)
+
+        return run
+
+    return decorated
 
 
-def _reals(array: np.ndarray) -> np.ndarray:
-    """Return an array in one dimension; a complex number is two real ones."""
-    flat = np.atleast_1d(array).reshape(-1)
-    return flat.view(np.real(flat).dtype)
+def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -> Any:
+    """Return a test case as it is: operations that run eagerly are programs already."""
+    return (lambda kind: kind) if cls is None else cls
 
 
-def _differences(
-    f: Callable[..., Any], arguments: list[Tensor], which: int, delta: float | None
-) -> np.ndarray:
-    base = _array(arguments[which])
-    step = delta or float(np.finfo(base.dtype).eps) ** (1 / 3)
-    columns: list[np.ndarray] = []
-    for i in range(_reals(base).size):
-        sides: list[np.ndarray] = []
-        for sign in (1, -1):
-            moved = base.copy()
-            _reals(moved)[i] += sign * step
-            given = [*arguments[:which], Tensor(to_array(moved)), *arguments[which + 1 :]]
-            sides.append(_reals(_array(f(*given))))
-        columns.append((sides[0] - sides[1]) / (2 * step))
-    rows = _reals(_array(f(*arguments))).size
-    return np.stack(columns, -1) if columns else np.zeros((rows, 0))
+_ELSEWHERE = {
+    "Benchmark": "jaxvars.profiler.profile tells where the time of a step goes",
+    "benchmark_config": "there are no sessions to configure",
+    "assert_equal_graph_def": "there are no graphs to compare",
+    "create_local_cluster": "jaxvars.launch starts processes",
+    "experimental": "there is nothing to wait for but values: tensor.numpy()",
+}
 
 
-# ---------------------------------------------------------------- helpers
-def _evaluated(leaf: Any) -> Any:
-    return leaf.numpy() if hasattr(leaf, "numpy") else leaf
-
-
-def _array(value: Any) -> np.ndarray:
-    if isinstance(value, str | bytes):
-        return np.array(value.encode() if isinstance(value, str) else value, dtype=object)
-    if isinstance(value, np.ndarray) and value.dtype.kind != "U":
-        return value
-    if value is None or (isinstance(value, list | tuple) and any(x is None for x in value)):
-        return np.array(value, dtype=object)
-    return np.asarray(Tensor(to_array(value)).numpy())
-
-
-def _is_ragged(a: Any, b: Any) -> bool:
-    """Tell whether lists are structures to compare part by part, and no tensors."""
-    try:
-        shapes = [_array(part).shape for part in (a, b)]
-    except (ValueError, TypeError):
-        return True
-    return not shapes
-
-
-def _check_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, said: str) -> None:
-    if x.shape != y.shape:
-        raise AssertionError(f"{said} Shapes differ: {x.shape} and {y.shape}")
-    wide = [part.astype(np.float64) if part.dtype.kind not in "fcO" else part for part in (x, y)]
-    try:
-        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, err_msg=said)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\nExpected close with rtol {rtol} and atol {atol}") from None
-
-
-def _said(msg: str | None, words: str) -> str:
-    return f"{msg}: {words}" if msg else words
+def __getattr__(name: str) -> NoReturn:
+    if name in _ELSEWHERE:
+        raise AttributeError(f"tf.test has no {name}: {_ELSEWHERE[name]}.")
+    hint = did_you_mean(name, list(globals()))
+    raise AttributeError(f"tf.test has no attribute {name!r}.{' ' + hint if hint else ''}")

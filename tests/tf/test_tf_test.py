@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import unittest
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +116,19 @@ def test_what_there_is():
     assert (tf.test.gpu_device_name(), tf.test.is_built_with_cuda()) == ("", False)
     assert tf.test.is_built_with_xla()
     assert not tf.test.is_built_with_gpu_support()
+
+
+def test_what_is_there_and_what_is_not() -> None:
+    import platform
+
+    assert tf.test.is_cpu_target_available({"amd64": "x86_64"}.get(m := platform.machine(), m))
+    assert not tf.test.is_built_with_rocm()
+    assert tf.test.with_eager_op_as_function(tf.test.TestCase) is tf.test.TestCase
+    called: list[int] = []
+    for pred in (True, False):
+        run = tf.test.disable_with_predicate(lambda pred=pred: pred, "no")(lambda: called.append(1))
+        with contextlib.suppress(unittest.SkipTest):
+            run()
+    assert called == [1]
+    with pytest.raises(AttributeError, match=r"jaxvars\.profiler\.profile"):
+        tf.test.Benchmark  # noqa: B018 - it raises

@@ -1,0 +1,279 @@
+"""`tf.test.TestCase`.
+
+Rules this file keeps:
+- values are compared as NumPy arrays: tensors, variables, lists of them and structures;
+- a failed check is an AssertionError that shows both values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import tempfile
+import unittest
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxvars.tf import nest
+from jaxvars.tf._convert import to_array
+from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.errors import OpError
+
+
+class TestCase(unittest.TestCase):
+    """A test case that compares tensors.
+
+    Differs from TensorFlow: there are no graphs or sessions; `cached_session()` and `session()`
+    give a context with the
+    test case, whose `evaluate` gives values. Random
+    numbers start from one seed for each test.
+    """
+
+    def setUp(self) -> None:
+        """Start random numbers from one seed."""
+        super().setUp()
+        from jaxvars.tf import random
+
+        random.set_seed(87654321)
+        np.random.seed(87654321)  # noqa: NPY002 - what a test may draw from
+
+    # ------------------------------------------------------------ values
+    def evaluate(self, tensors: Any) -> Any:
+        """Return a structure of tensors as one of NumPy arrays."""
+        return nest.map_structure(_evaluated, tensors)
+
+    @contextlib.contextmanager
+    def session(self, *args: Any, **kwargs: Any) -> Generator[TestCase]:
+        """Return a context with the test case, whose `evaluate` gives values."""
+        yield self
+
+    cached_session = session
+
+    def get_temp_dir(self) -> str:
+        """Return a folder of the test, which is removed after it."""
+        if not hasattr(self, "_folder"):
+            self._folder = tempfile.TemporaryDirectory()
+            self.addCleanup(self._folder.cleanup)
+        return self._folder.name
+
+    # ------------------------------------------------------------ equality
+    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Check that shapes and all elements are equal; NaN equals NaN."""
+        x, y = as_array(a), as_array(b)
+        self.assertEqual(x.shape, y.shape, _said(msg, f"Shapes differ: {x.shape} and {y.shape}"))
+        equal = np.equal(x, y)
+        if x.dtype.kind in "fc" and y.dtype.kind in "fc":
+            equal = equal | (np.isnan(x) & np.isnan(y))
+        if not np.all(equal):
+            at = np.argwhere(~np.asarray(equal))[:5].tolist()
+            raise AssertionError(_said(msg, f"not equal at {at}:\na = {x}\nb = {y}"))
+
+    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Check that something differs."""
+        try:
+            self.assertAllEqual(a, b)
+        except AssertionError:
+            return
+        raise AssertionError(_said(msg, "The two values are equal at all elements."))
+
+    def assertAllClose(  # noqa: N802
+        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
+    ) -> None:
+        """Check that |a - b| <= atol + rtol |b| in tensors, lists, dicts and structures of them."""
+        self._close(a, b, rtol, atol, msg, "")
+
+    def _close(self, a: Any, b: Any, rtol: float, atol: float, msg: str | None, path: str) -> None:
+        if isinstance(a, Mapping) or isinstance(b, Mapping):
+            self.assertEqual(set(a), set(b), _said(msg, f"keys differ at {path or 'the top'}"))
+            for key in a:
+                self._close(a[key], b[key], rtol, atol, msg, f"{path}[{key!r}]")
+            return
+        if isinstance(a, list | tuple) and isinstance(b, list | tuple) and _is_ragged(a, b):
+            self.assertEqual(len(a), len(b), _said(msg, f"lengths differ at {path or 'the top'}"))
+            for i, (x, y) in enumerate(zip(a, b, strict=True)):
+                self._close(x, y, rtol, atol, msg, f"{path}[{i}]")
+            return
+        _check_close(as_array(a), as_array(b), rtol, atol, _said(msg, path))
+
+    def assertAllCloseAccordingToType(  # noqa: N802
+        self,
+        a: Any,
+        b: Any,
+        rtol: float = 1e-6,
+        atol: float = 1e-6,
+        float_rtol: float = 1e-6,
+        float_atol: float = 1e-6,
+        half_rtol: float = 1e-3,
+        half_atol: float = 1e-3,
+        bfloat16_rtol: float = 1e-2,
+        bfloat16_atol: float = 1e-2,
+        msg: str | None = None,
+    ) -> None:
+        """Check that values are close, with the tolerance of the less precise type."""
+        names = {as_array(x).dtype.name for x in (a, b)}
+        for kinds, r, t in (
+            ({"float32", "complex64"}, float_rtol, float_atol),
+            ({"float16"}, half_rtol, half_atol),
+            ({"bfloat16"}, bfloat16_rtol, bfloat16_atol),
+        ):
+            if kinds & names:
+                rtol, atol = max(rtol, r), max(atol, t)
+        self.assertAllClose(a, b, rtol, atol, msg)
+
+    def assertNotAllClose(  # noqa: N802
+        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
+    ) -> None:
+        """Check that something is not close."""
+        try:
+            self.assertAllClose(a, b, rtol, atol)
+        except AssertionError:
+            return
+        raise AssertionError(_said(msg, "The two values are close at all elements."))
+
+    def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:  # noqa: N802
+        """Check that |f1 - f2| <= err."""
+        if not (f1 == f2 or math.fabs(f1 - f2) <= err):
+            raise AssertionError(_said(msg, f"{f1} is not within {err} of {f2}"))
+
+    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: Any = None) -> None:  # noqa: N802
+        """Check that all elements are within `err` of each other."""
+        self.assertEqual(len(farray1), len(farray2), msg)
+        for x, y in zip(farray1, farray2, strict=True):
+            self.assertNear(float(x), float(y), err, msg)
+
+    # ------------------------------------------------------------ bounds
+    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """Check that all elements are greater."""
+        self._all(as_array(a) > comparison_target, a, f"> {comparison_target}")
+
+    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """Check that all elements are greater or equal."""
+        self._all(as_array(a) >= comparison_target, a, f">= {comparison_target}")
+
+    def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """Check that all elements are less."""
+        self._all(as_array(a) < comparison_target, a, f"< {comparison_target}")
+
+    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """Check that all elements are less or equal."""
+        self._all(as_array(a) <= comparison_target, a, f"<= {comparison_target}")
+
+    def assertAllInRange(  # noqa: N802
+        self,
+        target: Any,
+        lower_bound: Any,
+        upper_bound: Any,
+        open_lower_bound: bool = False,
+        open_upper_bound: bool = False,
+    ) -> None:
+        """Check that all elements are between two numbers, which count unless they are open."""
+        x = as_array(target)
+        low = x > lower_bound if open_lower_bound else x >= lower_bound
+        high = x < upper_bound if open_upper_bound else x <= upper_bound
+        self._all(low & high, x, f"between {lower_bound} and {upper_bound}")
+
+    def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
+        """Check that all elements are in a set."""
+        x = as_array(target)
+        self._all(np.isin(x, list(expected_set)), x, f"in {expected_set}")
+
+    def _all(self, good: np.ndarray, value: Any, words: str) -> None:
+        if not np.all(good):
+            at = np.argwhere(~np.asarray(good))[:5].tolist()
+            raise AssertionError(
+                f"Not all elements are {words}: those at {at} of {as_array(value)}"
+            )
+
+    # ------------------------------------------------------------ shapes, types, errors
+    def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Check that two arrays have one shape."""
+        self.assertEqual(tuple(input_a.shape), tuple(input_b.shape), msg)
+
+    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
+        """Check the type of the elements."""
+        self.assertEqual(as_dtype(as_array(target).dtype), as_dtype(expected_dtype))
+
+    def assertDeviceEqual(self, device1: str, device2: str, msg: str | None = None) -> None:  # noqa: N802
+        """Check that two names are of one device."""
+        from jaxvars.tf._devices import DeviceSpec
+
+        first, second = map(DeviceSpec.from_string, (device1, device2))
+        self.assertEqual(first.to_string(), second.to_string(), msg)
+
+    def assertLen(self, container: Any, expected_len: int, msg: str | None = None) -> None:  # noqa: N802
+        """Check the number of elements."""
+        self.assertEqual(len(container), expected_len, msg)
+
+    def assertEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Check that there is nothing in it."""
+        self.assertEqual(len(container), 0, msg)
+
+    def assertNotEmpty(self, container: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Check that there is something in it."""
+        self.assertNotEqual(len(container), 0, msg)
+
+    @contextlib.contextmanager
+    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Generator[None]:  # noqa: N802
+        """Check that an operation fails, by its message or a predicate."""
+        with self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate):
+            yield
+
+    @contextlib.contextmanager
+    def assertRaisesWithPredicateMatch(  # noqa: N802
+        self, exception_type: Any, expected_err_re_or_predicate: str | Callable[[Any], bool]
+    ) -> Generator[None]:
+        """Check what is raised, by its message or a predicate."""
+        wanted = expected_err_re_or_predicate
+        with self.assertRaises(exception_type) as caught:
+            yield
+        error = caught.exception
+        fits = wanted(error) if callable(wanted) else re.search(wanted, str(error))
+        if not fits:
+            raise AssertionError(f"{error!r} does not match {wanted!r}.")
+
+    def assertProtoEquals(self, *args: Any) -> None:  # noqa: N802
+        """Raise NotImplementedError: there are no protocol buffers."""
+        raise NotImplementedError("jaxvars.tf has no protocol buffers to compare.")
+
+
+# ---------------------------------------------------------------- helpers
+def _evaluated(leaf: Any) -> Any:
+    return leaf.numpy() if hasattr(leaf, "numpy") else leaf
+
+
+def as_array(value: Any) -> np.ndarray:
+    """Return a value as a NumPy array; text as bytes."""
+    if isinstance(value, str | bytes):
+        return np.array(value.encode() if isinstance(value, str) else value, dtype=object)
+    if isinstance(value, np.ndarray) and value.dtype.kind != "U":
+        return value
+    if value is None or (isinstance(value, list | tuple) and any(x is None for x in value)):
+        return np.array(value, dtype=object)
+    return np.asarray(Tensor(to_array(value)).numpy())
+
+
+def _is_ragged(a: Any, b: Any) -> bool:
+    """Tell whether lists are structures to compare part by part, and no tensors."""
+    try:
+        shapes = [as_array(part).shape for part in (a, b)]
+    except (ValueError, TypeError):
+        return True
+    return not shapes
+
+
+def _check_close(x: np.ndarray, y: np.ndarray, rtol: float, atol: float, said: str) -> None:
+    if x.shape != y.shape:
+        raise AssertionError(f"{said} Shapes differ: {x.shape} and {y.shape}")
+    wide = [part.astype(np.float64) if part.dtype.kind not in "fcO" else part for part in (x, y)]
+    try:
+        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol, err_msg=said)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\nExpected close with rtol {rtol} and atol {atol}") from None
+
+
+def _said(msg: str | None, words: str) -> str:
+    return f"{msg}: {words}" if msg else words
