@@ -418,7 +418,7 @@ def test_concrete_functions():
     with pytest.raises(TypeError, match="missing required arguments: x"):
         made()
     assert "b (POSITIONAL_OR_KEYWORD): Literal[4]" in str(made)
-    assert f.pretty_printed_concrete_signatures() == made.pretty_printed_signature()
+    assert f.pretty_printed_concrete_signatures().startswith(made.pretty_printed_signature())
     assert repr(made).startswith("<ConcreteFunction (x: TensorSpec(shape=(None, 2)")
 
 
