@@ -114,7 +114,7 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
             result, grad = run(*xs)
             arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
             pull = _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
-        if _trace.is_differentiated() or _trace.is_staging():
+        if _trace.is_differentiated():
             arrays = rule(cell_values, xs)  # who differentiates this again finds the same rule
         return arrays, pull
 
