@@ -39,6 +39,10 @@ class DeviceSpec:
     device_type: str | None = None
     device_index: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.device_type is not None:
+            object.__setattr__(self, "device_type", _spelled(self.device_type))
+
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
         """Read a name.
@@ -48,7 +52,12 @@ class DeviceSpec:
         """
         parts: dict[str, Any] = {}
         for word in filter(None, spec.split("/")):
-            parts |= _read(word.split(":"), spec)
+            read = _read(word.split(":"), spec)
+            if "device_type" in parts and "device_type" in read:
+                raise ValueError(
+                    f"Multiple device types are not allowed while parsing the device spec: {spec}."
+                )
+            parts |= read
         return cls(**parts)
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
@@ -91,7 +100,7 @@ def _read(words: list[str], spec: str) -> dict[str, Any]:
         case [kind] if kind.upper() in _KINDS:
             return {"device_type": kind.upper()}
         case ["device", kind]:
-            return {"device_type": kind.upper()}
+            return {"device_type": kind}
         case _:
             raise ValueError(
                 f"Unknown attribute {words[0]!r} is encountered while parsing the device spec: "
@@ -103,7 +112,12 @@ _KINDS = ("CPU", "GPU", "TPU")
 
 
 def _kind(kind: str, index: str) -> dict[str, Any]:
-    return {"device_type": kind.upper(), "device_index": None if index == "*" else int(index)}
+    return {"device_type": kind, "device_index": None if index == "*" else int(index)}
+
+
+def _spelled(kind: str) -> str:
+    """Return a kind of device as it is written: those that are known in capitals."""
+    return kind.upper() if kind.upper() in _KINDS else kind
 
 
 @final

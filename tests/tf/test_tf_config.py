@@ -145,3 +145,13 @@ def test_what_holds_in_any_case() -> None:
         tf.config.experimental.set_device_policy("warn")
     with pytest.raises(AttributeError, match=r"jaxvars\.launch"):
         tf.config.experimental.ClusterDeviceFilters  # noqa: B018 - it raises
+
+
+def test_names_of_devices_are_spelled_as_tensorflow_does() -> None:
+    spec = tf.DeviceSpec(job="foo", task=3, device_type="cpu", device_index=0)
+    assert spec.to_string() == "/job:foo/task:3/device:CPU:0"
+    own = tf.DeviceSpec.from_string("/job:foo/device:MyDevice:2")
+    assert spec.make_merged_spec(own).to_string() == "/job:foo/task:3/device:MyDevice:2"
+    assert spec.replace(device_type="gpu", device_index=None).to_string().endswith("/device:GPU:*")
+    with pytest.raises(ValueError, match="Multiple device types are not allowed"):
+        tf.DeviceSpec.from_string("/job:muu/device:GPU:2/cpu:0")
