@@ -59,7 +59,7 @@ def _chosen(
             if share > limit and not sigma:
                 score = -math.inf
             elif sigma:
-                score *= math.exp(-0.5 / sigma * share * share) if share <= limit else 0.0
+                score *= math.exp(-0.5 / sigma * share * share)
             if score <= least:
                 break
         if score == before:

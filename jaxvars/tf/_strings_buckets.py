@@ -99,7 +99,9 @@ def _unsorted_segment_join(
             f"segment_ids shape must be a prefix of input shape: {ids.shape} vs. {inputs.shape}"
         )
     if ids.size and not 0 <= ids.min() <= ids.max() < count:
-        raise refused(f"segment_ids must be from 0 to {count - 1}")
+        raise refused(
+            "segment_ids are not allowed to exceed num_segments or to have negative values."
+        )
     rest = inputs.shape[ids.ndim :]
     made = np.empty((count, *rest), object)
     for place in np.ndindex(made.shape):

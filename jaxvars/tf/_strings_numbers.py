@@ -10,11 +10,13 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._rows import Refused
 from jaxvars.tf._static import known, refused
 
 Text: TypeAlias = np.ndarray
 
 _NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
+_OUT = {"float32", "float64", "int32", "int64", "uint32", "uint64"}
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 
 
@@ -60,6 +62,11 @@ def _form(
 def to_number(x: Text, out_type: Any) -> Any:
     """Return the numbers that text is."""
     dtype = as_dtype(out_type)
+    if dtype.name not in _OUT:
+        raise refused(
+            f"Value for attr 'out_type' of {dtype.name} is not in the list of allowed values: "
+            "float, double, int32, int64, uint32, uint64"
+        )
     numbers = [_number(text, dtype) for text in x.ravel()]
     return _convert.to_array(np.array(numbers, dtype.dtype).reshape(x.shape))
 
@@ -79,9 +86,12 @@ def formatted(template: str, inputs: Any, placeholder: str, summarize: int) -> T
     given = inputs if isinstance(inputs, list | tuple) else [inputs]
     parts = template.split(placeholder)
     if len(parts) != len(given) + 1:
-        raise refused(
-            f"The template expects {len(parts) - 1} tensors, but the inputs only has {len(given)}. "
-            "Please ensure the number of placeholders in template matches inputs length."
+        raise Refused(
+            ValueError(
+                f"The template expects {len(parts) - 1} tensors, but the inputs only has "
+                f"{len(given)}. Please ensure the number of placeholders in template matches "
+                "inputs length."
+            )
         )
     shown = [_shown(known(_convert.to_array(x), "a tensor"), summarize) for x in given]
     text = "".join(a + b for a, b in zip(parts, [*shown, ""], strict=True))

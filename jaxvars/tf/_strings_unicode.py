@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Row
+from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import known, refused
 from jaxvars.tf._strings_numbers import each
 
@@ -133,7 +133,7 @@ def _split(*arguments: Any) -> Text:
 def _encode(input: Any, output_encoding: str, errors: str, replacement_char: int) -> Text:
     output, numbers = _output(output_encoding), known(input, "input")
     if not numbers.ndim:
-        raise refused("input must have rank >= 1")
+        raise Refused(ValueError("input_tensor's rank must be at least 1."))
     made = np.empty(numbers.shape[:-1], object)
     for index in np.ndindex(made.shape):
         made[index] = "".join(_letters(numbers[index], errors, replacement_char)).encode(output)

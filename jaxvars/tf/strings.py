@@ -16,9 +16,10 @@ import numpy as np
 
 from jaxvars.tf import _convert, _strings_buckets, _strings_unicode
 from jaxvars.tf import _strings_numbers as numbers
-from jaxvars.tf._rows import Row, operations
-from jaxvars.tf._static import ints, known, one_axis, refused
+from jaxvars.tf._rows import Refused, Row, operations
+from jaxvars.tf._static import ints, known, refused
 from jaxvars.tf._strings_numbers import each
+from jaxvars.tf.errors import OutOfRangeError
 
 Text: TypeAlias = np.ndarray
 
@@ -47,9 +48,13 @@ def _encoded(text: str) -> bytes:
 
 # ---------------------------------------------------------------- joining and cutting
 def _join(inputs: list[Text], separator: str) -> Text:
-    shapes = {x.shape for x in inputs if x.ndim}
+    for x in inputs:
+        if not _convert.is_text(x):
+            shown = np.asarray(x).tolist()
+            raise Refused(TypeError(f"Cannot convert {shown} to EagerTensor of dtype string"))
+    shapes = list(dict.fromkeys(x.shape for x in inputs if x.ndim))
     if len(shapes) > 1:
-        first, second = sorted(shapes)[:2]
+        first, second = shapes[:2]
         raise refused(f"Input shapes do not match: {list(first)} vs. {list(second)}")
     if not inputs:
         return _convert.text_array(np.array("", object))
@@ -59,7 +64,7 @@ def _join(inputs: list[Text], separator: str) -> Text:
 def _reduce_join(inputs: Text, axis: Any, keepdims: bool, separator: str) -> Text:
     dims = list(reversed(range(inputs.ndim)))
     if axis is not None:
-        dims = [one_axis(a, inputs.ndim, "Invalid reduction dimension") for a in ints(axis, "axis")]
+        dims = _dimensions(ints(axis, "axis"), inputs.ndim)
     kept = [i for i in range(inputs.ndim) if i not in dims]
     moved = inputs.transpose(*kept, *reversed(dims))
     rows = moved.reshape(*(inputs.shape[i] for i in kept), -1)
@@ -68,6 +73,23 @@ def _reduce_join(inputs: Text, axis: Any, keepdims: bool, separator: str) -> Tex
         made[index] = separator.encode().join(rows[index])
     shape = [1 if i in dims else n for i, n in enumerate(inputs.shape)]
     return made.reshape(shape) if keepdims else made
+
+
+def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
+    """Return the dimensions that are joined, counted from the front."""
+    found: list[int] = []
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise Refused(
+                OutOfRangeError(
+                    None, None,
+                    f"Invalid reduction dimension {axis} for input with {rank} dimension(s)",
+                )
+            )  # fmt: skip
+        if axis % rank in found:
+            raise refused(f"Duplicate reduction dimension {axis}")
+        found.append(axis % rank)
+    return found
 
 
 def _split(input: Text, sep: Any, maxsplit: int) -> Text:
@@ -100,9 +122,9 @@ def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
     def part(text: bytes, start: int, size: int) -> bytes:
         whole = _decoded(text) if _is_utf8(unit) else text
         if not -len(whole) <= start <= len(whole):
-            raise refused(f"pos {start} out of range for string b'{_decoded(text)}'")
+            raise refused(f"pos {start} out of range for string b'{_decoded(text)}' at index 0")
         first = start + len(whole) if start < 0 else start
-        cut = whole[first : first + max(int(size), 0)]
+        cut = whole[first : first + int(size)] if size >= 0 else whole[first:]
         return _encoded(cut) if isinstance(cut, str) else cut
 
     return each(part, input, starts, sizes)

@@ -336,3 +336,23 @@ def test_boxes_at_random_cover_enough():
         assert shared >= 0.5 * 0.16 - 1e-3
         assert begin.numpy()[0] == pytest.approx(top * 50, abs=1e-3)
         assert size.numpy().tolist()[2] == -1
+
+
+def test_boxes_that_overlap_score_less():
+    boxes = tf.constant([[0, 0, 1, 1.0], [0, 0.1, 1, 1.1], [0, 0.2, 1, 1.2]])
+    kept, scores = tf.image.non_max_suppression_with_scores(
+        boxes, tf.constant([0.9, 0.8, 0.7]), 3, iou_threshold=0.5, soft_nms_sigma=0.5
+    )
+    assert kept.numpy().tolist() == [0, 2, 1]
+    assert scores.numpy()[:2].tolist() == pytest.approx([0.9, 0.44882628])
+
+
+# ---------------------------------------------------------------- text
+def test_parts_of_text():
+    assert tf.strings.substr("abc", 1, -1).numpy() == b"bc"
+    with pytest.raises(TypeError, match="to EagerTensor of dtype string"):
+        tf.strings.join([[1]])
+    with pytest.raises(tf.errors.OutOfRangeError, match="dimension 2 for input with 2"):
+        tf.strings.reduce_join([["a"]], axis=2)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Duplicate reduction dimension -2"):
+        tf.strings.reduce_join([["a"]], axis=[0, -2])
