@@ -34,7 +34,7 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
         array = _sizes_array(shape)
     except (TypeError, ValueError) as error:
         raise Refused(error) from None
-    if array.dtype.kind not in "iuO":
+    if array.dtype.kind not in "iuO" or any(type(size) is bytes for size in array.flat):
         if integers:
             raise Refused(TypeError(f"Cannot convert {shape!r} to EagerTensor of dtype int32"))
         raise ValueError(
@@ -58,6 +58,7 @@ def _is_symbolic(size: Any) -> bool:
 
 
 def not_negative(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes; raise ValueError if one is negative."""
     for size in sizes:
         if type(size) is int and size < 0:
             raise ValueError(f"Dimension {size} must be >= 0")
