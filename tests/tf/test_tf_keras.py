@@ -173,7 +173,7 @@ def test_initializers_draw():
         assert x.numpy().tolist() == y.numpy().tolist()
     drawn = tf.random_uniform_initializer(2, 5)((50,), dtype=tf.int32).numpy()
     assert set(drawn) == {2, 3, 4}
-    with pytest.raises(TypeError, match="has 2 numbers"):
+    with pytest.raises(TypeError, match="has 2 elements"):
         tf.constant_initializer([1, 2])((3,))
 
 
