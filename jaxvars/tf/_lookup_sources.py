@@ -16,7 +16,10 @@ from jaxvars.tf.errors import InvalidArgumentError
 
 def typed(value: Any, dtype: DType | None) -> np.ndarray:
     """Return a value as an array on the host, of a type."""
-    return stored(value if dtype is None else _convert.to_array(value, dtype))
+    if dtype is None:
+        return stored(value)
+    found = stored(_convert.to_array(value, dtype))
+    return found if dtype.is_string else found.astype(dtype.dtype)  # also where JAX has 32 bits
 
 
 @final
