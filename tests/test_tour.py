@@ -235,7 +235,7 @@ def test_16_the_same_in_the_forms_of_jax():
     np.testing.assert_array_equal(jv.map_fn(lambda x: x * level, jnp.arange(3.0)), [0.0, 3.0, 6.0])
 
 
-def test_17_loops_have_gradients_if_their_length_has_a_bound():
+def test_17_loops_have_gradients_however_often_they_run():
     w = jv.Variable(2.0)
 
     def gradient(x, bound):
@@ -244,9 +244,8 @@ def test_17_loops_have_gradients_if_their_length_has_a_bound():
         return tape.gradient(y, w)
 
     assert float(gradient(1.0, None)) == 448.0  # eagerly, the tape has seen seven iterations
-    with pytest.raises(jv.errors.TapeError, match="max_iterations=100"):
-        jv.compile(lambda x: gradient(x, None))(1.0)
-    assert float(jv.compile(lambda x: gradient(x, 20))(1.0)) == 448.0
+    assert float(jv.compile(lambda x: gradient(x, None))(1.0)) == 448.0  # some states are kept
+    assert float(jv.compile(lambda x: gradient(x, 20))(1.0)) == 448.0  # JAX's own `grad` can, too
 
 
 def test_18_a_check_that_fails_leaves_everything_as_it_was():
