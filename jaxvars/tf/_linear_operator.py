@@ -2,10 +2,12 @@
 
 _linear_operator_tree       operators as arguments of compiled functions; parameters
 _linear_operator_dense      full matrices, triangles, three diagonals, Toeplitz
-_linear_operator_diagonal   diagonals, identities, zeros
+_linear_operator_diagonal   diagonals
+_linear_operator_identity   identities, zeros
 _linear_operator_orthogonal permutations, reflections
 _linear_operator_circulant  circulant ones, by Fourier transforms
-_linear_operator_made       adjoints, inverses, products, updates
+_linear_operator_made       adjoints, inverses, products
+_linear_operator_update     updates of low rank
 _linear_operator_blocks     Kronecker products, blocks
 _linear_operator_algebra    products and solutions that are operators of their own kinds
 

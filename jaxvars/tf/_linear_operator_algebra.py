@@ -17,8 +17,8 @@ from jaxvars.tf._linear_operator_arrays import joint_batch
 from jaxvars.tf._linear_operator_blocks import LinearOperatorBlockDiag
 from jaxvars.tf._linear_operator_circulant import _Circulant
 from jaxvars.tf._linear_operator_dense import LinearOperatorLowerTriangular
-from jaxvars.tf._linear_operator_diagonal import (
-    LinearOperatorDiag,
+from jaxvars.tf._linear_operator_diagonal import LinearOperatorDiag
+from jaxvars.tf._linear_operator_identity import (
     LinearOperatorIdentity,
     LinearOperatorScaledIdentity,
     LinearOperatorZeros,

@@ -14,7 +14,7 @@ from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
 from jaxvars.tf._linear_operator_arrays import in_batch, joint_batch
 from jaxvars.tf._linear_operator_dense import LinearOperatorFullMatrix
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorZeros
+from jaxvars.tf._linear_operator_identity import LinearOperatorZeros
 from jaxvars.tf._linear_operator_made import checked_operators
 from jaxvars.tf._tensor import Tensor
 

@@ -1,4 +1,4 @@
-"""Linear operators made of others: adjoints, inverses, products, updates of low rank."""
+"""Linear operators made of others: adjoints, inverses, products."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import jax.numpy as jnp
 
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf._linear_operator import ALGEBRA, Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import cholesky, cholesky_solved, joint_batch, solved, times
+from jaxvars.tf._linear_operator_arrays import cholesky, joint_batch
 from jaxvars.tf._linear_operator_dense import LinearOperatorLowerTriangular
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorDiag, LinearOperatorIdentity
 from jaxvars.tf._tensor import Tensor
 
 Value: TypeAlias = Any
@@ -263,13 +262,13 @@ class LinearOperatorComposition(LinearOperator):
         if not all(op.is_square for op in self._operators):
             return jnp.linalg.det(self.dense())
         found = [tree.array(op._determinant()) for op in self._operators]
-        return jnp.broadcast_to(_reduced(jnp.multiply, found), self.sizes[:-2])
+        return jnp.broadcast_to(reduced(jnp.multiply, found), self.sizes[:-2])
 
     def _log_abs_determinant(self) -> Value:
         if not all(op.is_square for op in self._operators):
             return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
         found = [tree.array(op._log_abs_determinant()) for op in self._operators]
-        return jnp.broadcast_to(_reduced(jnp.add, found), self.sizes[:-2])
+        return jnp.broadcast_to(reduced(jnp.add, found), self.sizes[:-2])
 
     def _assert_non_singular(self) -> None:
         if not all(op.is_square for op in self._operators):
@@ -277,180 +276,6 @@ class LinearOperatorComposition(LinearOperator):
         for op in self._operators:
             op._assert_non_singular()
         return None
-
-
-@final
-@tree.registered
-class LinearOperatorLowRankUpdate(LinearOperator):
-    """Another operator and a product of few columns: L + U D V^H.
-
-    Args:
-        base_operator: L, of shape [..., m, n].
-        u: U, of shape [..., m, k].
-        diag_update: the diagonal of D, of shape [..., k]; ones when None.
-        v: V, of shape [..., n, k]; U when None.
-        is_diag_update_positive: whether D is positive.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
-        is_square: whether it has as many rows as columns.
-        name: what it is called.
-
-    Raises:
-        ValueError: when sizes do not fit, or what is said of it cannot be.
-
-    >>> from jaxvars import tf
-    >>> base = tf.linalg.LinearOperatorIdentity(2)
-    >>> LinearOperatorLowRankUpdate(base, [[1.0], [2.0]]).to_dense().numpy().tolist()
-    [[2.0, 2.0], [2.0, 5.0]]
-    """
-
-    def __init__(
-        self,
-        base_operator: LinearOperator,
-        u: Any,
-        diag_update: Any = None,
-        v: Any = None,
-        is_diag_update_positive: Hint = None,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorLowRankUpdate",
-    ) -> None:
-        self._base_operator = base_operator
-        self._u = tree.parameter(u, base_operator.dtype)
-        self._v = self._u if v is None else tree.parameter(v, base_operator.dtype)
-        self._has_own_v = v is not None
-        self._diag_update = (
-            None if diag_update is None else tree.parameter(diag_update, base_operator.dtype)
-        )
-        self._is_diag_update_positive = True if diag_update is None else is_diag_update_positive
-        if diag_update is None and is_diag_update_positive is False:
-            raise ValueError(
-                "Default diagonal is the identity, which is positive.  However, user set "
-                "'is_diag_update_positive' to False."
-            )
-        if not self._has_own_v and base_operator.is_self_adjoint:
-            real = diag_update is None or not base_operator.dtype.is_complex
-            is_self_adjoint = True if real and is_self_adjoint is None else is_self_adjoint
-            if base_operator.is_positive_definite and self._is_diag_update_positive:
-                is_positive_definite = (
-                    True if is_positive_definite is None else is_positive_definite
-                )
-        super().__init__(
-            base_operator.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            base_operator.is_square if is_square is None else is_square, name,
-        )  # fmt: skip
-        self._check_parts()
-
-    def _check_parts(self) -> None:
-        rows, columns = self._base_operator.sizes[-2:]
-        pairs = [(rows, self._u.shape[-2]), (columns, self._v.shape[-2])]
-        pairs.append((self._u.shape[-1], self._v.shape[-1]))
-        if self._diag_update is not None:
-            pairs.append((self._u.shape[-1], self._diag_update.shape[-1]))
-        for one, other in pairs:
-            if one != other:
-                raise ValueError(f"Dimensions {one} and {other} are not compatible")
-
-    @property
-    def base_operator(self) -> LinearOperator:
-        """L."""
-        return self._base_operator
-
-    @property
-    def u(self) -> Any:
-        """U."""
-        return self._u
-
-    @property
-    def v(self) -> Any:
-        """V."""
-        return self._v
-
-    @property
-    def diag_update(self) -> Any:
-        """The diagonal of D; None for ones."""
-        return self._diag_update
-
-    @property
-    def is_diag_update_positive(self) -> Hint:
-        """Whether D is positive; None when that is not known."""
-        return self._is_diag_update_positive
-
-    @property
-    def diag_operator(self) -> LinearOperator:
-        """D."""
-        if self._diag_update is None:
-            rank = self._u.shape[-1]
-            return LinearOperatorIdentity(rank, dtype=self.dtype)
-        positive = self._is_diag_update_positive
-        return LinearOperatorDiag(self._diag_update, is_positive_definite=positive)
-
-    def _arrays(self) -> tuple[Value, Value]:
-        return tree.array(self._u), tree.array(self._v)
-
-    def _shape(self) -> Any:
-        parts = [self._base_operator.sizes, tuple(self._u.shape), tuple(self._v.shape)]
-        if self._diag_update is not None:
-            parts.append((*self._diag_update.shape[:-1], 1, 1))
-        return (*joint_batch(*parts), *self._base_operator.sizes[-2:])
-
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x, (u, v) = turned(x) if adjoint_arg else x, self._arrays()
-        left, right = (v, u) if adjoint else (u, v)
-        inner = self.diag_operator.product(times(right, x, is_adjoint=True), adjoint)
-        return self._base_operator.product(x, adjoint) + times(left, inner)
-
-    def _to_dense(self) -> Value:
-        u, v = self._arrays()
-        update = times(u, self.diag_operator.product(turned(v)))
-        return jnp.broadcast_to(self._base_operator.dense() + update, self.sizes)
-
-    def _diag_part(self) -> Value:
-        u, v = self._arrays()
-        scaled = turned(self.diag_operator.product(turned(v)))
-        own = tree.array(self._base_operator._diag_part())
-        return own + jnp.sum(u * jnp.conj(scaled), -1)
-
-    def _capacitance(self) -> Value:
-        """Return D^-1 + V^H L^-1 U."""
-        u, v = self._arrays()
-        inner = times(v, self._base_operator.solution(u), is_adjoint=True)
-        return tree.array(self.diag_operator._linop_inverse()._add_to_tensor(inner))
-
-    def _is_symmetric(self) -> bool:
-        base = self._base_operator
-        real = self._diag_update is None or self._is_diag_update_positive
-        return bool(
-            not self._has_own_v and real and base.is_self_adjoint and base.is_positive_definite
-        )
-
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        # The Woodbury identity: (L + UDV^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1.
-        rhs, (u, v) = turned(rhs) if adjoint_arg else rhs, self._arrays()
-        left, right = (v, u) if adjoint else (u, v)
-        first = self._base_operator.solution(rhs, adjoint)
-        inner, capacitance = times(right, first, is_adjoint=True), self._capacitance()
-        if self._is_symmetric():
-            found = cholesky_solved(cholesky(capacitance), inner)
-        else:
-            found = solved(capacitance, inner, adjoint)
-        return first - self._base_operator.solution(times(left, found), adjoint)
-
-    def _determinant(self) -> Value:
-        parts = (self.diag_operator._determinant(), self._base_operator._determinant())
-        return _reduced(
-            jnp.multiply, [jnp.linalg.det(self._capacitance()), *map(tree.array, parts)]
-        )
-
-    def _log_abs_determinant(self) -> Value:
-        own = jnp.linalg.slogdet(self._capacitance())[1].astype(self.dtype.dtype)
-        parts = (
-            self.diag_operator._log_abs_determinant(), self._base_operator._log_abs_determinant()
-        )  # fmt: skip
-        return _reduced(jnp.add, [own, *map(tree.array, parts)])
 
 
 def checked_operators(operators: Any) -> list[LinearOperator]:
@@ -469,7 +294,8 @@ def checked_operators(operators: Any) -> list[LinearOperator]:
     return found
 
 
-def _reduced(how: Any, parts: Sequence[Value]) -> Value:
+def reduced(how: Any, parts: Sequence[Value]) -> Value:
+    """Return what a function of two makes of all parts."""
     made, *rest = parts
     for part in rest:
         made = how(made, part)

@@ -27,22 +27,22 @@ from jaxvars.tf._linear_operator_dense import (
 from jaxvars.tf._linear_operator_dense import LinearOperatorToeplitz as LinearOperatorToeplitz
 from jaxvars.tf._linear_operator_dense import LinearOperatorTridiag as LinearOperatorTridiag
 from jaxvars.tf._linear_operator_diagonal import LinearOperatorDiag as LinearOperatorDiag
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorIdentity as LinearOperatorIdentity
-from jaxvars.tf._linear_operator_diagonal import (
+from jaxvars.tf._linear_operator_identity import LinearOperatorIdentity as LinearOperatorIdentity
+from jaxvars.tf._linear_operator_identity import (
     LinearOperatorScaledIdentity as LinearOperatorScaledIdentity,
 )
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorZeros as LinearOperatorZeros
+from jaxvars.tf._linear_operator_identity import LinearOperatorZeros as LinearOperatorZeros
 from jaxvars.tf._linear_operator_made import LinearOperatorAdjoint as LinearOperatorAdjoint
 from jaxvars.tf._linear_operator_made import (
     LinearOperatorComposition as LinearOperatorComposition,
 )
 from jaxvars.tf._linear_operator_made import LinearOperatorInversion as LinearOperatorInversion
-from jaxvars.tf._linear_operator_made import (
-    LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
-)
 from jaxvars.tf._linear_operator_orthogonal import (
     LinearOperatorHouseholder as LinearOperatorHouseholder,
 )
 from jaxvars.tf._linear_operator_orthogonal import (
     LinearOperatorPermutation as LinearOperatorPermutation,
+)
+from jaxvars.tf._linear_operator_update import (
+    LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate,
 )

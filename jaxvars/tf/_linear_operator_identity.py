@@ -1,0 +1,305 @@
+"""Linear operators of one number: identities and zeros."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.tf import _linear_operator_tree as tree
+from jaxvars.tf import debugging
+from jaxvars.tf._dtypes import as_dtype, float32
+from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
+from jaxvars.tf._linear_operator_arrays import in_batch
+from jaxvars.tf._linear_operator_diagonal import (
+    _Diagonal,
+    always,
+    require_nonzero,
+    require_real,
+)
+from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf._tensor import Tensor
+
+Value: TypeAlias = Any
+
+
+class _Identity(_Diagonal):
+    """A number on the diagonal, of `num_rows` rows."""
+
+    _num_rows: int
+
+    def _shape(self) -> Any:
+        return (*self.diagonal().shape[:-1], self._num_rows, self._num_rows)
+
+
+@final
+@tree.registered
+class LinearOperatorIdentity(_Identity):
+    """The identity.
+
+    Args:
+        num_rows: how many rows it has.
+        batch_shape: how many of them there are: sizes, or None for one.
+        dtype: the type of the elements; float32 when None.
+        is_non_singular: it is.
+        is_self_adjoint: it is.
+        is_positive_definite: it is.
+        is_square: it is.
+        assert_proper_shapes: accepted; shapes are always checked.
+        name: what it is called.
+
+    Raises:
+        ValueError: when what is said of it cannot be, or a size is no number that can be one.
+
+    >>> LinearOperatorIdentity(2).matvec([3.0, 4.0]).numpy().tolist()
+    [3.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        num_rows: Any,
+        batch_shape: Any = None,
+        dtype: Any = None,
+        is_non_singular: Hint = True,
+        is_self_adjoint: Hint = True,
+        is_positive_definite: Hint = True,
+        is_square: Hint = True,
+        assert_proper_shapes: bool = False,
+        name: str = "LinearOperatorIdentity",
+    ) -> None:
+        for hint, what in (
+            (is_self_adjoint, "self adjoint"), (is_non_singular, "non-singular"),
+            (is_positive_definite, "positive-definite"), (is_square, "square"),
+        ):  # fmt: skip
+            if not hint:
+                raise ValueError(f"An identity operator is always {what}.")
+        super().__init__(as_dtype(dtype or float32), None, True, True, True, True, name)
+        self._num_rows = _size(num_rows, "num_rows")
+        self._batch_shape_arg = _sizes(batch_shape)
+
+    def diagonal(self) -> Value:
+        """Return ones."""
+        return jnp.ones((*self._batch_shape_arg, 1), self.dtype.dtype)
+
+    def _scaled(self, x: Value, adjoint: bool, adjoint_arg: bool, divides: bool) -> Value:
+        return in_batch(turned(x) if adjoint_arg else x, self._batch_shape_arg)
+
+    def _linop_inverse(self) -> LinearOperator:
+        return self
+
+    def _linop_cholesky(self) -> LinearOperator:
+        return self
+
+    def _assert_non_singular(self) -> None:
+        """Do nothing: it is."""
+
+    _assert_positive_definite = _assert_self_adjoint = _assert_non_singular
+
+
+@final
+@tree.registered
+class LinearOperatorScaledIdentity(_Identity):
+    """A number times the identity.
+
+    Args:
+        num_rows: how many rows it has.
+        multiplier: the number, of the shape of the batch.
+        is_non_singular: whether it has an inverse.
+        is_self_adjoint: whether it equals its adjoint; with a real number it does.
+        is_positive_definite: whether it is positive definite.
+        is_square: it is.
+        assert_proper_shapes: accepted; shapes are always checked.
+        name: what it is called.
+
+    Raises:
+        ValueError: when what is said of it cannot be.
+
+    >>> LinearOperatorScaledIdentity(2, multiplier=3.0).determinant().numpy().tolist()
+    9.0
+    """
+
+    def __init__(
+        self,
+        num_rows: Any,
+        multiplier: Any,
+        is_non_singular: Hint = None,
+        is_self_adjoint: Hint = None,
+        is_positive_definite: Hint = None,
+        is_square: Hint = True,
+        assert_proper_shapes: bool = False,
+        name: str = "LinearOperatorScaledIdentity",
+    ) -> None:
+        self._multiplier = tree.parameter(multiplier)
+        if not self._multiplier.dtype.is_complex:
+            is_self_adjoint = always(
+                is_self_adjoint, "A real diagonal operator is always self adjoint."
+            )
+        if not is_square:
+            raise ValueError("A ScaledIdentity operator is always square.")
+        super().__init__(
+            self._multiplier.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
+            True, name,
+        )  # fmt: skip
+        self._num_rows = _size(num_rows, "num_rows")
+
+    @property
+    def multiplier(self) -> Any:
+        """The number."""
+        return self._multiplier
+
+    def diagonal(self) -> Value:
+        """Return the number, with another axis."""
+        return tree.array(self._multiplier)[..., None]
+
+    def _cond(self) -> Value:
+        sizes = jnp.abs(self.diagonal()[..., 0])
+        return jnp.where(sizes == 0, jnp.nan, jnp.ones_like(sizes))
+
+    def _log_abs_determinant(self) -> Value:
+        return self._num_rows * jnp.log(jnp.abs(self.diagonal()[..., 0]))
+
+    def _linop_adjoint(self) -> LinearOperator:
+        return self._with(jnp.conj(self.diagonal()[..., 0]))
+
+    def _linop_inverse(self) -> LinearOperator:
+        return self._with(1 / self.diagonal()[..., 0])
+
+    def _linop_cholesky(self) -> LinearOperator:
+        root = Tensor(jnp.sqrt(self.diagonal()[..., 0]))
+        return LinearOperatorScaledIdentity(self._num_rows, root, True, True, True, True)
+
+    def _with(self, multiplier: Value) -> LinearOperator:
+        return LinearOperatorScaledIdentity(
+            self._num_rows, Tensor(multiplier), self.is_non_singular, self.is_self_adjoint,
+            self.is_positive_definite, True,
+        )  # fmt: skip
+
+    def _assert_non_singular(self) -> None:
+        words = "LinearOperator was singular"
+        require_nonzero(self.diagonal(), words)
+
+    def _assert_positive_definite(self) -> None:
+        debugging.assert_positive(
+            Tensor(jnp.real(self.diagonal())), message="LinearOperator was not positive definite."
+        )
+
+    def _assert_self_adjoint(self) -> None:
+        require_real(self.diagonal(), "LinearOperator was not self-adjoint")
+
+
+@final
+@tree.registered
+class LinearOperatorZeros(LinearOperator):
+    """A matrix of zeros.
+
+    Args:
+        num_rows: how many rows it has.
+        num_columns: how many columns; as many as rows when None.
+        batch_shape: how many of them there are: sizes, or None for one.
+        dtype: the type of the elements; float32 when None.
+        is_non_singular: it is not.
+        is_self_adjoint: it is, when it is square.
+        is_positive_definite: it is not.
+        is_square: whether it has as many rows as columns.
+        assert_proper_shapes: accepted; shapes are always checked.
+        name: what it is called.
+
+    Raises:
+        ValueError: when what is said of it cannot be.
+
+    >>> LinearOperatorZeros(2).matvec([3.0, 4.0]).numpy().tolist()
+    [0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        num_rows: Any,
+        num_columns: Any = None,
+        batch_shape: Any = None,
+        dtype: Any = None,
+        is_non_singular: Hint = False,
+        is_self_adjoint: Hint = True,
+        is_positive_definite: Hint = False,
+        is_square: Hint = True,
+        assert_proper_shapes: bool = False,
+        name: str = "LinearOperatorZeros",
+    ) -> None:
+        if not is_self_adjoint and is_square:
+            raise ValueError("A zero operator is always self adjoint.")
+        if is_non_singular:
+            raise ValueError("A zero operator is always singular.")
+        if is_positive_definite:
+            raise ValueError("A zero operator is always not positive-definite.")
+        super().__init__(
+            as_dtype(dtype or float32), None, False, is_self_adjoint, False, is_square, name
+        )
+        self._num_rows = _size(num_rows, "num_rows")
+        self._num_columns = None if num_columns is None else _size(num_columns, "num_columns")
+        self._batch_shape_arg = _sizes(batch_shape)
+
+    def _shape(self) -> Any:
+        columns = self._num_rows if self._num_columns is None else self._num_columns
+        return (*self._batch_shape_arg, self._num_rows, columns)
+
+    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+        *batch, rows, columns = self.sizes
+        count = x.shape[-2 if adjoint_arg else -1]
+        batch = np.broadcast_shapes(tuple(batch), x.shape[:-2])
+        return jnp.zeros((*batch, columns if adjoint else rows, count), self.dtype.dtype)
+
+    def _to_dense(self) -> Value:
+        return jnp.zeros(self.sizes, self.dtype.dtype)
+
+    def _determinant(self) -> Value:
+        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
+
+    _trace = _determinant
+
+    def _diag_part(self) -> Value:
+        *batch, rows, columns = self.sizes
+        return jnp.zeros((*batch, min(rows, columns)), self.dtype.dtype)
+
+    def _linop_adjoint(self) -> LinearOperator:
+        *batch, rows, columns = self.sizes
+        square = rows == columns
+        return LinearOperatorZeros(
+            columns, rows, batch, self.dtype, is_self_adjoint=square, is_square=square
+        )
+
+    def _assert_non_singular(self) -> None:
+        raise debugging.InvalidArgumentError(
+            None, None, "Zero operators are always non-invertible."
+        )
+
+    def _assert_positive_definite(self) -> None:
+        raise debugging.InvalidArgumentError(
+            None, None, "Zero operators are always non-positive definite."
+        )
+
+    def _assert_self_adjoint(self) -> None:
+        """Do nothing: it is."""
+
+
+def _size(value: Any, name: str) -> int:
+    number = np.asarray(value.numpy() if isinstance(value, Tensor) else value)
+    if number.ndim:
+        raise ValueError(f"Argument `{name}` must be a 0-D Tensor.  Found: {value}")
+    if number.dtype.kind not in "iu":
+        raise TypeError(f"Argument `{name}` must be integer type.  Found: {value}")
+    if number < 0:
+        raise ValueError(f"Argument `{name}` must be non-negative.  Found: {value}")
+    return int(number)
+
+
+def _sizes(batch_shape: Any) -> tuple[int, ...]:
+    if batch_shape is None:
+        return ()
+    if isinstance(batch_shape, TensorShape | Sequence):
+        return tuple(_size(n, "batch_shape") for n in batch_shape)
+    sizes = np.asarray(batch_shape.numpy() if isinstance(batch_shape, Tensor) else batch_shape)
+    if sizes.ndim != 1 or math.prod(sizes.shape) != sizes.size:
+        raise ValueError(f"Argument `batch_shape` must be a 1-D Tensor.  Found: {batch_shape}")
+    return tuple(_size(n, "batch_shape") for n in sizes)
