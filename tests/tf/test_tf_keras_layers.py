@@ -133,6 +133,7 @@ def test_losses_of_layers_are_there_in_the_tape_and_after_it():
     assert len(model.losses) == 2  # those of the last call
 
 
+@pytest.mark.slow
 def test_recurrent_layers_and_masks_under_tapes():
     embed = tf.keras.layers.Embedding(7, 4, mask_zero=True)
     lstm = tf.keras.layers.LSTM(3, activation=tf.nn.tanh)
@@ -291,6 +292,7 @@ def test_a_train_step_as_keras_has_it_on_jax_is_keras_s():
     close(model(np.eye(3)) - model(np.zeros((1, 3))), after)
 
 
+@pytest.mark.slow
 def test_fit_takes_data_sets_and_tensors():
     x, y = data(8, 3), (data(8, 1) > 0).astype("float32")
     pairs = tf.data.Dataset.from_tensor_slices((x, y)).batch(4)
@@ -309,6 +311,7 @@ def test_fit_takes_data_sets_and_tensors():
 
 
 # ---------------------------------------------------------------- files
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ impl:DeprecationWarning")  # Keras's own variables
 def test_models_are_saved_loaded_and_cloned(tmp_path):
     model = dense_model(tf.keras.layers.Dense(2, activation=tf.nn.relu), tf.keras.layers.Dense(1))
