@@ -150,7 +150,9 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         target = behind(target)
         if isinstance(target, Variable):
             if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
-                self.saw(target.cell, _trace.fresh(target.value))
+                value = target.value  # which is a read, where it is seen
+                if target.cell.key not in self._reads:
+                    self.saw(target.cell, _trace.fresh(value))
             reads = self._reads.get(target.cell.key)
             return reads[-1] if reads else None
         value = plain(target)

@@ -329,3 +329,11 @@ def test_rows_one_by_one_need_a_persistent_tape():
             y = x * x
         with pytest.raises(RuntimeError, match=f"persistent=True to compute the {name}"):
             getattr(tape, name)(y, x, experimental_use_pfor=False)
+
+
+def test_a_variable_moves_with_itself_once():
+    v = tf.Variable([1.0, 2.0])
+    with tf.autodiff.ForwardAccumulator(v, tf.constant([1.0, 3.0])) as acc:
+        assert numbers(acc.jvp(v)) == [1.0, 3.0]
+    with tf.GradientTape(persistent=True) as tape:
+        assert numbers(tape.gradient(v, v)) == [1.0, 1.0]
