@@ -163,7 +163,9 @@ globals().update({k: dtype for k, dtype in DTYPES.items() if k not in EXPERIMENT
 globals().update(half=DTYPES["float16"], double=DTYPES["float64"])  # and tf.float32, ...
 
 
-__dir__ = lister(__name__, {*LAZY, *ELSEWHERE, *_KERAS, *DTYPES} - set(EXPERIMENTAL))
+__dir__ = lister(
+    __name__, {*LAZY, *ELSEWHERE, *_KERAS, *DTYPES, "double", "half"} - set(EXPERIMENTAL)
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Which names a module makes public: what `dir` lists, for completion, and the page of names shows.
 
 Rules this file keeps:
-- public is what a module defines, or hands on with `from x import name as name`;
+- public is what a module defines, hands on with `from x import name as name`, or has in `__all__`;
 - what a module imports for itself is not, nor are its tables.
 """
 
@@ -32,7 +32,8 @@ def lister(
     def listed() -> list[str]:
         rows = [name.rpartition(".") for name in HOMES]
         own = [last for where, _, last in rows if where == space]
-        return sorted({*defined(module), *own, *others})
+        named = vars(sys.modules[module]).get("__all__", ())
+        return sorted({*defined(module), *own, *others, *named})
 
     return listed
 

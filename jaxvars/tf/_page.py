@@ -29,8 +29,8 @@ Made by `python -m jaxvars.tf`, from the table of operations and the docstrings;
 TensorFlow's, but for what stands behind *Differs*.
 
 Everywhere: everything is compiled by XLA, for fixed shapes; text is on the host; there are no
-sessions and no `tf.compat.v1`; random numbers are those of `jax.random`, not TensorFlow's, unless
-it is said.
+sessions and no `tf.compat.v1`; `tf.random` draws TensorFlow's numbers for the same seeds, unless it
+is said.
 """
 _DIFFERS = re.compile(r"Differs from TensorFlow:\s*(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
 

@@ -3,4 +3,7 @@
 from __future__ import annotations
 
 from jaxvars.tf._accumulator import ForwardAccumulator as ForwardAccumulator
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tape import GradientTape as GradientTape
+
+__dir__ = lister(__name__)

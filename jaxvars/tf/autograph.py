@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxvars import autograph as _core
 from jaxvars.tf import _autograph_experimental as experimental
+from jaxvars.tf._listing import lister
 from jaxvars.tf._scope import inside
 
 __all__ = ["experimental", "set_verbosity", "to_code", "to_graph", "trace"]
@@ -47,3 +48,6 @@ def trace(*args: Any) -> None:
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
     """Accept a level of logging, to no effect: what cannot be converted raises."""
+
+
+__dir__ = lister(__name__)

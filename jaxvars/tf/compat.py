@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxvars.tf._listing import lister
+
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)
 integral_types = (numbers.Integral, np.integer)
@@ -90,3 +92,6 @@ def __getattr__(name: str) -> Any:
             "most names of v1 are there without compat.v1."
         )
     raise AttributeError(f"tf.compat has no attribute {name!r}.")
+
+
+__dir__ = lister(__name__)

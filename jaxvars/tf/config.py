@@ -26,6 +26,7 @@ from jaxvars.errors import DeviceError
 from jaxvars.tf import _config_experimental as experimental
 from jaxvars.tf import _config_optimizer as optimizer
 from jaxvars.tf import _config_threading as threading
+from jaxvars.tf._listing import lister
 
 __all__ = ["experimental", "optimizer", "threading"]
 
@@ -159,3 +160,6 @@ experimental.take(
     get_virtual_device_configuration=get_logical_device_configuration,
     VirtualDeviceConfiguration=LogicalDeviceConfiguration,
 )
+
+
+__dir__ = lister(__name__)

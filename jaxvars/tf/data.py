@@ -26,6 +26,7 @@ from jaxvars.tf._data_options import Options as Options
 from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
 from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
 from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf._listing import lister
 
 AUTOTUNE = -1
 
@@ -50,3 +51,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.data has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

@@ -26,6 +26,7 @@ from jaxvars.errors import ShapeError
 from jaxvars.tf._control_flow import Assert as Assert
 from jaxvars.tf._convert import dtype_of, is_text, pair, to_array
 from jaxvars.tf._dtypes import DType, as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
@@ -453,3 +454,6 @@ def is_traceback_filtering_enabled() -> bool:
     """
     value: Any = jax.config.values["jax_traceback_filtering"]
     return value != "off"
+
+
+__dir__ = lister(__name__)

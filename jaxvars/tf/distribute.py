@@ -44,6 +44,7 @@ from jaxvars.tf._distribute_strategy import OPEN
 from jaxvars.tf._distribute_strategy import DistributedDataset as DistributedDataset
 from jaxvars.tf._distribute_strategy import ReplicaContext as ReplicaContext
 from jaxvars.tf._distribute_strategy import Strategy as Strategy
+from jaxvars.tf._listing import lister
 
 __all__ = [
     "CrossDeviceOps",
@@ -225,3 +226,6 @@ def __getattr__(name: str) -> NoReturn:
         raise AttributeError(f"tf.distribute has no {name}: {_ELSEWHERE[name]}.")
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.distribute has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

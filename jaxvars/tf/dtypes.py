@@ -18,7 +18,8 @@ QUANTIZED_DTYPES = frozenset(dtype for dtype in DTYPES.values() if dtype.is_quan
 globals().update({name: dtype for name, dtype in DTYPES.items() if name not in EXPERIMENTAL})
 globals().update(half=DTYPES["float16"], double=DTYPES["float64"])
 
-_elsewhere = operations(__name__, [], ["DType", "as_dtype", "cast", *DTYPES])
+_OTHERS = {*DTYPES, "bitcast", "complex", "double", "half", "saturate_cast", "QUANTIZED_DTYPES"}
+_elsewhere = operations(__name__, [], sorted(_OTHERS - set(EXPERIMENTAL)))
 
 
 def __getattr__(name: str) -> Any:

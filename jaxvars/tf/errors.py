@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from jaxvars.tf._listing import lister
+
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT = 0, 1, 2, 3
 DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = 4, 5, 6, 7
 RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE = 8, 9, 10, 11
@@ -164,3 +166,6 @@ class OperatorNotAllowedInGraphError(TypeError):
 
     Wrong: `if x > 0:` in a function with `autograph=False`. Cure: `tf.cond(x > 0, ...)`.
     """
+
+
+__dir__ = lister(__name__)

@@ -24,7 +24,8 @@ from jaxvars.tf import (
     _linalg_spectral,
 )
 from jaxvars.tf._linalg_norms import einsum as einsum
-from jaxvars.tf._rows import HOMES, operations
+from jaxvars.tf._listing import HOMES, defined, lister
+from jaxvars.tf._rows import operations
 
 ROWS = [
     *_linalg_diagonals.ROWS,
@@ -46,6 +47,11 @@ def __getattr__(name: str) -> Any:
     if name == "experimental":
         return importlib.import_module("jaxvars.tf._linalg_experimental")
     return _rows(name)
+
+
+def __dir__() -> list[str]:
+    operators = importlib.import_module("jaxvars.tf._linear_operators")
+    return lister(__name__, ["experimental", *defined(operators.__name__)])()
 
 
 HOMES["einsum"] = HOMES["linalg.einsum"] = f"{__name__}:einsum"

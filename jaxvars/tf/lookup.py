@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxvars._display import did_you_mean
 from jaxvars.tf import _lookup_experimental as experimental
+from jaxvars.tf._listing import lister
 from jaxvars.tf._lookup_sources import KeyValueTensorInitializer as KeyValueTensorInitializer
 from jaxvars.tf._lookup_sources import TextFileIndex as TextFileIndex
 from jaxvars.tf._lookup_sources import TextFileInitializer as TextFileInitializer
@@ -25,3 +26,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.lookup has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jaxvars.tf._listing import lister
+
 
 def is_nested(structure: Any) -> bool:
     """Tell whether something is a list, a tuple, a dict or of their kind.
@@ -197,3 +199,6 @@ def _dots(structure: Any) -> str:
         return f"{{{', '.join(f'{k!r}: {_dots(structure[k])}' for k in _keys(structure))}}}"
     inner = ", ".join(map(_dots, structure))
     return f"[{inner}]" if isinstance(structure, list) else f"({inner})"
+
+
+__dir__ = lister(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from jaxvars.tf import _profiler_experimental as experimental
+from jaxvars.tf._listing import lister
 
 __all__ = ["experimental"]
 
@@ -14,3 +15,6 @@ def __getattr__(name: str) -> NoReturn:
         f"tf.profiler has no attribute {name!r}. There is tf.profiler.experimental; "
         "jv.profiler.profile tells where the time of a step goes."
     )
+
+
+__dir__ = lister(__name__)

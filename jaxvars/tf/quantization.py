@@ -222,7 +222,7 @@ ROWS = [
     ),
 ]  # fmt: skip
 
-_rows = operations(__name__, ROWS)
+_rows = operations(__name__, ROWS, ["quantize_and_dequantize"])
 
 _WHY = (
     "there are no tensors of quantized types, as XLA has none. tf.quantization."

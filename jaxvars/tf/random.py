@@ -19,6 +19,7 @@ from typing import Any
 from jaxvars.tf import _random_draws as _draws
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf._nn_candidates import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
@@ -156,3 +157,6 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Tensor:
     [1, 2, 3]
     """
     return _draws.shuffle(_source("shuffle", seed), value)
+
+
+__dir__ = lister(__name__)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars._display import did_you_mean
+from jaxvars.tf._listing import lister
 from jaxvars.tf._rows import TABLE, find
 
 _NAMES = {
@@ -136,3 +137,6 @@ def _by_name(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     operation.__name__ = operation.__qualname__ = name
     return operation
+
+
+__dir__ = lister(__name__, _PUBLIC)

@@ -30,6 +30,7 @@ from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars.errors import SavedError
 from jaxvars.tf import _train_graph as graphs
+from jaxvars.tf._listing import lister
 from jaxvars.tf._saved_assets import Asset as Asset
 from jaxvars.tf._saved_assets import Assets
 from jaxvars.tf._saved_functions import functions_of, programs_of
@@ -237,3 +238,6 @@ def __getattr__(name: str) -> NoReturn:
         raise AttributeError(f"tf.saved_model has no {name}: {_MISSING[name]}.")
     hint = did_you_mean(name, list(globals()))
     raise AttributeError(f"tf.saved_model has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxvars.tf._convert import is_text, to_array
 from jaxvars.tf._dtypes import DTYPES
+from jaxvars.tf._listing import lister
 from jaxvars.tf._sparse_tensor import SparseTensor, host_array, of_host, on_host
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
@@ -159,3 +160,6 @@ def _refused(words: str, op: str) -> InvalidArgumentError:
 
 def _said(shape: Place) -> str:
     return f"[{','.join(map(str, shape))}]"
+
+
+__dir__ = lister(__name__)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars.tf._convert import dtype_of, is_text, to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf._sparse_tensor import host_array, of_host, on_host
 from jaxvars.tf._tensor import Tensor
@@ -165,3 +166,6 @@ def __getattr__(name: str) -> Any:
         f"tf.sparse has no attribute {name!r}: of sparse tensors there is only what tf.sets and "
         f"parsed examples need. {hint}"
     )
+
+
+__dir__ = lister(__name__)

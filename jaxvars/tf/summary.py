@@ -20,6 +20,7 @@ from jaxvars.summary import SummaryWriter as SummaryWriter
 from jaxvars.summary import create_noop_writer as create_noop_writer
 from jaxvars.tf import _summary_experimental as experimental
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._summary_audio import record as _record_audio
 from jaxvars.tf._summary_experimental import plain
 from jaxvars.tf._tensor import Tensor
@@ -274,3 +275,6 @@ def __getattr__(name: str) -> NoReturn:
         )
     hint = did_you_mean(name, __all__)
     raise AttributeError(f"tf.summary has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

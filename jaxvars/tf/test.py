@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from jaxvars._display import did_you_mean
 from jaxvars._placement import list_devices
+from jaxvars.tf._listing import lister
 from jaxvars.tf._test_case import TestCase as TestCase
 from jaxvars.tf._test_gradient import compute_gradient as compute_gradient
 
@@ -105,3 +106,6 @@ def __getattr__(name: str) -> NoReturn:
         raise AttributeError(f"tf.test has no {name}: {_ELSEWHERE[name]}.")
     hint = did_you_mean(name, list(globals()))
     raise AttributeError(f"tf.test has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars._display import did_you_mean
+from jaxvars.tf._listing import lister
 from jaxvars.tf._train_average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf._train_checkpoint import Checkpoint as Checkpoint
 from jaxvars.tf._train_example import MESSAGES, message
@@ -39,3 +40,6 @@ def __getattr__(name: str) -> Any:
         return message(name)
     hint = did_you_mean(name, [*globals(), *MESSAGES])
     raise AttributeError(f"tf.train has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__, MESSAGES)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from jaxvars.tf._listing import lister
+
 VERSION = "2.21.0"
 GIT_VERSION = "jaxvars"
 COMPILER_VERSION = "XLA"
+
+
+__dir__ = lister(__name__)

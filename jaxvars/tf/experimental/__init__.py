@@ -12,6 +12,7 @@ from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf._extension_type import ExtensionType as ExtensionType
 from jaxvars.tf._extension_type import ExtensionTypeSpec as ExtensionTypeSpec
 from jaxvars.tf._extension_type import as_dict as _as_dict
+from jaxvars.tf._listing import lister
 from jaxvars.tf.experimental import numpy as numpy
 
 __all__ = ["dlpack", "extension_type", "numpy"]
@@ -48,3 +49,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"tf.experimental has no attribute {name!r}: {_ABSENT[name]}")
     hint = did_you_mean(name, [*_ABSENT, *globals()])
     raise AttributeError(f"tf.experimental has no attribute {name!r}.{' ' + hint if hint else ''}")
+
+
+__dir__ = lister(__name__, EXPERIMENTAL)

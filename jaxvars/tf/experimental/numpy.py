@@ -22,6 +22,7 @@ import numpy as np
 from jaxvars._display import did_you_mean
 from jaxvars.tf import _numpy_random, nest
 from jaxvars.tf._dtypes import DType
+from jaxvars.tf._listing import lister
 from jaxvars.tf._numpy_manners import (
     experimental_enable_numpy_behavior as experimental_enable_numpy_behavior,
 )
@@ -107,3 +108,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, TensorLike):
         return jnp.asarray(value)
     return value.dtype if isinstance(value, DType) else value
+
+
+__dir__ = lister(__name__, _MADE)

@@ -25,6 +25,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from jaxvars.tf._listing import lister
+
 _HERE = (
     "activations",
     "backend",
@@ -57,3 +59,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}._spaces").find(name)
     except ImportError as error:
         raise AttributeError(f"tf.keras.{name}: {error}") from error
+
+
+__dir__ = lister(__name__, {*_HERE, *_CLASSES})

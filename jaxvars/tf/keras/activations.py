@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere, revived
 
@@ -128,3 +129,6 @@ def __getattr__(name: str) -> Any:
         return elsewhere("activations", name, _KNOWN)
     globals()[name] = _made(name, _KNOWN[name])
     return globals()[name]
+
+
+__dir__ = lister(__name__, _KNOWN)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxvars.tf._constant import convert_to_tensor
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere
 
@@ -79,3 +80,6 @@ def clear_session(free_memory: bool = True) -> None:
 
 def __getattr__(name: str) -> Any:
     return elsewhere("backend", name, globals())
+
+
+__dir__ = lister(__name__)

@@ -15,6 +15,7 @@ from typing import Any
 from jaxvars import initializers as _core
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._random_draws import sizes
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
@@ -101,3 +102,6 @@ def __getattr__(name: str) -> Any:
     made = globals().get(thing.__name__) or class_of(thing, Initializer, __name__)
     globals()[thing.__name__] = globals()[name] = made
     return made
+
+
+__dir__ = lister(__name__, _KNOWN)

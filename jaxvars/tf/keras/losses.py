@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxvars import losses as _core
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras._facade import (
@@ -159,3 +160,6 @@ def __getattr__(name: str) -> Any:
     )
     globals()[name] = made
     return made
+
+
+__dir__ = lister(__name__, _KNOWN)

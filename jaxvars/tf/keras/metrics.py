@@ -20,6 +20,7 @@ from jaxvars._tally import Tally
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import face_of
 from jaxvars.tf.keras._facade import (
@@ -217,3 +218,6 @@ def __getattr__(name: str) -> Any:
     )
     globals()[name] = made
     return made
+
+
+__dir__ = lister(__name__, _KNOWN)

@@ -25,6 +25,7 @@ from jaxvars._optimizer_options import Options
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias, behind
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tape import GradientTape
 from jaxvars.tf._tensor import Tensor, TensorLike
 from jaxvars.tf._variable import Variable, face_of
@@ -258,3 +259,6 @@ def __getattr__(name: str) -> Any:
         return elsewhere("optimizers", name, _KNOWN)
     globals()[name] = class_of(_KNOWN[name], Optimizer, __name__)
     return globals()[name]
+
+
+__dir__ = lister(__name__, _KNOWN)

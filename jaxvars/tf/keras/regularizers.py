@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import named, revived, serialized
 
@@ -146,3 +147,6 @@ def serialize(regularizer: Any) -> Any:
 def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """Return the regularizer of a configuration."""
     return revived(config, custom_objects, get)
+
+
+__dir__ = lister(__name__)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._listing import lister
 from jaxvars.tf._random_streams import set_seed
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere
@@ -136,3 +137,6 @@ def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
 
 def __getattr__(name: str) -> Any:
     return elsewhere("utils", name, globals())
+
+
+__dir__ = lister(__name__)

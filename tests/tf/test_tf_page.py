@@ -1,0 +1,70 @@
+"""Tests of the page of names, and of what `dir` lists."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxvars.tf as tf
+from jaxvars.tf import _page
+from jaxvars.tf._rows import HOMES, TABLE
+
+PAGE = Path(tf.__file__).with_name("NAMES.md")
+LINES = _page.page().splitlines()
+NAMES = {line[3:].partition("`")[0].partition("(")[0] for line in LINES if line.startswith("- `")}
+
+
+def test_the_page_in_the_tree_is_the_one_that_is_made_now():
+    assert PAGE.read_text() == _page.page(), "run: python -m jaxvars.tf > jaxvars/tf/NAMES.md"
+
+
+def test_every_operation_is_on_the_page():
+    assert {f"tf.{name}" for name in HOMES} <= NAMES
+
+
+def test_every_public_name_is_on_the_page():
+    for space in ("", "math", "nn", "random", "train", "errors", "debugging"):
+        module = _page.namespaces()[space]
+        listed = {name for name in dir(module) if name not in _page.namespaces()}
+        prefix = f"tf.{space}." if space else "tf."
+        modules = {name for name in listed if type(getattr(module, name)) is type(tf)}
+        groups = {name for name in listed if any(n.startswith(f"{prefix}{name}.") for n in NAMES)}
+        assert {f"{prefix}{name}" for name in listed - modules - groups} <= NAMES, space
+
+
+def test_a_line_says_signature_what_it_does_and_what_differs():
+    (line,) = [line for line in LINES if line.startswith("- `tf.boolean_mask(")]
+    assert line == (
+        "- `tf.boolean_mask(tensor, mask, axis=None, name=None)`: Take the elements or slices for "
+        "which a mask is true. *Differs: inside a `tf.function` the mask must be known.*"
+    )
+    assert "- `tf.add`: `tf.math.add`." in LINES
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_a_row_says_what_it_does_in_a_sentence(name):
+    doc = TABLE[name].doc
+    assert doc[0].isupper(), doc
+    assert doc.endswith("."), doc
+
+
+def test_what_is_not_there_is_on_the_page_with_the_reason():
+    (line,) = [line for line in LINES if line.startswith("- `tf.xla`")]
+    assert "@tf.function is enough" in line
+
+
+def test_the_program_prints_the_lines_of_a_word():
+    program = [sys.executable, "-m", "jaxvars.tf", "boolean_mask"]
+    said = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("- `tf.boolean_mask(tensor, mask, ")
+    assert said.count("\n") == 1
+
+
+def test_dir_lists_operations_and_nothing_that_is_not_public():
+    assert {"concat", "Variable", "math", "float32", "newaxis", "keras"} <= set(dir(tf))
+    assert {"reduce_sum", "special"} <= set(dir(tf.math))
+    assert not {"ROWS", "operations", "annotations", "jax", "importlib"} & {*dir(tf), *dir(tf.math)}
+    assert "bessel_j0" in dir(tf.math.special)
