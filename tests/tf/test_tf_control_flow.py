@@ -296,7 +296,7 @@ def test_ranks_are_integer_scalars():
         (tf.debugging.assert_rank_at_least, 0.5),
         (tf.debugging.assert_rank_in, (1, 0.5)),
     ):
-        with pytest.raises(TypeError, match="must be of type tf.int32"):
+        with pytest.raises(TypeError, match=r"must be of type tf\.int32"):
             check([1], rank)
     with pytest.raises(ValueError, match="said Rank must be a scalar"):
         tf.debugging.assert_rank([1], [1], message="said")
