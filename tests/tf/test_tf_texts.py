@@ -24,7 +24,13 @@ def test_each_line_says_what_tensorflow_says(name, recwarn):
     assert {line: got[line] for line in got if got[line] != wanted[line]} == {}, name
 
 
-@pytest.mark.parametrize("name", texts.SCRIPTS)
+LONG = {"gan", "gp", "newton", "pinn", "rnn_scan"}  # they compile most
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in texts.SCRIPTS],
+)
 def test_a_script_prints_what_tensorflow_prints(name):
     wanted = (GOLDENS / f"{name}.out").read_text().splitlines()
     assert texts.printed_by(tf, name) == wanted
