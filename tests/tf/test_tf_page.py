@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import jaxvars.tf as tf
 from jaxvars.tf import _page
-from jaxvars.tf._rows import HOMES, TABLE
+from jaxvars.tf._rows import HOMES
 
 PAGE = Path(tf.__file__).with_name("NAMES.md")
 LINES = _page.page().splitlines()
@@ -42,13 +40,6 @@ def test_a_line_says_signature_what_it_does_and_what_differs():
         "which a mask is true. *Differs: inside a `tf.function` the mask must be known.*"
     )
     assert "- `tf.add`: `tf.math.add`." in LINES
-
-
-@pytest.mark.parametrize("name", sorted(TABLE))
-def test_a_row_says_what_it_does_in_a_sentence(name):
-    doc = TABLE[name].doc
-    assert doc[0].isupper(), doc
-    assert doc.endswith("."), doc
 
 
 def test_what_is_not_there_is_on_the_page_with_the_reason():

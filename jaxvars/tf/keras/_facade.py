@@ -37,7 +37,7 @@ def function_of(fn: Callable[..., Any], name: str, module: str) -> Callable[...,
     def call(y_true: Any, y_pred: Any, *args: Any, **kwargs: Any) -> Any:
         return wrap(fn(array(y_true), array(y_pred), *args, **kwargs))
 
-    call.__name__, call.__module__ = name, module
+    call.__name__, call.__module__, call.__doc__ = name, module, _description(fn)
     return call
 
 
@@ -45,9 +45,15 @@ def class_of(core: type, base: type, module: str) -> type:
     """Return the class that stands for one of the core's, below a base that knows how."""
 
     def fill(space: dict[str, Any]) -> None:
-        space.update(made_of=core, __doc__=core.__doc__, __module__=module)
+        space.update(made_of=core, __doc__=_description(core), __module__=module)
 
     return types.new_class(core.__name__, (base,), exec_body=fill)
+
+
+def _description(core: Any) -> str:
+    """Return the docstring of something of the core's, without its examples, which have arrays."""
+    parts = (core.__doc__ or "").split("\n\n")
+    return "\n\n".join(part for part in parts if ">>>" not in part).rstrip() + "\n"
 
 
 def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
