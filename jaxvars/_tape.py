@@ -74,13 +74,14 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._chosen: set[int] = set()
 
     def __enter__(self) -> Self:
-        placed, frame, others = recording(_Relay(self)), LOCAL.frame, ExitStack()
+        placed, frame = recording(_Relay(self)), LOCAL.frame
         self._place = _trace.strip(_trace.current())
-        for enter in RECORDING:
-            others.enter_context(enter())
-        placed.__enter__()
-        frame.observe(self)
-        self._open.append((placed, frame, others))
+        with ExitStack() as others:  # closed if what follows raises
+            for enter in RECORDING:
+                others.enter_context(enter())
+            placed.__enter__()
+            frame.observe(self)
+            self._open.append((placed, frame, others.pop_all()))
         return self
 
     def __exit__(
@@ -90,9 +91,9 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         trace: TracebackType | None,
     ) -> None:
         placed, frame, others = self._open.pop()
-        frame.unobserve(self)
-        placed.__exit__(kind, error, trace)
-        others.close()
+        with others:
+            frame.unobserve(self)
+            placed.__exit__(kind, error, trace)
 
     # A frame calls these.
     def knows(self, value: Value) -> bool:

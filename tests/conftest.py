@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -35,6 +36,22 @@ settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile("ci" if "CI" in os.environ else "default")
+
+
+class _WideNumbers:
+    """Examples of `jaxvars.tf` have the 64-bit numbers that its users have."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        import jax
+
+        is_example = "jaxvars/tf/" in item.path.as_posix() and item.path.suffix == ".py"
+        with jax.enable_x64(True) if is_example else contextlib.nullcontext():
+            return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_WideNumbers())  # for the package's examples, too
 
 
 @pytest.fixture

@@ -72,8 +72,8 @@ def _pixels(image: Any, channels: int, dtype: Any = np.uint8) -> np.ndarray:
 
 
 def _gray(rgb: np.ndarray) -> np.ndarray:
-    """Return the gray of colors, by the weights of PNG's library."""
-    weighed = rgb.astype(np.int64) @ np.array([6968, 23434, 2366])
+    """Return the gray of colors, by the weights of the eye (ITU-R BT.601)."""
+    weighed = rgb.astype(np.int64) @ np.array([9797, 19234, 3737])
     return (weighed >> 15).astype(np.uint8)[..., None]
 
 

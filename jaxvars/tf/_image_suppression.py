@@ -246,7 +246,7 @@ def _distorted(
             break
     top, left, rows, columns = found
     ends = [top / height, left / width, (top + rows) / height, (left + columns) / width]
-    kind = known(image_size, "image_size").dtype
+    kind = _convert.to_array(image_size).dtype
     return SampleDistortedBoundingBoxV2(
         _convert.to_array(np.array([top, left, 0], kind)),
         _convert.to_array(np.array([rows, columns, -1], kind)),

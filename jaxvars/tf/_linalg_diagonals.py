@@ -51,7 +51,7 @@ def _band(rows: int, columns: int, low: int, high: int, align: str) -> _Band:
         i = np.arange(own)
         start = 0 if is_left else length - own
         parts.append(np.stack([i - min(k, 0), i + max(k, 0), np.full(own, number), start + i]))
-    rows_at, columns_at, diagonals, positions = np.concatenate(parts, axis=1)
+    rows_at, columns_at, diagonals, positions = np.concatenate(parts, axis=1).astype(np.int32)
     return _Band(rows_at, columns_at, diagonals, positions, high - low + 1, length)
 
 

@@ -99,8 +99,8 @@ def test_begin_of_a_slice_may_depend_on_an_argument():
 
 def test_indices_out_of_range_in_a_function():
     x, bad = tf.constant([1, 2, 3]), tf.constant([5, -1])
-    assert compiled(tf.gather, x, bad).numpy().tolist() == [3, 1]
-    assert compiled(tf.gather_nd, x, bad[:, None]).numpy().tolist() == [3, 1]
+    assert compiled(tf.gather, x, bad).numpy().tolist() == [0, 0]
+    assert compiled(tf.gather_nd, x, bad[:, None]).numpy().tolist() == [0, 0]
     added = compiled(tf.tensor_scatter_nd_add, x, bad[:, None], tf.constant([10, 20]))
     assert added.numpy().tolist() == [1, 2, 3]
     with pytest.raises(Refused, match=r"indices\[0\] = 5 is not in \[0, 3\)"):
@@ -118,7 +118,7 @@ def test_parallel_stack_is_for_functions():
         (lambda: tf.gather([1, 2, 3], [[0, 3]]), r"indices\[0,1\] = 3 is not in \[0, 3\)"),
         (
             lambda: tf.gather_nd([[1, 2]], [[0, 2]]),
-            r"indices\[0\] = \[0, 2\] does not index into param shape \[1, 2\]",
+            r"indices\[0\] = \[0, 2\] does not index into param shape \[1,2\]",
         ),
         (lambda: tf.squeeze(tf.ones([2, 1]), 0), r"Can not squeeze dim\[0\], expected a dimension"),
         (lambda: tf.split(tf.ones(4), 3), "Number of ways to split should evenly divide"),
@@ -187,8 +187,8 @@ def test_random_brightness_adds_one_number_of_its_range():
 
 def test_resize_method():
     assert tf.image.ResizeMethod.NEAREST_NEIGHBOR == "nearest"
-    with pytest.raises(ValueError, match="area; there are"):
-        tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "area")
+    with pytest.raises(ValueError, match="largest"):
+        tf.image.resize(tf.ones([2, 2, 1]), [1, 1], "largest")
 
 
 @pytest.mark.parametrize("name", ["ragged", "RaggedTensor"])

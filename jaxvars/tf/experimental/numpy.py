@@ -110,4 +110,4 @@ def _plain(value: Any) -> Any:
     return value.dtype if isinstance(value, DType) else value
 
 
-__dir__ = lister(__name__, _MADE)
+__dir__ = lister(__name__)
