@@ -59,25 +59,20 @@ class _State(NamedTuple):
 
     Attributes:
         names: that are read after it, too.
-        parts: things like `self.x`.
         inputs: names that are not read after it.
+        parts: things like `self.x`.
         local: names that are not read outside of it.
     """
 
     names: list[str]
-    parts: list[str]
     inputs: list[str]
+    parts: list[ast.Attribute | ast.Subscript]
     local: Names
 
     @property
     def all(self) -> list[str]:
         """What the accessors get and set, in order."""
-        return [*self.names, *self.parts, *self.inputs]
-
-    @property
-    def results(self) -> int:
-        """How many, from the first, are read after it."""
-        return len(self.names) + len(self.parts)
+        return [*self.names, *self.inputs]
 
 
 @final
@@ -149,11 +144,11 @@ class _Function:
         carried = {name for name in writes if name in alive.before | alive.after}
         carried |= writes - self.local  # nonlocal and global names are read elsewhere
         inputs = {name for name in carried & self.local if name not in alive.after}
-        parts = {part for part, names in _parts(inner) if names <= alive.before - writes}
+        parts = [part for part in _parts(inner) if uses(part).reads <= alive.before - writes]
         loop = not isinstance(node, ast.If)
         return _State(
             names=sorted(carried if loop else carried - inputs),
-            parts=sorted(parts),
+            parts=parts,
             local=writes - carried,
             inputs=[] if loop else sorted(inputs),
         )
@@ -166,9 +161,8 @@ class _Function:
                 self._body("ag__then()", node.body, state, bound),
                 self._body("ag__else()", node.orelse, state, bound),
             ]
-            call = (
-                f"ag__.if_stmt(0, ag__then, ag__else, {self._state_args(state)}, {state.results})"
-            )
+            given = f"{self._state_args(state)}, {len(state.names)}"
+            call = f"ag__.if_stmt(0, ag__then, ag__else, {given})"
             args = [node.test]
         elif isinstance(node, ast.While):
             functions = [self._body("ag__body()", node.body, state, bound)]
@@ -198,39 +192,35 @@ class _Function:
         return function
 
     def _declaration(self, state: _State) -> str:
-        names = [*state.names, *state.inputs]
         declared = {"global": [], "nonlocal": []}
-        for name in names:
+        for name in state.all:
             declared["global" if name in self.globals else "nonlocal"].append(name)
         words = [f"{word} {', '.join(some)}" for word, some in declared.items() if some]
         return "; ".join(words) or "pass"
 
     def _state_args(self, state: _State) -> str:
         names = [f"global {name}" if name in self.globals else name for name in state.all]
-        return f"ag__get, ag__set, ({''.join(f'{name!r}, ' for name in names)})"
+        parts = ", ".join(map(_part, state.parts))
+        return f"ag__get, ag__set, lambda: [{parts}], ({''.join(f'{name!r}, ' for name in names)})"
 
     def _accessors(self, state: _State) -> list[ast.stmt]:
         """Return the functions that get and set the state."""
-        reads = [*state.names, *(_read(part) for part in state.parts), *state.inputs]
-        given = [f"ag__part_{i}" for i in range(len(state.parts))]
-        targets = [*state.names, *given, *state.inputs]
-        text = [
-            "def ag__get():",
-            f"    return ({''.join(f'{read}, ' for read in reads)})",
-            "def ag__set(ag__state):",
-            f"    {self._declaration(state)}",
-            f"    ({''.join(f'{target}, ' for target in targets)}) = ag__state",
-        ]
-        for part, new in zip(state.parts, given, strict=True):
-            text += [
-                f"    if ag__.is_set({new}): {part} = {new}",
-                f"    elif ag__.is_gone({new}, lambda: {part}): del {part}",
-            ]
-        return ast.parse("\n".join(text)).body
+        names = "".join(f"{name}, " for name in state.all)
+        text = f"""
+def ag__get():
+    return ({names})
+def ag__set(ag__state):
+    {self._declaration(state)}
+    ({names}) = ag__state"""
+        return ast.parse(text).body
 
 
-def _read(part: str) -> str:
-    return f"ag__.ldu(lambda: {part}, {part!r})"
+def _part(part: ast.Attribute | ast.Subscript) -> str:
+    """Return what returns the place of something like `self.x` or `d["k"]`."""
+    owner, text = ast.unparse(part.value), ast.unparse(part)
+    if isinstance(part, ast.Attribute):
+        return f"ag__.attribute(lambda: {owner}, {part.attr!r}, {text!r})"
+    return f"ag__.item(lambda: {owner}, {ast.unparse(part.slice)}, {text!r})"
 
 
 def _targets(node: Any) -> list[ast.expr]:
@@ -241,15 +231,14 @@ def _has_walrus(node: ast.stmt) -> bool:
     return any(isinstance(part, ast.NamedExpr) for part in walk_own([node]))
 
 
-def _parts(inner: Sequence[ast.AST]) -> list[tuple[str, Names]]:
-    """Return the things like `self.x` and `d["k"]` that are assigned, and the names in them."""
-    found: dict[str, Names] = {}
+def _parts(inner: Sequence[ast.AST]) -> list[ast.Attribute | ast.Subscript]:
+    """Return the things like `self.x` and `d["k"]` that are assigned."""
+    found: dict[str, ast.Attribute | ast.Subscript] = {}
     for node in walk_own(inner):
-        if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
-            continue
-        if _is_simple(node):
-            found[ast.unparse(node)] = uses(node).reads
-    return list(found.items())
+        is_part = isinstance(node, ast.Attribute | ast.Subscript)
+        if is_part and not isinstance(node.ctx, ast.Load) and _is_simple(node):
+            found[ast.unparse(node)] = node
+    return [found[text] for text in sorted(found)]
 
 
 def _is_simple(node: ast.expr) -> bool:

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars import _trace
-from jaxvars._autograph_lists import Appended, extend, same_lists, uneven
+from jaxvars._autograph_lists import check_size, uneven
+from jaxvars._autograph_places import Place
 from jaxvars._autograph_state import Block
+from jaxvars._autograph_watch import Grown
 from jaxvars._boxing import boxed
 from jaxvars._checks import require
 from jaxvars._control import named_cond
@@ -27,13 +29,14 @@ Value: TypeAlias = Any
 Run: TypeAlias = Callable[[], Any]
 Get: TypeAlias = Callable[[], tuple[Any, ...]]
 Set: TypeAlias = Callable[[Any], None]
+Parts: TypeAlias = Callable[[], Sequence[Place | None]]
 
 _LISTS = "the items appended to a list"
 
 
 def decide(condition: Any) -> Any:
     """Return True or False, or a traced bool where Python cannot say."""
-    value = plain(condition)
+    value = plain(check_size(condition))
     if _trace.is_known(value):
         return bool(value)
     if value.size != 1:
@@ -56,6 +59,7 @@ def if_stmt(
     orelse: Run,
     get_state: Get,
     set_state: Set,
+    parts: Parts,
     names: Sequence[str],
     count: int,
 ) -> None:
@@ -67,13 +71,15 @@ def if_stmt(
         orelse: runs otherwise.
         get_state: returns the values of what the branches assign.
         set_state: assigns them.
+        parts: returns the places that they assign, like `self.x`.
         names: their names.
         count: how many of them are used afterwards; these come first.
     """
     truth = decide(condition)
     if is_traced(truth):
-        block = Block(names, get_state, set_state, lenient=False)
-        stage_if(block, truth, (body, orelse), count)
+        branches = (body, orelse)
+        state = (names, get_state, set_state)
+        stage_if(Block(*state, branches, parts, count=count, lenient=False), truth, branches)
     elif truth:
         body()
     else:
@@ -84,12 +90,11 @@ class _Way(NamedTuple):
     """What one of two branches did: values of its names, lists that grew, whether it raised."""
 
     values: tuple[Any, ...]
-    lists: list[list[Any]]
-    items: list[tuple[Any, ...]]
+    grown: list[Grown]
     raised: bool
 
 
-def stage_if(block: Block, truth: Value, branches: tuple[Run, Run], count: int) -> None:
+def stage_if(block: Block, truth: Value, branches: tuple[Run, Run]) -> None:
     """Make an `if` on a traced value one operation."""
     ways: dict[bool, _Way] = {}
 
@@ -97,22 +102,20 @@ def stage_if(block: Block, truth: Value, branches: tuple[Run, Run], count: int) 
         def traced() -> tuple[Any, ...]:
             block.enter()
             other = ways.get(not which)
-            with Appended() as appended:
-                raised = _raises(run, may=other is None or not other.raised)
-                lists, items = appended.take()
-                values, packed = block.leave(other and other.values, raised=raised)
-            ways[which] = _Way(values, lists, items, raised)
+            raised = _raises(run, may=other is None or not other.raised)
+            values, packed = block.leave(other and other.values, raised=raised)
+            ways[which] = _Way(values, block.grown, raised)
             if other is not None:
-                _check_lists(ways[True], ways[False])
-            return (*packed[:count], items)
+                _check_lists(ways[True].grown, ways[False].grown)
+            return (*block.used(packed), items_of(block.grown))
 
         return traced
 
     def run() -> Sequence[Any]:
         ways.clear()
         both = (branch(True, branches[0]), branch(False, branches[1]))
-        *results, items = named_cond(truth, both, (*block.names[:count], _LISTS))
-        extend_all(ways[True].lists, items)
+        *results, items = named_cond(truth, both, (*block.used(block.names), _LISTS))
+        extend_all(ways[True].grown, items)
         return results
 
     block.attempt(run)
@@ -145,21 +148,24 @@ def _is_raised_by_user(error: Exception) -> bool:
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-def _check_lists(first: _Way, second: _Way) -> None:
+def _check_lists(first: Sequence[Grown], second: Sequence[Grown]) -> None:
     """Refuse branches that do not append the same number of items to the same lists."""
-    if same_lists(first.lists, second.lists):
-        pairs = zip(first.items, second.items, strict=True)
-        counts = next(((len(a), len(b)) for a, b in pairs if len(a) != len(b)), None)
-    else:
-        counts = (sum(map(len, first.items)), sum(map(len, second.items)))
-    if counts:
-        raise uneven(counts)
+    sizes = [{id(grown.owner): len(grown.items) for grown in way} for way in (first, second)]
+    for grown in (*first, *second):
+        if_so, if_not = (size.get(id(grown.owner), 0) for size in sizes)
+        if if_so != if_not:
+            raise uneven(grown.label, if_so, if_not)
 
 
-def extend_all(lists: Sequence[list[Any]], items: Sequence[Sequence[Any]]) -> None:
+def items_of(lists: Sequence[Grown]) -> list[tuple[Any, ...]]:
+    """Return what has been appended to each of some lists."""
+    return [grown.items for grown in lists]
+
+
+def extend_all(lists: Sequence[Grown], items: Sequence[Sequence[Any]]) -> None:
     """Append to each of some lists."""
-    for target, new in zip(lists, items, strict=True):
-        extend(target, boxed(new))
+    for grown, new in zip(lists, items, strict=True):
+        grown.owner.extend(boxed(new))
 
 
 def if_exp(condition: Any, then: Run, orelse: Run, text: str) -> Any:
@@ -177,6 +183,6 @@ def choose(truth: Value, then: Run, orelse: Run, text: str) -> Any:
     def put(values: tuple[Any]) -> None:
         (result[0],) = values
 
-    block = Block([text], lambda: (result[0],), put, lenient=False)
-    stage_if(block, truth, (lambda: put((then(),)), lambda: put((orelse(),))), 1)
+    block = Block([text], lambda: (result[0],), put, (then, orelse), lenient=False)
+    stage_if(block, truth, (lambda: put((then(),)), lambda: put((orelse(),))))
     return result[0]

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxvars import _autograph_sequences as sequences
 from jaxvars import _trace
 from jaxvars._autograph_branches import decide, if_exp
-from jaxvars._autograph_lists import new_list
+from jaxvars._autograph_lists import check_size
 from jaxvars._autograph_logic import not_, or_
 from jaxvars._boxing import boxed, is_boxing, type_for
 from jaxvars._face import plain
@@ -86,9 +86,9 @@ def _extreme(python: Callable[..., Any], reduce: Any, pick: Any) -> Callable[...
 def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
     items = list(values)
     if words.get("key") is not None or not any(map(_is_traced, items)):
-        return new_list(sorted(items, **words))
+        return sorted(items, **words)
     ordered = jnp.sort(jnp.stack([jnp.asarray(plain(x)) for x in items]))
-    return new_list(boxed(list(ordered[::-1] if words.get("reverse") else ordered)))
+    return boxed(list(ordered[::-1] if words.get("reverse") else ordered))
 
 
 def _print(*values: Any, **words: Any) -> None:
@@ -96,10 +96,6 @@ def _print(*values: Any, **words: Any) -> None:
     at_run_time = in_block() or not all(map(_trace.is_known, leaves))
     at_run_time = at_run_time and not is_boxing()  # TensorFlow's print is Python's
     (print_values if at_run_time else builtins.print)(*values, **words)
-
-
-def _list(*args: Any) -> list[Any]:
-    return new_list(list(*args))
 
 
 def _round(number: Any, ndigits: Any = None) -> Any:
@@ -115,7 +111,7 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     enumerate: sequences.enumerate,
     float: _cast(float, float),
     int: _cast(int, int),
-    list: _list,
+    len: lambda values: len(check_size(values)),
     max: _extreme(max, jnp.max, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")),
     min: _extreme(min, jnp.min, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")),
     print: _print,

@@ -30,11 +30,12 @@ import jax
 from jaxvars import _autograph_branches as branches
 from jaxvars import _autograph_logic as logic
 from jaxvars import _autograph_loops as loops
+from jaxvars import _autograph_places as places
 from jaxvars import _autograph_values as values
 from jaxvars._autograph_builtins import OVERLOADS
-from jaxvars._autograph_lists import call_list_method, is_list_method, new_list
 from jaxvars._autograph_source import Unsupported
-from jaxvars.errors import ControlFlowError, is_library, line_of
+from jaxvars._autograph_world import is_users, package_of
+from jaxvars.errors import ControlFlowError, line_of
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -44,7 +45,6 @@ _REWRITTEN: weakref.WeakKeyDictionary[CodeType, dict[str, CodeType | str]] = (
 )
 _CONVERTED: weakref.WeakKeyDictionary[FunctionType, Any] = weakref.WeakKeyDictionary()
 _LOCK = threading.RLock()
-_LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
 _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _CALLERS = frozenset(
     {
@@ -82,7 +82,7 @@ def leave_alone(fn: Any) -> Any:
 # ---------------------------------------------------------------- calls
 def converted_call(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
     """Call what converted code calls."""
-    return call(f, args, words or {}, _package(sys._getframe(1).f_globals))
+    return call(f, args, words or {}, package_of(sys._getframe(1).f_globals))
 
 
 def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> Any:
@@ -98,8 +98,6 @@ def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> 
         return ours(*args, **words)
     if isinstance(f, functools.partial):
         return call(f.func, (*f.args, *args), {**f.keywords, **words}, package)
-    if is_list_method(f):
-        return call_list_method(f, args, words)
     fn, given = function_in(f, args)
     if fn is not None and not _is_left_alone(fn, package):
         if (new := converted(fn)) is not None:
@@ -125,7 +123,7 @@ def _call_as_is(f: Any, args: tuple[Any, ...], words: dict[str, Any], why: str) 
 def call_alone(f: Any, args: tuple[Any, ...], words: dict[str, Any] | None = None) -> Any:
     """Call what code calls that is converted without what it calls."""
     f = _BY_ID.get(id(f), f)
-    return call_list_method(f, args, words or {}) if is_list_method(f) else f(*args, **words or {})
+    return f(*args, **words or {})
 
 
 def function_in(f: Any, args: tuple[Any, ...] = ()) -> tuple[FunctionType | None, tuple[Any, ...]]:
@@ -143,14 +141,7 @@ def function_in(f: Any, args: tuple[Any, ...] = ()) -> tuple[FunctionType | None
 def _is_left_alone(fn: FunctionType, caller: str) -> bool:
     if fn in _LEFT_ALONE or fn.__code__.co_flags & _NEVER:
         return True
-    package = _package(fn.__globals__)
-    if package in _LIBRARIES:
-        return True
-    return package != caller and is_library(fn.__code__.co_filename)
-
-
-def _package(namespace: dict[str, Any]) -> str:
-    return str(namespace.get("__name__", "")).partition(".")[0]
+    return not is_users(package_of(fn.__globals__), fn.__code__.co_filename, (caller,))
 
 
 def _calls_back(f: Any) -> bool:
@@ -252,6 +243,7 @@ _NAMES: dict[str, Any] = {
     "Undefined": values.Undefined,
     "UndefinedReturnValue": values.UndefinedReturnValue,
     "and_": logic.and_,
+    "attribute": places.attribute,
     "assert_stmt": logic.assert_stmt,
     "compare": logic.compare,
     "converted_call": converted_call,
@@ -259,13 +251,10 @@ _NAMES: dict[str, Any] = {
     "get_item": logic.get_item,
     "if_exp": branches.if_exp,
     "if_stmt": branches.if_stmt,
-    "is_gone": values.is_gone,
-    "is_set": values.is_set,
+    "item": places.item,
     "known": logic.known,
     "ld": values.ld,
     "leave_alone": leave_alone,
-    "ldu": values.ldu,
-    "new_list": new_list,
     "not_": logic.not_,
     "or_": logic.or_,
     "ret": lambda value, _: values.ld(value),

@@ -50,14 +50,6 @@ class Expressions(ast.NodeTransformer):
         call = operator(node, "assert_stmt", [thunk(node.test), thunk(message), text])
         return at(node, ast.Expr(call))
 
-    def visit_List(self, node: ast.List) -> Any:
-        self.generic_visit(node)
-        return operator(node, "new_list", [node]) if isinstance(node.ctx, ast.Load) else node
-
-    def visit_ListComp(self, node: ast.ListComp) -> Any:
-        self.generic_visit(node)
-        return operator(node, "new_list", [node])
-
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self.generic_visit(node)
         node.ifs = [operator(test, "known", [test]) for test in node.ifs]

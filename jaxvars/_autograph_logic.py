@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._autograph_branches import Run, choose, decide, is_traced
+from jaxvars._autograph_world import World
 from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
@@ -81,10 +82,13 @@ def changes_nothing(test: Run) -> bool:
 
 
 def _program_of(test: Run) -> Any:
-    """Return the program of a test; None if it assigns variables, or raises."""
+    """Return the program of a test; None if it assigns variables, changes objects, or raises."""
+    world = World([test])
     try:
         staged = stage(test, (), None)
     except Exception:  # noqa: BLE001 - it is raised again where it belongs
+        staged = None
+    if world.undo() or staged is None:
         return None
     is_plain = staged.rebuild.is_plain and not (staged.writes or staged.created)
     return staged.program if is_plain else None

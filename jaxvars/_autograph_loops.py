@@ -19,8 +19,18 @@ from typing import Any, TypeAlias
 import jax
 
 from jaxvars import _trace
-from jaxvars._autograph_branches import Get, Run, Set, decide, extend_all, is_traced, stage_if
-from jaxvars._autograph_lists import Appended, unknown_length
+from jaxvars._autograph_branches import (
+    Get,
+    Parts,
+    Run,
+    Set,
+    decide,
+    extend_all,
+    is_traced,
+    items_of,
+    stage_if,
+)
+from jaxvars._autograph_lists import check_size, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
@@ -37,7 +47,13 @@ _MOST_WRITTEN_OUT = 256  # iterations, of a loop that changes shapes
 
 # ---------------------------------------------------------------- while
 def while_stmt(
-    test: Run, body: Run, get_state: Get, set_state: Set, names: Sequence[str], **options: Any
+    test: Run,
+    body: Run,
+    get_state: Get,
+    set_state: Set,
+    parts: Parts,
+    names: Sequence[str],
+    **options: Any,
 ) -> None:
     """Run `body` as long as `test` holds; from where that is traced, as one operation."""
     condition = test()
@@ -46,7 +62,7 @@ def while_stmt(
             return
         body()
         condition = test()
-    block = Block(names, get_state, set_state, lenient=True)
+    block = Block(names, get_state, set_state, (test, body), parts, lenient=True)
     step = functools.wraps(test)(lambda _: test())
     if is_traced(truth):
         _stage_while(block, truth, step, lambda _: body(), options)
@@ -112,16 +128,18 @@ def _stage_while(
     @functools.wraps(test)
     def goes(i: Value, *state: Any) -> Value:
         block.enter(state)
-        return decide(test(i))
+        result = decide(test(i))
+        block.put_names_back()
+        return result
 
     def step(i: Value, state: Sequence[Any]) -> tuple[Any, ...]:
         block.enter(state)
-        with Appended() as appended:
-            body(i)
-            go = is_plain or decide(test(i + 1))
-            if appended.take()[0]:
-                raise unknown_length()
-            return (go, i + 1, *block.leave(block.start)[1])
+        body(i)
+        go = is_plain or decide(test(i + 1))
+        _, packed = block.leave(block.start)
+        if block.grown:
+            raise unknown_length(block.grown[0].label)
+        return (go, i + 1, *packed)
 
     def run() -> Sequence[Any]:
         start = (0, *block.packed_start())
@@ -142,6 +160,7 @@ def for_stmt(
     body: Callable[[Any], Any],
     get_state: Get,
     set_state: Set,
+    parts: Parts,
     names: Sequence[str],
     **options: Any,
 ) -> None:
@@ -150,8 +169,8 @@ def for_stmt(
     Traced arrays are scanned, so that the loop can be differentiated, even with a `break`: the
     iterations after it do nothing. Only a traced length makes a `while`.
     """
-    state = (get_state, set_state, names)
-    items = sequential(iterated)
+    state = (names, get_state, set_state, parts)
+    items = sequential(check_size(iterated))
     if items is None:
         _python_for(iterated, extra_test, body, state, options)
     elif is_boxing() and isinstance(items.length, int) and items.stacked:
@@ -201,9 +220,9 @@ def _unroll(iterator: Iterator[Any], test: Run, body: Callable[[Any], Any], stat
 
 
 def _guarded(truth: Value, body: Callable[[Any], Any], item: Any, state: Any) -> None:
-    get_state, set_state, names = state
-    block = Block(names, get_state, set_state, lenient=True)
-    stage_if(block, truth, (lambda: body(item), lambda: None), len(names))
+    names, get_state, set_state, parts = state
+    block = Block(names, get_state, set_state, (body, item), parts, lenient=True)
+    stage_if(block, truth, (lambda: body(item), lambda: None))
 
 
 def _stage_for(
@@ -213,8 +232,8 @@ def _stage_for(
     state: Any,
     options: Options,
 ) -> None:
-    get_state, set_state, names = state
-    block = Block(names, get_state, set_state, lenient=True)
+    names, get_state, set_state, parts = state
+    block = Block(names, get_state, set_state, (body, extra_test), parts, lenient=True)
     if items.stacked is None:
         test = functools.wraps(body)(_test_of(items, [extra_test] if extra_test else []))
         _stage_while(block, test(0), test, lambda i: body(boxed(items.item(i))), options)
@@ -240,19 +259,18 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
     if isinstance(items.length, int) or most:  # else the size is open, in a program to be saved
         length = min(len(items), most or len(items))
         stacked = jax.tree.map(lambda x: x[:length], stacked)
-    lists: list[list[Any]] = []
 
     def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
         block.enter(state)
-        with Appended() as appended:
-            body(boxed(item))
-            lists[:], new = appended.take()
-            return block.leave(block.start)[1], new
+        body(boxed(item))
+        _, packed = block.leave(block.start)
+        block.repeat()
+        return packed, items_of(block.grown)
 
     def run() -> Sequence[Any]:
         results, rows = named_scan(step, block.packed_start(), stacked, block.names, length=length)
-        for i in range((length or len(items)) if lists else 0):
-            extend_all(lists, jax.tree.map(lambda x: x[i], rows))  # noqa: B023 - used at once
+        for i in range((length or len(items)) if block.grown else 0):
+            extend_all(block.grown, jax.tree.map(lambda x: x[i], rows))  # noqa: B023 - used at once
         return results
 
     block.attempt(run)

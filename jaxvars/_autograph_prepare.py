@@ -100,6 +100,11 @@ class Prepare(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> Any:
         self._take_options(node)
+        if _is_endless(node):
+            node.test = at(node.test, ast.Constant(True))
+        elif not isinstance(node.test, ast.Compare | ast.BoolOp) and not has_walrus(node.test):
+            opposite = at(node.test, ast.UnaryOp(ast.Not(), node.test))  # `while n` asks for a bool
+            node.test = at(node.test, ast.UnaryOp(ast.Not(), opposite))
         if has_walrus(node.test) and node.orelse:
             raise Unsupported(f"it has a `while` with `:=` and `else`: {ast.unparse(node.test)}")
         if has_walrus(node.test):
@@ -171,4 +176,19 @@ def _always_leaves(body: Sequence[ast.stmt]) -> bool:
         tried = _always_leaves(last.body) or _always_leaves(last.orelse)
         handled = all(_always_leaves(handler.body) for handler in last.handlers)
         return (tried and handled) or _always_leaves(last.finalbody)
+    if isinstance(last, ast.While):
+        return _is_endless(last) and not any(map(_breaks, last.body))
     return isinstance(last, ast.Return | ast.Raise)
+
+
+def _is_endless(node: ast.While) -> bool:
+    return isinstance(node.test, ast.Constant) and bool(node.test.value)
+
+
+def _breaks(node: ast.AST) -> bool:
+    """Return whether a statement of a loop's body leaves the loop by a `break`."""
+    if isinstance(node, ast.While | ast.For):  # those in its body leave that one
+        return any(map(_breaks, node.orelse))
+    if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+        return False
+    return isinstance(node, ast.Break) or any(map(_breaks, ast.iter_child_nodes(node)))

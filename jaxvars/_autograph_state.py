@@ -10,15 +10,16 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, final
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars._autograph_lists import Later
+from jaxvars._autograph_places import Kept, Place, Whole
 from jaxvars._autograph_values import (
-    KEEP,
     Nothing,
     NoValue,
     OneBranch,
@@ -26,35 +27,20 @@ from jaxvars._autograph_values import (
     Undefined,
     UndefinedReturnValue,
 )
+from jaxvars._autograph_watch import Grown, Other
+from jaxvars._autograph_world import World, cells_of
 from jaxvars._boxing import boxed, settled_numbers, words
 from jaxvars._face import Face, plain
 from jaxvars._variable import Variable
 from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
 
+T = TypeVar("T")
+
 
 @final
 class _Again(Exception):  # noqa: N818 - a signal between us, not an error
     """Something about a name has been found out: trace the block once more."""
-
-
-@final
-class _Held:
-    """A Variable, as a leaf of the state that is no array."""
-
-    __slots__ = ("variable",)
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.variable is self.variable
-
-    def __hash__(self) -> int:
-        return id(self.variable)
-
-    def __repr__(self) -> str:
-        return repr(self.variable)
 
 
 _FILL, _PERHAPS, _REFUSE = "fill", "perhaps", "refuse"
@@ -85,11 +71,15 @@ class Block:
         names: as they stand in the source.
         get_state: returns their values.
         set_state: assigns them.
+        roots: the functions of the block, and what they are called with.
+        parts: returns places that the block may assign, like `self.x`.
+        count: how many names, from the first, are used after the block; all, if None.
         lenient: whether what has no value at first may have one later: in loops.
 
     Attributes:
-        names: for messages.
+        names: for messages; those of places come after the others.
         start: the values before the block.
+        grown: the lists that grew in it, at its last `leave`.
     """
 
     def __init__(
@@ -97,21 +87,36 @@ class Block:
         names: Sequence[str],
         get_state: Callable[[], tuple[Any, ...]],
         set_state: Callable[[Any], None],
+        roots: Sequence[Any],
+        parts: Callable[[], Sequence[Place | None]] = tuple,
         *,
+        count: int | None = None,
         lenient: bool,
     ) -> None:
         _refuse_globals(names)
-        self.names = tuple(map(_said, names))
         self._get = get_state
-        self.start = self._values()
         self._set = set_state
+        self._names = tuple(map(_said, names))
+        self._count = len(names) if count is None else count
+        self._places = [place for place in parts() if place is not None]
         self._lenient = lenient
         self._line = user_line()
         self._plans: dict[int, _Plan] = {}
         self._as_values: set[int] = set()
-        self._absent = {i for i, value in enumerate(self.start) if _is_absent(value)}
+        self._changed_in_place: set[int] = set()
+        self.grown: list[Grown] = []
+        self._others_items: list[Grown] = []
+        self._world = World(roots, cells_of(get_state, names))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Take the values before the block, of the places that are known by now."""
+        self.names = (*self._names, *(place.label for place in self._places))
+        self.start = self._values()
+        absent = {i for i, value in enumerate(self.start) if _is_absent(value)}
+        self._absent = absent - self._plans.keys()
         for i, value in enumerate(self.start):
-            if isinstance(value, Perhaps):
+            if isinstance(value, Perhaps) and i not in self._plans:
                 self._plan(i, value)
 
     def attempt(self, stage: Callable[[], Sequence[Any]]) -> None:
@@ -121,13 +126,30 @@ class Block:
                 results = stage()
                 break
             except _Again:
-                self._set(self.start)
+                self._reset()
+                self._begin()
             except BaseException:
-                self._set(self.start)
+                self._reset()
                 raise
-        rest = self.start[len(results) :]
-        new = map(self._unpacked, range(len(results)), results)
-        self._set((*map(_part, self.names, new), *rest))
+        new = list(self.start)
+        for i, result in zip(self._used(), results, strict=True):
+            value = self._unpacked(i, result)
+            is_place = i >= len(self._names)  # what it holds has to be there
+            new[i] = value.read() if is_place and isinstance(value, Perhaps) else value
+        self._put(new)
+
+    def repeat(self) -> None:
+        """Trace the block again if lists grow in it: it must not read what it has appended."""
+        if self.grown and not self._others_items:
+            self._others_items = self.grown
+            raise _Again
+
+    def used(self, values: Sequence[T]) -> list[T]:
+        """Return, of values for all names and places, those that are used after the block."""
+        return [values[i] for i in self._used()]
+
+    def _used(self) -> list[int]:
+        return [*range(self._count), *range(len(self._names), len(self.names))]
 
     def packed_start(self) -> tuple[Any, ...]:
         """Return the values before the block, as they are handed to `_control`."""
@@ -135,10 +157,10 @@ class Block:
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
         """Give the names the values that `_control` hands us, or those from before the block."""
-        if state is None:
-            self._set(self.start)
-        else:
-            self._set(tuple(map(self._unpacked, range(len(state)), state)))
+        values = self.start if state is None else map(self._unpacked, range(len(state)), state)
+        self._put(tuple(values))
+        for grown in self._others_items:
+            grown.owner.extend(Later(grown.label) for _ in grown.items)
 
     def leave(
         self, other: Sequence[Any] | None, *, raised: bool = False
@@ -149,22 +171,57 @@ class Block:
             other: the values on the other way through the block, if they are known.
             raised: whether the way ends in an error, so that its values do not matter.
         """
-        values = self._values()
-        if raised:
-            values = tuple(x if x is KEEP else Nothing(name) for name, x in self._named(values))
+        values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
             self._compare(i, mine, theirs)
-        return values, tuple(map(self._packed, range(len(values)), values))
+        packed = tuple(map(self._packed, range(len(values)), values))
+        self._take_changes(raised=raised)
+        self.put_names_back()
+        return values, packed
 
-    def _named(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        return zip(self.names, values, strict=True)
+    def put_names_back(self) -> None:
+        """Give the names their values from before the block: none outlives a trace."""
+        self._set(self.start[: len(self._names)])
 
     def _values(self) -> tuple[Any, ...]:
-        """Return the values now, `KEEP` for a part of a Variable."""
-        pairs = self._named(self._get())
-        return tuple(KEEP if _is_slice(x) and name.endswith("]") else x for name, x in pairs)
+        return (*self._get(), *(place.read() for place in self._places))
+
+    def _put(self, values: Sequence[Any]) -> None:
+        n = len(self._names)
+        self._set(values[:n])
+        for place, value in zip(self._places, values[n:], strict=True):
+            place.write(value)
+
+    def _reset(self) -> None:
+        """Let everything be as it was before the block."""
+        self.put_names_back()
+        self._world.undo()
 
     # ------------------------------------------------------------ finding out
+    def _take_changes(self, *, raised: bool) -> None:
+        """Trace the block again if it has changed objects in places that we did not know of."""
+        changes = self._world.undo()
+        if raised:
+            changes = [change for change in changes if isinstance(change, Grown)]
+        self.grown = [change.own() for change in changes if isinstance(change, Grown)]
+        if others := [change for change in changes if isinstance(change, Other)]:
+            raise _unlike_a_value(others[0].label, self._line)
+        known = {place.identity for place in self._places}
+        places = [x for x in changes if isinstance(x, Place) and x.identity not in known]
+        owners = {id(x.owner) for x in changes if isinstance(x, Place | Grown)}
+        in_place = {i for i, value in enumerate(self.start) if id(value) in owners}
+        if places or in_place - self._changed_in_place:
+            _refuse_globals([place.label for place in places])
+            self._add(places)
+            self._changed_in_place |= in_place
+            raise _Again
+
+    def _add(self, places: Sequence[Place]) -> None:
+        wholes = {id(place.owner) for place in places if isinstance(place, Whole)}
+        if wholes:  # in place of items of the same lists
+            self._plans = {i: plan for i, plan in self._plans.items() if i < len(self._names)}
+        self._places = [x for x in self._places if id(x.owner) not in wholes] + list(places)
+
     def _compare(self, i: int, mine: Any, theirs: Any) -> None:
         """Trace the block again if the two ways through it differ in a way that we can mend."""
         if _is_absent(mine) and _is_absent(theirs):
@@ -190,7 +247,7 @@ class Block:
             kind = _FILL
         else:
             kind = _PERHAPS if self._lenient else _REFUSE
-        if kind == _REFUSE and not self.names[i].isidentifier():
+        if kind == _REFUSE and i >= len(self._names):
             raise ControlFlowError(
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
                 f"at {self._line}, or before it: which branch runs is a traced value."
@@ -202,11 +259,13 @@ class Block:
     def _packed(self, i: int, value: Any) -> Any:
         if i in self._plans:
             return self._packed_by_plan(self._plans[i], value)
-        if _is_absent(value) or value is KEEP:
+        if _is_absent(value):
             return None
         if _is_slice(value):
             return value.value
-        return settled_numbers(_map_variables(plain if i in self._as_values else _Held, value))
+        if i in self._changed_in_place and value is self.start[i]:
+            return Kept(value)
+        return settled_numbers(_map_variables(plain if i in self._as_values else Kept, value))
 
     def _packed_by_plan(self, plan: _Plan, value: Any) -> Any:
         if plan.kind == _REFUSE:
@@ -218,8 +277,6 @@ class Block:
         return (filled, given) if plan.kind == _PERHAPS else filled
 
     def _unpacked(self, i: int, value: Any) -> Any:
-        if self.start[i] is KEEP:
-            return KEEP
         if value is None and i in self._absent:
             start = self.start[i]
             return start if _is_absent(start) else Undefined(self.names[i])
@@ -232,20 +289,15 @@ class Block:
             return OneBranch(self.names[i], self._line, plan.missing, _example(plan.form))
         return boxed(
             jax.tree.map(
-                lambda x: x.variable if isinstance(x, _Held) else x,
+                lambda x: x.held if isinstance(x, Kept) else x,
                 value,
-                is_leaf=lambda x: isinstance(x, _Held),
+                is_leaf=lambda x: isinstance(x, Kept),
             )
         )
 
 
 def _said(name: str) -> str:
     return "the returned value" if name.startswith("retval_") else name
-
-
-def _part(name: str, value: Any) -> Any:
-    """Return the value of a name; that of a part, like `self.x`, has to be there."""
-    return value.read() if isinstance(value, Perhaps) and not name.isidentifier() else value
 
 
 def _is_absent(value: Any) -> bool:
@@ -290,6 +342,15 @@ def _example(form: Any) -> str:
     if _is_form(form):
         return words().zeros.format(shape=form.shape, dtype=form.dtype)
     return "..."
+
+
+def _unlike_a_value(label: str, line: str) -> ControlFlowError:
+    return ControlFlowError(
+        f"{label} is changed in a branch or loop at {line}, on a traced value. A staged block runs "
+        "its Python once, while it is traced, whichever way the program then goes; and what has "
+        "changed is no value that a program can carry. Change it outside of the block, or keep "
+        "what changes in a variable."
+    )
 
 
 def _refuse_globals(names: Sequence[str]) -> None:

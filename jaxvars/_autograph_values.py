@@ -8,7 +8,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from jaxvars._checks import require
@@ -120,25 +119,3 @@ class Perhaps(NoValue):
 def ld(value: Any) -> Any:
     """Read a name."""
     return value.read() if isinstance(value, NoValue) else value
-
-
-def ldu(read: Callable[[], Any], name: str) -> Any:
-    """Read something like `self.x` or `d["k"]`, which need not exist."""
-    try:
-        return read()
-    except (AttributeError, KeyError, IndexError, NameError):
-        return Undefined(name)
-
-
-KEEP = object()
-"""Stands for a part of a Variable, `v[0]`: its frame has the value."""
-
-
-def is_set(value: Any) -> bool:
-    """Tell whether something like `self.x` is to be given this value."""
-    return value is not KEEP and not isinstance(value, NoValue)
-
-
-def is_gone(value: Any, read: Callable[[], Any]) -> bool:
-    """Tell whether something like `self.x` is there, and should not be."""
-    return isinstance(value, NoValue) and not isinstance(ldu(read, ""), NoValue)

@@ -24,6 +24,11 @@ a traced condition or count a while (`_autograph_branches.py`, `_autograph_loops
 | `xs.append(x)` in a scan | a list of as many traced items |
 | `assert`, `print` | when the program runs |
 
+What a branch or loop changes in Python objects, itself or in the functions that it calls, is part
+of the program like the names that it assigns: attributes, items, variables of closures, lists.
+The branch that does not run changes nothing. What a program cannot carry is refused: a set that
+grows in one branch, a NumPy array that is written (`_autograph_world.py`).
+
 Rules this file keeps:
 - a converted function that is called with known values does what Python does;
 - neither diastatic-malt nor the source is looked at before a converted function is called.

@@ -67,6 +67,7 @@ def gradients(made):
     return run
 
 
+@pytest.mark.filterwarnings("ignore:All gradients are None")
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NO_GRADIENT])
 def test_compiled_gradients_are_eager(name):
     eager, compiled = PROGRAMS[name](), PROGRAMS[name]()
@@ -192,6 +193,45 @@ def test_while_true_becomes_a_loop_when_its_break_is_traced():
         return steps
 
     assert compiled(run)(37) == run(37) == 5
+
+
+def test_while_true_that_ends_in_a_return():
+    def run(x):
+        while True:
+            x = x * 2
+            if x > 100:
+                return x, 1.0
+            if x < -100:
+                return -x, 2.0
+
+    for x in (1.0, -3.0):
+        agree(compiled(run)(x), run(x))
+
+
+def test_while_1_with_every_jump():
+    def run(n):
+        while 1:
+            n = n + 2
+            if n > 50:
+                continue
+            if n % 7 == 0:
+                break
+            if n > 40:
+                return -n
+        return n
+
+    assert [compiled(run)(n) for n in (2, 35)] == [run(2), run(35)] == [14, -41]
+
+
+def test_while_of_a_number_with_a_return():
+    def run(n):
+        while n:
+            n = n - 1
+            if n == 3:
+                return -n
+        return n
+
+    assert [compiled(run)(n) for n in (2, 7)] == [0, -3]
 
 
 def test_ranges_of_the_unknown_are_refused_outside_of_a_for_statement():
@@ -408,7 +448,9 @@ def test_a_list_that_shrinks():
             todo.pop()
         return todo
 
-    with pytest.raises(jv.errors.ControlFlowError, match=r"list.pop is called at test_autograph"):
+    with pytest.raises(
+        jv.errors.ControlFlowError, match=r"'todo' from \[1.0, 2.0, 3.0\] to \[1.0, 2.0\] in"
+    ):
         compiled(run)(jnp.ones(3))
 
 

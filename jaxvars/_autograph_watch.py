@@ -1,0 +1,348 @@
+"""Python objects as they were: what has changed in them since, undone.
+
+Rule this file keeps: what cannot be carried through a program as a value is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import pickle
+import random
+import zlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from operator import is_, length_hint
+from types import GeneratorType, MemberDescriptorType, ModuleType
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from jaxvars._autograph_lists import Later
+from jaxvars._autograph_places import (
+    MISSING,
+    Attribute,
+    Item,
+    Place,
+    Whole,
+    inherited,
+    raw_type,
+    refill,
+)
+from jaxvars._autograph_values import Undefined
+
+Value: TypeAlias = Any
+Change: TypeAlias = "Place | Grown | Other"
+
+_NOTHING = Undefined("nothing")
+
+
+@final
+class Path(NamedTuple):
+    """How an object is reached, as it would be written."""
+
+    form: str
+    key: Any
+    before: Any = None
+
+    def __str__(self) -> str:
+        return self.form.format(self.before, self.key)
+
+    def item(self, key: Any) -> Path:
+        """Return the path of an item."""
+        return Path("{0}[{1!r}]", key, self)
+
+    def attribute(self, name: str) -> Path:
+        """Return the path of an attribute."""
+        return Path("{0}.{1}", name, self)
+
+
+class Watched(ABC):
+    """An object as it was.
+
+    Args:
+        owner: the object.
+        path: how it is reached.
+    """
+
+    __slots__ = ("before", "owner", "path")
+
+    def __init__(self, owner: Any, path: Path) -> None:
+        self.owner = owner
+        self.path = path
+        self.before = self.now()
+
+    @abstractmethod
+    def now(self) -> Any:
+        """Return what is in the object now."""
+
+    @abstractmethod
+    def is_same(self) -> bool:
+        """Return whether nothing has changed."""
+
+    @abstractmethod
+    def undo(self) -> list[Change]:
+        """Put back what was there; return what had changed."""
+
+
+# ---------------------------------------------------------------- objects that have places
+class _ByKey(Watched):
+    """Values by key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def now(self) -> dict[Any, Any]: ...
+
+    @abstractmethod
+    def place(self, key: Any) -> Place:
+        """Return the place of a value."""
+
+    def is_same(self) -> bool:
+        old, now = self.before, self.now()
+        if len(old) != len(now) or not all(map(is_, old.values(), now.values())):
+            return False
+        return all(map(is_, old, now))
+
+    def undo(self) -> list[Change]:
+        found, now = [], self.now()
+        for key in {**self.before, **now}:
+            old, place = self.before.get(key, MISSING), self.place(key)
+            if old is not now.get(key, MISSING):
+                place.write(_NOTHING if old is MISSING else old)
+                found.append(place)
+        return found
+
+
+class Entries(_ByKey):
+    """A dict."""
+
+    __slots__ = ()
+
+    def now(self) -> dict[Any, Any]:
+        return dict(raw_type(self.owner).items(self.owner))
+
+    def place(self, key: Any) -> Place:
+        return Item(self.owner, key, str(self.path.item(key)))
+
+    def undo(self) -> list[Change]:
+        found = super().undo()
+        if not all(map(is_, self.before, self.now())):
+            refill(self.owner, self.before)
+        return found or [Other(f"the order of {str(self.path)!r}")]
+
+
+@final
+class Attributes(Entries):
+    """The `__dict__` of an object of some class."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, owner: dict[str, Any], path: Path, kind: type) -> None:
+        super().__init__(owner, path)
+        self.kind = kind
+
+    def place(self, key: str) -> Place:
+        label = str(self.path.attribute(key))
+        return Item(self.owner, key, label, inherited(self.kind.__mro__, key))
+
+    def undo(self) -> list[Change]:
+        """Put back what was there; a `cached_property` is computed again when it is asked for."""
+        return [
+            place
+            for place in super().undo()
+            if not (isinstance(place, Place) and self._is_cached(place.key))
+        ]
+
+    def _is_cached(self, name: str) -> bool:
+        return isinstance(getattr(self.kind, name, None), functools.cached_property)
+
+
+@final
+class Slots(_ByKey):
+    """The slots of an object; what a class or module holds."""
+
+    __slots__ = ()
+
+    def now(self) -> dict[str, Any]:
+        if isinstance(self.owner, type | ModuleType):
+            found = vars(self.owner).items()
+            return {k: x for k, x in found if k[:2] != "__" and not isinstance(x, ModuleType)}
+        return {
+            name: value
+            for name in slots_of(type(self.owner))
+            if (value := getattr(self.owner, name, MISSING)) is not MISSING
+        }
+
+    def place(self, key: str) -> Place:
+        others = self.owner.__mro__[1:] if isinstance(self.owner, type) else ()
+        default = inherited(others, key)
+        return Attribute(self.owner, key, str(self.path.attribute(key)), default)
+
+
+@functools.lru_cache(1024)
+def slots_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the slots that the objects of a class have."""
+    return tuple(
+        name
+        for base in kind.__mro__
+        for name, value in vars(base).items()
+        if isinstance(value, MemberDescriptorType) and not name.startswith("__")
+    )
+
+
+@final
+class One(Watched):
+    """The value of one place: a cell or a global."""
+
+    __slots__ = ()
+    owner: Place
+
+    def now(self) -> Value:
+        return self.owner.get()
+
+    def is_same(self) -> bool:
+        return self.now() is self.before
+
+    def undo(self) -> list[Change]:
+        self.owner.write(_NOTHING if self.before is MISSING else self.before)
+        return [self.owner]
+
+
+# ---------------------------------------------------------------- containers without keys
+class Grown(NamedTuple):
+    """A list that has grown at its end, and by what."""
+
+    owner: list[Any]
+    items: tuple[Value, ...]
+    label: str
+
+    def own(self) -> Grown:
+        """Return the same without what stands for the items of other iterations."""
+        return self._replace(items=tuple(x for x in self.items if not isinstance(x, Later)))
+
+
+class Other(NamedTuple):
+    """An object that has changed in a way that a program cannot have."""
+
+    label: str
+
+
+@final
+class Bag(Watched):
+    """A list, a deque or a set."""
+
+    __slots__ = ()
+
+    def now(self) -> Any:
+        return raw_type(self.owner).copy(self.owner)
+
+    def is_same(self) -> bool:
+        if isinstance(self.owner, set):
+            return self.owner == self.before
+        return len(self.owner) == len(self.before) and all(map(is_, self.before, self.owner))
+
+    def undo(self) -> list[Change]:
+        if isinstance(self.owner, deque | set) or len(self.owner) < len(self.before):
+            return self._refill()
+        more = tuple(self.owner[len(self.before) :])
+        pairs = enumerate(zip(self.before, self.owner, strict=False))
+        changed = [i for i, (old, new) in pairs if old is not new]
+        if changed and more:
+            return self._refill()
+        del self.owner[len(self.before) :]
+        for i in changed:
+            self.owner[i] = self.before[i]
+        if more:
+            return [Grown(self.owner, more, str(self.path))]
+        return [Item(self.owner, i, str(self.path.item(i))) for i in changed]
+
+    def _refill(self) -> list[Change]:
+        refill(self.owner, self.before)
+        return [Whole(self.owner, self.before, str(self.path))]
+
+
+@final
+class Printed(Watched):
+    """An object whose state can be compared, but not carried."""
+
+    __slots__ = ("printer",)
+
+    def __init__(self, owner: Any, path: Path, printer: Printer) -> None:
+        self.printer = printer
+        super().__init__(owner, path)
+
+    def now(self) -> Any:
+        return self.printer.take(self.owner)
+
+    def is_same(self) -> bool:
+        return self.now() == self.before
+
+    def undo(self) -> list[Change]:
+        self.printer.put(self.owner, self.before)
+        return [Other(f"{str(self.path)!r} ({type(self.owner).__name__})")]
+
+
+class Printer(NamedTuple):
+    """How the state of an object is taken, and put back where that is possible."""
+
+    take: Callable[[Any], Any]
+    put: Callable[[Any, Any], None] = lambda *_: None
+
+
+_MOST_KEPT, _MOST_READ = 1 << 20, 1 << 28  # bytes
+
+
+def _take_array(x: Any) -> Any:
+    """Return the shape and values of an array; of a large one a checksum, if anything."""
+    if not x.flags.writeable or x.nbytes > _MOST_READ or isinstance(x, np.memmap):
+        return None
+    if x.dtype.hasobject:
+        return x.shape, list(map(id, x.flat))
+    data = x.tobytes()
+    return x.shape, data if x.nbytes <= _MOST_KEPT else zlib.crc32(data)
+
+
+def _put_array(x: Any, old: Any) -> None:
+    if isinstance(old[1], bytes) and x.shape == old[0]:
+        x[...] = np.frombuffer(old[1], x.dtype).reshape(x.shape)
+
+
+def _take_generator(x: GeneratorType[Any, Any, Any]) -> Any:
+    frame = x.gi_frame
+    return frame and (frame.f_lasti, [(name, id(value)) for name, value in frame.f_locals.items()])
+
+
+def _put_bytes(x: bytearray, old: bytes) -> None:
+    x[:] = old
+
+
+def _put_state(x: Any, old: bytes) -> None:
+    x.bit_generator.state = pickle.loads(old)
+
+
+_PRINTERS: dict[type, Printer] = {
+    np.ndarray: Printer(_take_array, _put_array),
+    np.random.Generator: Printer(lambda x: pickle.dumps(x.bit_generator.state), _put_state),
+    bytearray: Printer(bytes, _put_bytes),
+    GeneratorType: Printer(_take_generator),
+    io.BytesIO: Printer(io.BytesIO.getvalue),
+    io.StringIO: Printer(io.StringIO.getvalue),
+    itertools.count: Printer(repr),
+    random.Random: Printer(random.Random.getstate, random.Random.setstate),
+}
+
+
+@functools.lru_cache(1024)
+def printer_of(kind: type) -> Printer | None:
+    """Return what takes the state of objects of a class, if there is anything."""
+    found = next((printer for base, printer in _PRINTERS.items() if issubclass(kind, base)), None)
+    is_iterator = hasattr(kind, "__next__") and hasattr(kind, "__length_hint__")
+    return found or (Printer(length_hint) if is_iterator and is_of_c(kind) else None)
+
+
+def is_of_c(kind: type) -> bool:
+    """Return whether a class is written in C."""
+    return not kind.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE

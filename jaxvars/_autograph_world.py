@@ -1,0 +1,244 @@
+"""The Python objects that the functions of a staged block can reach, and what changes in them.
+
+A block is traced whether or not it runs, so that what it does to Python objects would be done once
+in any case. The objects are noted before, compared after, and put back: what has changed is then
+carried like the names that the block assigns (`_autograph_state.py`), or refused.
+
+| reached from | are |
+|---|---|
+| a function or method | its cells, the globals that its code names, its defaults and attributes |
+| an object of the user's classes | its attributes, also those in slots, and its class |
+| a module or class of the user's | its attributes |
+| a list, dict, set, deque, tuple, partial, iterator | what it holds |
+
+Rules this file keeps:
+- objects of libraries are not looked into: what they keep for themselves, caches for example, does
+  not concern a program; variables are the affair of frames;
+- what is made inside of a block is its own affair.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import functools
+import gc
+import sys
+import weakref
+from collections import UserDict, UserList, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
+from typing import Any, ClassVar, TypeAlias, final
+
+import numpy as np
+
+from jaxvars._autograph_places import Cell, Item, namespace
+from jaxvars._autograph_watch import (
+    Attributes,
+    Bag,
+    Change,
+    Entries,
+    One,
+    Path,
+    Printed,
+    Slots,
+    Watched,
+    is_of_c,
+    printer_of,
+    slots_of,
+)
+from jaxvars._face import Face
+from jaxvars._walk import Alias
+from jaxvars.errors import is_library
+
+Value: TypeAlias = Any
+Parts: TypeAlias = Iterable[tuple[Path, Any]]
+
+_LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
+_OPEN = (SimpleNamespace, UserDict, UserList, argparse.Namespace)
+_ATOMS = (str, bytes, int, float, complex, type(None), type(...), slice, range, np.generic)
+_INSIDE = (  # what gives all that they hold to the collector of garbage
+    functools.partial, MethodType, BuiltinMethodType, property, staticmethod,
+    classmethod, functools.cached_property,
+)  # fmt: skip
+
+
+def is_users(package: str, filename: str, callers: Collection[str]) -> bool:
+    """Return whether code is the user's, not a library's.
+
+    Args:
+        package: the top package that it is in.
+        filename: where it is.
+        callers: packages that are the user's, even if they are installed like libraries.
+    """
+    return package not in _LIBRARIES and (package in callers or not is_library(filename))
+
+
+def package_of(space: dict[str, Any]) -> str:
+    """Return the top package of a function with these globals."""
+    return str(space.get("__name__", "")).partition(".")[0]
+
+
+def cells_of(fn: Callable[..., Any], names: Collection[str]) -> list[CellType]:
+    """Return the cells of those names that a function closes over."""
+    pairs = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+    return [cell for name, cell in pairs if name in names]
+
+
+@final
+class World:
+    """What some functions can reach, as it is now.
+
+    Args:
+        roots: the functions.
+        own: cells that may change.
+    """
+
+    def __init__(self, roots: Sequence[Any], own: Collection[CellType] = ()) -> None:
+        self._watched: list[Watched] = []
+        self._seen: dict[int, Any] = {}
+        self._places: set[tuple[int, Any]] = set()
+        self._own = {id(cell) for cell in own}
+        self._roots = [root for root in roots if isinstance(root, FunctionType)]
+        self._callers = {package_of(fn.__globals__) for fn in self._roots}
+        todo = deque((_name(""), root) for root in roots)
+        while todo:
+            path, value = todo.popleft()
+            if not issubclass(type(value), _ATOMS) and id(value) not in self._seen:
+                self._seen[id(value)] = value
+                todo.extend(self._parts(path, value))
+
+    def undo(self) -> list[Change]:
+        """Put everything back; return what had changed."""
+        changed = [watched for watched in self._watched if not watched.is_same()]
+        return [change for watched in changed for change in watched.undo()]
+
+    def _watch(self, watched: Watched) -> None:
+        self._watched.append(watched)
+
+    # ------------------------------------------------------------ what is in what
+    def _parts(self, path: Path, value: Any) -> Parts:
+        kind = type(value)
+        if printer := printer_of(kind):
+            self._watch(Printed(value, path, printer))
+        if issubclass(kind, Face | Alias):
+            return
+        enter = next((run for base, run in self._ENTER.items() if issubclass(kind, base)), None)
+        if enter is not None:
+            yield from enter(self, path, value)
+        elif hasattr(kind, "__next__") and is_of_c(kind):
+            yield from self._referred(path, value)
+        if issubclass(kind, _OPEN) or self._is_users_class(kind):
+            yield from self._object(path, value, kind)
+
+    def _is_users_class(self, kind: type) -> bool:
+        if is_of_c(kind):
+            return False
+        module = sys.modules.get(kind.__module__)
+        file = getattr(module, "__file__", None) or ""
+        is_builtin = kind.__module__ in sys.builtin_module_names and kind.__module__ != "builtins"
+        return not is_builtin and is_users(kind.__module__.partition(".")[0], file, self._callers)
+
+    def _dict(self, path: Path, value: dict[Any, Any]) -> Parts:
+        self._watch(Entries(value, path))
+        for key, item in dict.items(value):
+            yield path, key
+            yield path.item(key), item
+
+    def _bag(self, path: Path, value: Any) -> Parts:
+        self._watch(Bag(value, path))
+        yield from self._tuple(path, value)
+
+    def _tuple(self, path: Path, value: Iterable[Any]) -> Parts:
+        yield from ((path.item(i), item) for i, item in enumerate(value))
+
+    def _referred(self, path: Path, value: Any) -> Parts:
+        yield from ((path, item) for item in gc.get_referents(value))
+
+    def _object(self, path: Path, value: Any, kind: type) -> Parts:
+        yield from self._attributes(path, value)
+        if slots_of(kind):
+            slots = Slots(value, path)
+            self._watch(slots)
+            yield from ((path.attribute(name), x) for name, x in slots.before.items())
+        yield _name(kind.__name__), kind
+
+    def _attributes(self, path: Path, value: Any) -> Parts:
+        own = namespace(value)
+        if own is not None and id(own) not in self._seen:
+            self._seen[id(own)] = own
+            self._watch(Attributes(own, path, type(value)))
+            yield from ((path.attribute(name), x) for name, x in own.items())
+
+    def _class(self, path: Path, value: type) -> Parts:
+        if self._is_users_class(value):
+            self._watch(Slots(value, path))
+            yield from ((_name(base.__name__), base) for base in value.__mro__)
+            yield from ((path.attribute(name), x) for name, x in vars(value).items())
+
+    def _module(self, path: Path, value: ModuleType) -> Parts:
+        file = getattr(value, "__file__", None) or ""
+        if file and is_users(package_of(vars(value)), file, self._callers):
+            members = Slots(value, path)
+            self._watch(members)
+            yield from ((path.attribute(name), x) for name, x in members.before.items())
+
+    def _wrapped(self, path: Path, value: Any) -> Parts:
+        yield path, getattr(value, "__wrapped__", None)
+
+    def _pointed(self, path: Path, value: Callable[[], Any]) -> Parts:
+        yield path, value()
+
+    def _function(self, path: Path, value: FunctionType) -> Parts:
+        space, code = value.__globals__, value.__code__
+        yield from self._wrapped(path, value)
+        is_ours = package_of(space) == "jaxvars" and value in self._roots
+        if not is_ours and not is_users(package_of(space), code.co_filename, self._callers):
+            return
+        for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
+            if name != "ag__":
+                yield from self._place(Cell(cell, "", name), is_own=id(cell) in self._own)
+        for name in () if is_ours else _names(code):
+            if name in space or name not in vars(builtins):
+                yield from self._place(Item(space, name, f"global {name}"))
+        yield from ((path, x) for x in (value.__defaults__, value.__kwdefaults__))
+        yield from self._attributes(path, value)
+
+    def _place(self, place: Cell | Item, *, is_own: bool = False) -> Parts:
+        if place.identity not in self._places:
+            self._places.add(place.identity)
+            one = One(place, _name(place.label.removeprefix("global ")))
+            if not is_own:
+                self._watch(one)
+            yield one.path, one.before
+
+    _ENTER: ClassVar[dict[Any, Callable[[World, Path, Any], Parts]]] = {
+        dict: _dict,
+        (list, deque, set): _bag,
+        (tuple, frozenset): _tuple,
+        _INSIDE: _referred,
+        FunctionType: _function,
+        type: _class,
+        ModuleType: _module,
+        type(functools.cache(len)): _wrapped,
+        weakref.ReferenceType: _pointed,
+    }
+
+
+@functools.lru_cache(4096)
+def _names(code: CodeType) -> frozenset[str]:
+    """Return the names of globals and attributes in some code."""
+    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
+    return frozenset(code.co_names).union(*inner)
+
+
+def _name(name: str) -> Path:
+    return Path("{1}", name)
