@@ -1,4 +1,4 @@
-"""`Checkpoint`: the values of the variables in some objects, on disk and back.
+"""`Checkpoint`: the values of variables, and the arrays of pytrees, on disk and back.
 
 Rules this file keeps:
 - what is written is what all variables were at one moment, whatever other threads do;
@@ -9,6 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -16,12 +17,16 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._checkpoint_files import PathLike, absolute, open_stored, write
+from jaxvars._checkpoint_kept import check_kept
 from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
 from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
+from jaxvars._checkpoint_trees import Trees
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._store import NEWS, SHARED, Cell, exclusively, seek, stored
-from jaxvars._variable import _restore
+from jaxvars._variable import Variable, _restore
+from jaxvars._walk import Path as Parts
+from jaxvars._walk import walk
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 
 Value: TypeAlias = Any
@@ -29,23 +34,33 @@ Value: TypeAlias = Any
 
 @final
 class Checkpoint(Module):
-    """The values of the variables in some objects, to be saved and restored.
+    """The values of the variables in some objects, and the arrays of pytrees, saved and restored.
 
     The objects are attributes of the Checkpoint, and more may be assigned later. A variable is
     known by its path, like `model/layers/0/w`: what it is called, and where the objects are in
-    memory, does not matter. Text and random keys are saved, too; functions and Python's numbers
-    are not.
+    memory, does not matter. Text and random keys are saved, too.
+
+    Of a pytree, such as a dict of parameters, an optax state or a module of equinox, the arrays are
+    saved, and the numbers and strings beside them. Trees are not changed in place: `restore` puts a
+    fresh one of the same structure in the place of the attribute, `checkpoint.params`; and who
+    trains such a tree assigns the new one before saving, `checkpoint.params = params`.
+
+    What would be lost is refused: an object with no Variable and no array of a pytree in it, and a
+    module of flax or Keras that is not adapted. Arrays that are attributes of a Module, or of
+    another object that is no pytree, are constants of it, neither saved nor restored.
 
     Args:
         root: an object whose variables' paths begin with nothing.
-        **objects: Variables, Modules, optimizers, generators, or lists and dicts of them; the
-            paths of their variables begin with the name given here.
+        **objects: Variables, Modules, optimizers, generators, lists and dicts of them, or pytrees
+            of arrays; the paths of what is in them begin with the name given here.
 
     Attributes:
         save_counter: the Variable that counts the calls of `save`, int32; saved with the rest.
 
     Raises:
         ValueError: when an object is given a name that is a method's.
+        CheckpointError: when an object is a number or something else that cannot be kept.
+        InteropError: when there is a module of flax or Keras that is not adapted.
 
     Example:
         >>> import tempfile, jaxvars as jv
@@ -58,12 +73,20 @@ class Checkpoint(Module):
         >>> _ = checkpoint.restore(path).assert_consumed()
         >>> w.numpy()
         array([1., 2.], dtype=float32)
+        >>> import jax.numpy as jnp
+        >>> path = Checkpoint(params={"w": jnp.ones(2)}).write(f"{folder.name}/params.npz")
+        >>> checkpoint = Checkpoint(params={"w": jnp.zeros(2)})
+        >>> _ = checkpoint.restore(path).assert_consumed()
+        >>> checkpoint.params
+        {'w': Array([1., 1.], dtype=float32)}
         >>> folder.cleanup()
 
     Differs from TensorFlow:
         Every value is verified by a digest. What does not fit or is damaged raises one
         CheckpointError that lists it all, and nothing is restored. Paths are those of
-        attributes and keys, and an optimizer's slots are found by the names of the variables.
+        attributes and keys, and an optimizer's slots are found by the paths of their variables in
+        the Checkpoint, `optimizer/slots/model/w/momentum`; of variables that are not in it, by
+        their names, and several of one name are refused.
         A checkpoint is a folder that orbax can read, or one file if its name ends in `.npz`.
         Where variables lie on several processes, all of them save, and the first one writes.
     """
@@ -76,6 +99,8 @@ class Checkpoint(Module):
             raise ValueError(
                 f"A Checkpoint has {taken} of its own, or may have: give the objects other names."
             )
+        for name, value in objects.items():
+            check_kept((name,), value, is_saving=False)
         self._root = root
         vars(self).update(objects)
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
@@ -84,7 +109,8 @@ class Checkpoint(Module):
     def save(self, prefix: PathLike) -> str:
         """Write the values of all variables to the next of `prefix-1`, `prefix-2`, ....
 
-        Adds one to `save_counter`, if all went well.
+        Adds one to `save_counter`, if all went well. Of a tree of arrays that is trained, assign
+        the new one before: `checkpoint.params = params`.
 
         Args:
             prefix: what the path begins with. With `runs/ckpt` there is a folder
@@ -94,7 +120,8 @@ class Checkpoint(Module):
             The absolute path, for `restore`.
 
         Raises:
-            CheckpointError: when a value cannot be written, or a folder of something else is there.
+            CheckpointError: when a value cannot be written, when an object holds nothing to be
+                saved, or a folder of something else is there.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """
@@ -115,11 +142,15 @@ class Checkpoint(Module):
             The absolute path, for `read`.
 
         Raises:
-            CheckpointError: when a value cannot be written, or a folder of something else is there.
+            CheckpointError: when a value cannot be written, when an object holds nothing to be
+                saved, or a folder of something else is there.
             ForeignTransformError: in a function that is being traced.
             OSError: when the disk is full, or the folder cannot be written.
         """
         return str(_written(absolute(path), self._snapshot()))
+
+    def _found(self) -> Iterator[tuple[Parts, Variable]]:
+        return walk(self, Variable)  # arrays in modules of equinox are saved as they are
 
     def _cells(self) -> dict[str, Cell]:
         """Return the cells of all variables, by path."""
@@ -130,10 +161,41 @@ class Checkpoint(Module):
         named = {name: x for name, x in vars(self).items() if name[0] != "_"}
         return {None: self._root, **named}
 
-    def _snapshot(self) -> dict[str, Value]:
-        """Return the values of all variables at one moment, by path; no step takes them away."""
+    def _checkpoints(self) -> list[tuple[Parts, Checkpoint]]:
+        """Return this Checkpoint and those in it, with their paths."""
+        roots = self._roots()
+        root = roots.pop(None)
+        found = [((), self), *walk(roots, Checkpoint), *walk(root, Checkpoint)]
+        return list(
+            {id(checkpoint): (path, checkpoint) for path, checkpoint in found[::-1]}.values()
+        )
+
+    def _trees(self) -> Trees:
+        """Return the trees with arrays in this Checkpoint and those in it."""
+        return Trees(self._checkpoints())
+
+    def _check(self, *, is_saving: bool) -> None:
+        """Raise where something that was given to this Checkpoint, or one in it, would be lost."""
+        for path, checkpoint in self._checkpoints():
+            for name, value in checkpoint._roots().items():
+                place = (*path, name or "root")
+                check_kept(place, value, is_root=name is None, is_saving=is_saving)
+
+    def _snapshot(self, *, copy: bool = False) -> dict[str, Value]:
+        """Return all values at one moment, by path; no step takes those of variables away.
+
+        Args:
+            copy: whether arrays in trees are copied, as they may be donated before they are used.
+        """
         _refuse_traced("saved")
-        cells = self._cells()
+        self._check(is_saving=True)
+        cells, leaves = self._cells(), self._trees().leaves
+        if both := cells.keys() & leaves.keys():
+            raise CheckpointError(f"A variable and an array have the same path: {sorted(both)}.")
+        if not leaves and cells.keys() == {"save_counter"}:
+            raise CheckpointError(
+                "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
+            )
         if NEWS:
             seek(cells.values())
 
@@ -141,11 +203,11 @@ class Checkpoint(Module):
             SHARED.update(cell.key for cell in cells.values())  # copied before it is donated
             return {path: stored(cell) for path, cell in cells.items()}
 
-        return exclusively(taken)
+        return exclusively(taken) | {p: leaf.taken(p, copy) for p, leaf in leaves.items()}
 
-    def _next(self) -> tuple[int, dict[str, Value]]:
+    def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Value]]:
         """Return the number of the next save, and what it is to write."""
-        values = self._snapshot()
+        values = self._snapshot(copy=copy)
         number = int(values["save_counter"]) + 1
         return number, values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
@@ -165,7 +227,8 @@ class Checkpoint(Module):
         objects later, gets its value when the status is asked, as it may have been trained.
 
         Variables that the checkpoint does not have keep their values. What is returned can tell
-        whether all fitted.
+        whether all fitted. A tree with arrays is restored at once, into a fresh one that takes its
+        place: `checkpoint.params`. Its values do not wait for a tree that is assigned later.
 
         An initial value that is drawn from a generator moves it on, also where it is not needed:
         to go on to the bit, restore when all variables are there, or draw initial values from a
@@ -197,8 +260,9 @@ class Checkpoint(Module):
         _refuse_traced("restored")
         if path is None:
             return Status(None)
+        self._check(is_saving=False)
         with _trace.at(_trace.EVAL):
-            restoring = Restore(open_stored(path), self._roots(), self)
+            restoring = Restore(open_stored(path), self._roots(), self, self._trees())
             restoring.begin()
         return Status(restoring)
 

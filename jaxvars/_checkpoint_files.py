@@ -24,6 +24,7 @@ import re
 import shutil
 import tempfile
 import time
+import weakref
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -44,10 +45,11 @@ PathLike: TypeAlias = str | os.PathLike[str]
 T = TypeVar("T")
 
 MANIFEST = "jaxvars.json"
-_FORMAT = 1
+_FORMAT = 2  # 1 had the slots of optimizers by the names of their variables
 _SIMPLE = re.compile(r"\w[\w\-]*(/[\w\-]+)*", re.ASCII)
 _PATTERN = re.compile(r"[*?\[\]]")
 _NUMBERS = itertools.count()
+_WRITING: set[str] = set()  # what this process writes now
 _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 
 
@@ -76,10 +78,12 @@ def write(
     _clear(target)
     fresh = target.with_name(f"{target.name}.tmp-{_HOST}-{os.getpid()}-{next(_NUMBERS)}")
     try:
+        _WRITING.add(fresh.name)
         manifest = _manifest(entries, about or {})
         (_write_file if target.suffix == ".npz" else _write_folder)(fresh, plain, manifest)
         _put_in_place(fresh, target)
     finally:
+        _WRITING.discard(fresh.name)
         for left in (fresh, fresh.with_name(f"{fresh.name}.orbax-checkpoint-tmp")):
             remove(left)
     return target
@@ -141,27 +145,26 @@ def _set_aside(target: Path) -> Path:
 
 
 def _clear(target: Path) -> None:
-    """Remove what writers of this target that were killed have left."""
+    """Remove what is left of writers of this target that were killed, and of our own in its folder.
+
+    Those of this process that were interrupted may have threads that went on writing.
+    """
     old = _set_aside(target)
     if old.exists():
         remove(old) if target.exists() else old.rename(target)
-    mine = f"{target.name}.tmp-{_HOST}-"
-    for left in target.parent.glob(f"{_escaped(mine)}*"):
-        if _is_left(left.name.removeprefix(mine)):
+    for left in target.parent.glob(f"*.tmp-{_HOST}-*"):
+        if _is_left(left.name, target.name):
             remove(left)
 
 
-def _escaped(name: str) -> str:
-    """Return a pattern of glob that matches just this name."""
-    return re.sub(r"([*?\[])", r"[\1]", name)
-
-
-def _is_left(rest: str) -> bool:
-    found = re.match(r"(\d+)-", rest)
-    if found is None or int(found[1]) == os.getpid():
+def _is_left(name: str, target: str) -> bool:
+    found = re.fullmatch(rf"(.*)\.tmp-{_HOST}-(\d+)-\d+(\.orbax-checkpoint-tmp)?", name)
+    if found is not None and int(found[2]) == os.getpid():
+        return name.removesuffix(found[3] or "") not in _WRITING
+    if found is None or found[1] != target:
         return False
     try:
-        os.kill(int(found[1]), 0)
+        os.kill(int(found[2]), 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
@@ -346,19 +349,14 @@ class Stored(ABC):
         """
         values: dict[str, Value] = {}
         problems: dict[str, str] = {}
-        with self._opened():
-            for path in self.entries:
-                try:
-                    value = self.value(path)
-                except ValueError as error:
-                    problems[path] = f"corrupt: {error}"
-                else:
-                    values[path] = keep(path, value)
+        for path in self.entries:
+            try:
+                value = self.value(path)
+            except ValueError as error:
+                problems[path] = f"corrupt: {error}"
+            else:
+                values[path] = keep(path, value)
         return values, problems
-
-    def _opened(self) -> contextlib.AbstractContextManager[object]:
-        """Return a context in which many values can be read fast."""
-        return contextlib.nullcontext()
 
 
 def open_stored(path: PathLike) -> Stored:
@@ -411,6 +409,8 @@ def _tamed(action: Callable[[], T], what: str = "") -> T:
     """Run what reads a file; whatever is wrong with that becomes a ValueError."""
     try:
         return action()
+    except TimeoutError:  # of a signal handler, or a network: the file may be as it should
+        raise
     except ValueError as error:
         raise ValueError(f"{what}{error}") from error
     except MemoryError:
@@ -467,15 +467,17 @@ class Folder(Stored):
 
 @final
 class File(Stored):
-    """A checkpoint in one .npz file."""
-
-    _archive: zipfile.ZipFile | None = None
+    """A checkpoint in one .npz file, which stays open: another may take its place meanwhile."""
 
     def _words(self) -> Any:
+        file = self.path.open("rb")
+        weakref.finalize(self, file.close)
+        self._bytes = os.fstat(file.fileno()).st_size
+        self._archive = zipfile.ZipFile(file)
         return json.loads(self._member(MANIFEST))
 
     def _size(self) -> int:
-        return self.path.stat().st_size
+        return self._bytes
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
         data = io.BytesIO(self._member(f"{name}.npy"))
@@ -489,25 +491,11 @@ class File(Stored):
         array = np.frombuffer(rest, jnp.dtype(entry.stored_dtype))
         return array.reshape(shape, order="F" if in_columns else "C")
 
-    @contextlib.contextmanager
-    def _opened(self) -> Generator[None]:
-        with contextlib.ExitStack() as stack:
-            with contextlib.suppress(Exception):  # each value will say so
-                self._archive = stack.enter_context(zipfile.ZipFile(self.path))
-            yield
-            self._archive = None
-
     def _member(self, name: str) -> bytes:
-        if self._archive is not None:
-            return self._read(self._archive, name)
-        with zipfile.ZipFile(self.path) as archive:
-            return self._read(archive, name)
-
-    def _read(self, archive: zipfile.ZipFile, name: str) -> bytes:
-        info = archive.getinfo(name)
+        info = self._archive.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > self._size():
             raise ValueError(f"{name} is compressed, which no checkpoint is")
-        return archive.read(info)
+        return self._archive.read(info)
 
 
 def newest(paths: Iterable[Path]) -> Path | None:

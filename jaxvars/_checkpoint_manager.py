@@ -263,7 +263,7 @@ class CheckpointManager:
             if not self._is_due(step, check_interval):
                 return None
             self.wait()
-            count, values = self.checkpoint._next()
+            count, values = self.checkpoint._next(copy=self._async)
             number = count if asked is None else asked
             apart = lie_apart(values)
             values = brought_together(values) if apart else values

@@ -26,14 +26,15 @@ import jax
 
 from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
+from jaxvars._checkpoint_trees import Leaf, Trees
 from jaxvars._digest import Entry, dtype_name
 from jaxvars._frames import LOCAL
 from jaxvars._homes import home_now
-from jaxvars._state import unique
-from jaxvars._store import NEWS, SEEKERS, Cell, Seeker, exclusively
+from jaxvars._state import cells_by_path
+from jaxvars._store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
 from jaxvars._tensor import is_string, to_tensor
 from jaxvars._variable import Variable
-from jaxvars._walk import walk
+from jaxvars._walk import Path, Tied, walk
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 
 Value: TypeAlias = Any
@@ -41,23 +42,69 @@ Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has n
 
 _LOCK = threading.RLock()
 _TAKING: list[None] = []  # not empty while variables are found or given values, by who has the lock
+_NO_CELL = -1  # in the place of a cell's key, for an array
+_NO_PATHS: Mapping[int, str] = {}
 _NUMBERS = itertools.count(1)
 _GIVERS: weakref.WeakKeyDictionary[Cell, int] = weakref.WeakKeyDictionary()
 """Which restore, by its number, gave a cell its value last."""
 
 
-def find_cells(roots: Roots) -> dict[str, Cell]:
-    """Return the cells of all variables in some objects, by path."""
-    cells: dict[str, Cell] = {}
-    seen: set[int] = set()
+def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str, Cell]:
+    """Return the cells of all variables in some objects, by path.
+
+    Args:
+        roots: the objects.
+        before: the paths of variables that were in the objects before, by the keys of their cells;
+            their slots are called by them.
+    """
     named = {name: root for name, root in roots.items() if name is not None}
-    for root in (named, roots.get(None)):  # what has a name keeps it
-        for path, variable in walk(root, Variable):
-            if variable.cell.key not in seen:
-                seen.add(variable.cell.key)
-                name = "/".join(path) or variable.cell.name
-                cells[unique(name, cells)] = variable.cell
-    return cells
+    firsts, others = (
+        [(path, v.cell) for path, v in walk(root, Variable) if all(map(_is_there, path))]
+        for root in (named, roots.get(None))  # what has a name keeps it
+    )
+    keys = {cell.key for _, cell in firsts}
+
+    def refuse(path: Path, one: Cell, other: Cell) -> None:
+        if (one.key in keys) == (other.key in keys):
+            raise CheckpointError(_alike(path))
+
+    def outside(part: Tied) -> str:
+        owner = part.tie()
+        known = before.get(owner.cell.key) if isinstance(owner, Variable) else None
+        return known or _by_its_name(part)
+
+    return cells_by_path([*firsts, *others], outside, refuse)
+
+
+def _is_there(part: str) -> bool:
+    """Return whether the variable that a slot belongs to is not gone."""
+    return not isinstance(part, Tied) or part.tie() is not None
+
+
+def _by_its_name(part: Tied) -> str:
+    """Return how the slots of a variable that is not in the Checkpoint are called."""
+    if part.is_path:
+        return f"path={part}"
+    owner = part.tie()
+    return f"name={owner.name if isinstance(owner, Variable) else part}"
+
+
+def _alike(path: Path) -> str:
+    """Return why two variables cannot be told apart."""
+    tied = next((part for part in path if isinstance(part, Tied)), None)
+    if tied is None:
+        return (
+            f"Two variables have the path {'/'.join(path)!r}, as in a set, whose elements have no "
+            "order, or a dict with the keys 1 and '1': a checkpoint could give one of them the "
+            "other's value. Use a list, or a dict whose keys are strings."
+        )
+    name = _by_its_name(tied).partition("=")[2]
+    return (
+        f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
+        f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
+        "the slots of another. Put the model into the Checkpoint, too: Checkpoint(model=model, "
+        "optimizer=optimizer); or give the variables names of their own."
+    )
 
 
 @final
@@ -73,7 +120,9 @@ class Restore(Seeker):
         replaced_by: what has been restored into the same objects since, while values waited.
     """
 
-    def __init__(self, file: Stored, roots: Roots, owner: object) -> None:
+    def __init__(
+        self, file: Stored, roots: Roots, owner: object, trees: Trees | None = None
+    ) -> None:
         self.source = str(file.path)
         self.line = user_line()
         self.waiting: dict[str, Value] = {}
@@ -87,16 +136,36 @@ class Restore(Seeker):
         self._roots = {name: ref for name, ref in refs.items() if ref is not None}
         self._is_over = False
         self._number = next(_NUMBERS)
-        self.waiting = self._verified(file, find_cells(roots))
+        cells, leaves = find_cells(roots), {} if trees is None else trees.leaves
+        self._paths = {cell.key: path for path, cell in cells.items()}
+        self.waiting = self._verified(file, {**leaves, **cells})
+        self._absent = sorted(leaves.keys() - file.entries.keys())
+        mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
+        self.taken |= dict.fromkeys(mine, _NO_CELL)
+        self._put: Callable[[], None] = (trees or Trees([])).with_values(mine)
 
     def begin(self) -> None:
-        """Give the variables that are there their values, and wait for the others."""
+        """Give the variables and trees that are there their values, and wait for the others.
+
+        All get theirs or none, if this is interrupted.
+        """
         with _LOCK:
-            for other in _pending():
-                if other.shares(self):
-                    other.replaced_by = self.source
-                    other.end()
-            self.look()
+            others = [other for other in _pending() if other.shares(self)]
+            cells = self._found()
+            found = {path: cells[path] for path in self.waiting if path in cells}
+            first = next(iter(found.values()), None)
+            before = _value_of(first)
+            try:
+                self._take(found)
+                self._put()
+            except BaseException:
+                if first is None or _value_of(first) is not before:  # the variables have theirs
+                    self._put()
+                raise
+            self._put = _nothing
+            for other in others:
+                other.replaced_by = self.source
+                other.end()
             if self.waiting:
                 SEEKERS.append(self)
 
@@ -109,7 +178,7 @@ class Restore(Seeker):
             NEWS.clear()
 
     # ------------------------------------------------------------ taking
-    def _verified(self, file: Stored, cells: Mapping[str, Cell]) -> dict[str, Value]:
+    def _verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Value]:
         """Return all values; raise one error that lists everything if something is wrong."""
         misfits = misfits_of(self._entries, cells)
 
@@ -149,7 +218,7 @@ class Restore(Seeker):
         with _LOCK:
             _TAKING.append(None)
             try:
-                return find_cells(self._alive())
+                return find_cells(self._alive(), self._paths)
             finally:
                 _TAKING.pop()
 
@@ -166,7 +235,7 @@ class Restore(Seeker):
             with _trace.at(_trace.EVAL):
                 mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
                 values = [placed(cells[path], self.waiting[path]) for path in mine]
-                LOCAL.eager.write_all([cells[path] for path in mine], values)
+                LOCAL.eager.write_all([cells[path] for path in mine], values, ())
                 _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
             _TAKING.pop()
@@ -185,7 +254,8 @@ class Restore(Seeker):
         """Return the paths of the variables that have got no value."""
         taken = set(self.taken.values())
         cells = self._found()
-        return [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
+        left = [p for p, cell in cells.items() if cell.key not in taken and p not in self.misfits]
+        return [*left, *self._absent]
 
     def require(self, paths: Mapping[str, str], what: str) -> None:
         """Raise CheckpointError if there are some paths, or misfits."""
@@ -233,6 +303,14 @@ class Restore(Seeker):
             )
 
 
+def _value_of(cell: Cell | None) -> Value | None:
+    return None if cell is None else exclusively(lambda: STORE.get(cell.key))
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
 def extra(paths: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with paths for which there is no variable."""
     return dict.fromkeys(paths, "extra: there is no such variable")
@@ -243,14 +321,16 @@ def missing(paths: Iterable[str]) -> dict[str, str]:
     return dict.fromkeys(paths, "missing: it is not in the checkpoint")
 
 
-def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell]) -> dict[str, str]:
-    """Return how values in a checkpoint do not fit their variables, by path."""
+def misfits_of(entries: Mapping[str, Entry], cells: Mapping[str, Cell | Leaf]) -> dict[str, str]:
+    """Return how values in a checkpoint do not fit their variables or arrays, by path."""
     both = {path: (entries[path], cell) for path, cell in cells.items() if path in entries}
     found = {path: _misfit(entry, cell) for path, (entry, cell) in both.items()}
     return {path: text for path, text in found.items() if text}
 
 
-def _misfit(entry: Entry, cell: Cell) -> str:
+def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
+    if isinstance(cell, Leaf):
+        return cell.misfit(entry)
     shape, dtype = tuple(cell.aval.shape), dtype_name(cell.aval.dtype)
     problems: list[str] = []
     if entry.shape != shape:
@@ -260,8 +340,10 @@ def _misfit(entry: Entry, cell: Cell) -> str:
     return "; ".join(problems)
 
 
-def placed(cell: Cell, value: Value) -> Value:
+def placed(cell: Cell | Leaf, value: Value) -> Value:
     """Return a value that was read where the variable lives, in memory of nobody else."""
+    if isinstance(cell, Leaf):
+        return cell.placed(value)
     if is_string(cell.aval.dtype):
         return to_tensor(value)
     home = exclusively(lambda: home_now(cell))

@@ -511,6 +511,123 @@ def test_build_gives_the_slots_their_values(tmp_path: Path):
     assert all_bits(second.checkpoint) == all_bits(first.checkpoint)
 
 
+class Twins(jv.Module):
+    """Layers whose variables have one shape and one name, in an order that may change."""
+
+    def __init__(self, order: str = "abc"):
+        for name in order:
+            setattr(self, name, SimpleNamespace(w=jv.Variable(jnp.zeros(2))))
+
+    def weights(self, order: str = "abc"):
+        return [getattr(self, name).w for name in order]
+
+
+def trained_twins(wrap=lambda optimizer: optimizer) -> tuple[Twins, object]:
+    model, optimizer = Twins(), wrap(jv.optimizers.Adam(0.1))
+    gradients = [jnp.full(2, x) for x in (1.0, 2.0, 3.0)]
+    optimizer.apply_gradients(list(zip(gradients, model.weights(), strict=True)))
+    return model, optimizer
+
+
+def momenta(model: Twins, optimizer) -> list[float]:
+    return [float(optimizer.get_slot(w, "momentum")[0]) for w in model.weights()]
+
+
+@pytest.mark.parametrize("wrap", [lambda o: o, jv.optimizers.LossScaleOptimizer])
+@pytest.mark.parametrize("order", ["cab", "bca", "cba"])
+@pytest.mark.parametrize("early", [True, False])
+def test_slots_go_to_their_variables_in_any_order(tmp_path: Path, order: str, early: bool, wrap):
+    model, optimizer = trained_twins(wrap)
+    path = Checkpoint(model=model, optimizer=optimizer).write(tmp_path / "c.npz")
+    assert "optimizer" in {p.split("/")[0] for p, _ in jv.checkpoint.list_variables(path)}
+    again, other = Twins(order), wrap(jv.optimizers.Adam(0.1))
+    checkpoint = Checkpoint(model=again, optimizer=other)
+    if early:
+        other.build(again.weights(order))
+    status = checkpoint.restore(path)
+    other.build(again if not early else again.weights(order))
+    status.assert_consumed()
+    assert momenta(again, other) == momenta(model, optimizer)
+    assert len(set(momenta(again, other))) == 3
+
+
+def test_slots_go_to_variables_in_a_dict_when_the_checkpoint_is_gone(tmp_path: Path):
+    def made() -> tuple[dict, object]:
+        return {x: jv.Variable([1.0]) for x in "ab"}, jv.optimizers.SGD(0.1, momentum=0.5)
+
+    ours, sgd = made()
+    sgd.apply_gradients([([1.0], ours["a"]), ([2.0], ours["b"])])
+    path = Checkpoint(weights=ours, optimizer=sgd).write(tmp_path / "c.npz")
+    theirs, other = made()
+    Checkpoint(weights=theirs, optimizer=other).restore(path)
+    gc.collect()
+    other.apply_gradients([([0.0], theirs["b"]), ([0.0], theirs["a"])])
+    assert [round(float(other.get_slot(theirs[x], "momentum")[0]), 3) for x in "ab"] == [
+        -0.05,
+        -0.1,
+    ]
+
+
+def test_slots_without_their_variables_are_known_by_name_or_refused(tmp_path: Path):
+    model, optimizer = trained_twins()
+    assert len(model.variables) == 3  # alive, and not in the Checkpoint
+    with pytest.raises(CheckpointError, match=r"at 'optimizer' has slots for several.*'Variable'"):
+        Checkpoint(optimizer=optimizer).write(tmp_path / "c.npz")
+    assert not (tmp_path / "c.npz").exists()
+
+    def made(names: str) -> tuple[dict, object]:
+        weights = {x: jv.Variable([1.0, 1.0], name=x) for x in names}
+        return weights, jv.optimizers.SGD(0.1, momentum=0.5)
+
+    ours, sgd = made("ab")
+    sgd.apply_gradients([([1.0, 1.0], ours["a"]), ([2.0, 2.0], ours["b"])])
+    path = Checkpoint(optimizer=sgd).write(tmp_path / "c.npz")
+    theirs, other = made("ba")
+    status = Checkpoint(optimizer=other).restore(path)
+    other.build(list(theirs.values()))
+    status.assert_consumed()
+    for name in "ab":
+        slots = [o.get_slot(v[name], "momentum") for o, v in ((sgd, ours), (other, theirs))]
+        assert slots[0].numpy().tolist() == slots[1].numpy().tolist()
+    crossed = {"a": jv.Variable([1.0, 1.0], name="b"), "b": jv.Variable([1.0, 1.0], name="a")}
+    third = jv.optimizers.SGD(0.1, momentum=0.5)
+    third.build(crossed)  # known by paths: a name is no path
+    checkpoint = Checkpoint(crossed, optimizer=third)
+    status = checkpoint.restore(path)
+    with pytest.raises(CheckpointError, match="optimizer/slots/a/momentum: missing"):
+        status.assert_consumed()
+    status.expect_partial()
+
+
+def test_a_name_that_another_variable_takes_later_is_refused(tmp_path: Path):
+    one = jv.Variable([1.0], name="w")
+    optimizer = jv.optimizers.SGD(0.1, momentum=0.5)
+    optimizer.apply_gradients([([1.0], one)])
+    path = Checkpoint(optimizer=optimizer).write(tmp_path / "c.npz")
+    two, three = jv.Variable([1.0], name="w"), jv.Variable([1.0], name="w")
+    other = jv.optimizers.SGD(0.1, momentum=0.5)
+    status = Checkpoint(optimizer=other).restore(path)
+    with pytest.raises(CheckpointError, match="several variables called 'w'"):
+        other.apply_gradients([([1.0], two), ([1.0], three)])
+    status.expect_partial()
+
+
+@pytest.mark.parametrize("alike", [lambda a, b: {a, b}, lambda a, b: [{1: a, "1": b}]])
+def test_what_has_no_order_and_no_name_is_refused(tmp_path: Path, alike):
+    things = alike(jv.Variable(1.0), jv.Variable(2.0))
+    with pytest.raises(CheckpointError, match=r"Two variables have the path 'things.*Use a list"):
+        Checkpoint(things=things).write(tmp_path / "c.npz")
+    Checkpoint(things={jv.Variable(1.0)}).write(tmp_path / "c.npz")
+
+
+def test_a_checkpoint_of_the_format_before_is_refused(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("jaxvars._checkpoint_files._FORMAT", 1)
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="its format is 1, and this version reads 2"):
+        Checkpoint(v=jv.Variable(1.0)).restore(path)
+
+
 def test_a_new_value_may_be_used_before_it_is_anybodys(tmp_path: Path):
     path = Checkpoint(v=jv.Variable(1.0), norm=jv.Variable(9.0)).write(tmp_path / "c.npz")
     checkpoint = Checkpoint()
@@ -597,6 +714,15 @@ def test_a_later_restore_takes_the_place_of_an_earlier_one(tmp_path: Path):
     with pytest.raises(CheckpointError, match=r"as a whole: .*2\.0\.npz has been restored since"):
         old.expect_partial().assert_consumed()
     assert float(checkpoint.v) == 2.0
+
+
+def test_a_value_that_waits_comes_before_what_is_added_to_it(tmp_path: Path):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    checkpoint = Checkpoint()
+    checkpoint.restore(path)
+    checkpoint.v = jv.Variable(0.0)
+    checkpoint.v.assign_add(5.0)
+    assert float(checkpoint.v) == 6.0
 
 
 def test_several_wait_for_their_own(tmp_path: Path):

@@ -100,6 +100,17 @@ def test_the_latest_is_what_was_written_last_and_is_whole(tmp_path: Path):
     assert [is_complete(path) for path in (first, second, third)] == [True, False, True]
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_read_to_its_end(tmp_path: Path):
+    old = {"a": jnp.zeros(3), "b": jnp.zeros(2)}
+    stored = open_stored(write(tmp_path / "c.npz", old))
+    assert not stored.read("a").any()
+    write(tmp_path / "c.npz", {"a": jnp.ones(3), "b": jnp.ones(2)})
+    values, problems = stored.values()
+    assert not problems
+    assert not any(x.any() for x in values.values())
+    assert open_stored(tmp_path / "c.npz").read("b").all()
+
+
 def test_a_folder_that_was_being_replaced_is_found(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     path = Path(checkpoint.write(tmp_path / "c"))
@@ -145,12 +156,16 @@ def test_replacing_can_be_cut_off_after_each_step(tmp_path: Path, monkeypatch, f
     assert values[-1] == 9
 
 
-def test_what_dead_writers_left_is_cleared_and_what_others_write_is_not(tmp_path: Path):
+def test_what_writers_left_is_cleared_and_what_others_write_is_not(tmp_path: Path, monkeypatch):
+    mine, busy = (f"d.tmp-{_HOST}-{os.getpid()}-{n}" for n in (0, 1))
+    monkeypatch.setattr(_checkpoint_files, "_WRITING", {busy})  # by another thread
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     gone = int(done.stdout)
     (tmp_path / f"c.tmp-{_HOST}-{gone}-0.orbax-checkpoint-tmp").mkdir()
+    (tmp_path / f"{mine}.orbax-checkpoint-tmp").mkdir()
     others = {f"c.tmp-{_HOST}-{os.getppid()}-0", f"d.tmp-{_HOST}-{gone}-0", f"c.tmp-x-{gone}-0"}
+    others |= {busy, f"{busy}.orbax-checkpoint-tmp"}
     for name in others:
         (tmp_path / name).mkdir()
     write(tmp_path / "c", {"v": jnp.zeros(1)})
@@ -413,7 +428,7 @@ HOSTILE = {
     "no variables": lambda p: _file(p, _signed({}, variables=[]), {}),
     "no shape": lambda p: _file(p, _signed({}, variables={"v": {"shape": "x"}}), {}),
     "a negative size": lambda p: _file(p, _signed({"v": _huge((-1,))}), {}),
-    "the future": lambda p: _file(p, _signed({}, jaxvars=2), {}),
+    "the future": lambda p: _file(p, _signed({}, jaxvars=3), {}),
     "no time": lambda p: _file(p, _signed({}, time_ns="x", variables=None), {}),
     "another file": lambda p: (np.savez(p, v=np.zeros(4, np.float32)), p)[1],
     "text": lambda p: (p.write_text("hello"), p)[1],
@@ -434,7 +449,7 @@ WHY = {
     "no variables": "AttributeError",
     "no shape": "not an entry",
     "a negative size": "not an entry",
-    "the future": "its format is 2",
+    "the future": "its format is 3",
     "no time": "NoneType",
     "another file": "manifest is damaged: KeyError",
     "text": "File is not a zip file",

@@ -1,0 +1,232 @@
+"""Arrays in the pytrees that a Checkpoint was given: found by path, restored into fresh trees.
+
+Rules this file keeps:
+- a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is no pytree
+  is a leaf of it: variables in it are found by walking, its own arrays are constants;
+- what is saved are the arrays, and Python's numbers and strings beside them;
+- no tree is changed: the restored one takes its place as an attribute of the Checkpoint, with the
+  same structure, and each array where the one before it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._digest import Entry, dtype_name
+from jaxvars._foreign import is_foreign
+from jaxvars._frames import Owner
+from jaxvars._tensor import is_string, string
+from jaxvars._walk import Alias, Holder, Path, behind
+from jaxvars.errors import CheckpointError
+
+Value: TypeAlias = Any
+
+_PLAIN = {bool: "b", int: "iu", float: "f", complex: "c", str: "T"}
+
+
+@final
+class Leaf:
+    """An array in a tree, or a number or string of Python's.
+
+    Attributes:
+        value: the leaf.
+        shape: of what is saved.
+        dtype: of what is saved, by name.
+    """
+
+    __slots__ = ("dtype", "shape", "value")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+        self.shape = tuple(value.shape) if _is_array(value) else ()
+        self.dtype = dtype_name(value.dtype) if _is_array(value) else type(value).__name__
+
+    def taken(self, path: str, copy: bool) -> Value:
+        """Return what is to be written, which no longer changes.
+
+        Raises:
+            CheckpointError: when it cannot be.
+        """
+        value = self.value
+        if type(value) in _PLAIN:
+            array = np.asarray(value, string if isinstance(value, str) else None)
+        elif isinstance(value, jax.Array):
+            if value.is_deleted():
+                raise CheckpointError(
+                    f"The array at {path} was donated to a compiled function and is gone. A "
+                    "Checkpoint holds the tree that it was given: assign the new one before it is "
+                    f"saved, checkpoint.{path.partition('/')[0]} = new_tree."
+                )
+            return _trace.fresh(value) if copy else value
+        elif isinstance(value, jax.ShapeDtypeStruct):
+            raise CheckpointError(f"There is no value at {path} yet, only its shape: {value}.")
+        else:
+            array = np.array(value)
+        if not is_string(array.dtype) and (array.dtype.hasobject or array.dtype.kind in "MmSU"):
+            raise CheckpointError(f"The value at {path} is {value!r}, whose dtype is not saved.")
+        return array
+
+    def misfit(self, entry: Entry) -> str:
+        """Return how a value in a checkpoint does not fit, or nothing."""
+        problems: list[str] = []
+        if entry.shape != self.shape:
+            problems.append(f"shape {entry.shape} in the checkpoint, {self.shape} in the tree")
+        if not self._takes(entry.dtype):
+            problems.append(f"dtype {entry.dtype} in the checkpoint, {self.dtype} in the tree")
+        return "; ".join(problems)
+
+    def _takes(self, name: str) -> bool:
+        if type(self.value) not in _PLAIN:
+            return name == self.dtype
+        kind = "T" if name == "string" else "k" if name.startswith("key<") else _kind(name)
+        return kind in _PLAIN[type(self.value)]
+
+    def placed(self, value: Value) -> Value:
+        """Return a value that was read as a leaf like this one, in memory of its own."""
+        mine = self.value
+        if type(mine) in _PLAIN:
+            return type(mine)(value.item())
+        if isinstance(mine, np.ndarray | np.generic):
+            return np.array(value) if isinstance(mine, np.ndarray) else value[()]
+        if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
+            value = _weak(value)
+        if mine.sharding is not None and getattr(mine, "committed", True):
+            return jax.device_put(value, mine.sharding, may_alias=False)
+        return jnp.array(value)
+
+
+def _weak(value: np.ndarray) -> jax.Array:
+    """Return a value as an array of a weak type, as numbers of Python and `jnp.full` make them."""
+    zeros = jnp.broadcast_to(jnp.asarray(value.dtype.type(0).item()), value.shape)
+    return zeros.at[...].set(value) if zeros.dtype == value.dtype else jnp.array(value)
+
+
+@final
+class Trees:
+    """The trees that are attributes of some objects.
+
+    Args:
+        found: Checkpoints, with their paths.
+
+    Attributes:
+        leaves: what is saved of the trees, by path.
+    """
+
+    def __init__(self, found: Iterable[tuple[Path, Any]]) -> None:
+        self.leaves: dict[str, Leaf] = {}
+        self._homes: list[tuple[dict[str, Any], str, Path]] = []
+        for path, home in found:
+            for name, tree in _attributes_of(home):
+                self._homes.append((vars(home), name, (*path, name)))
+                for place, leaf in leaves_in(tree, (*path, name)):
+                    self._add("/".join(place), leaf)
+
+    def _add(self, path: str, leaf: Value) -> None:
+        if path in self.leaves:
+            raise CheckpointError(
+                f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1': one "
+                "could be given the other's value. Use keys that differ as strings."
+            )
+        self.leaves[path] = Leaf(leaf)
+
+    def with_values(self, values: Mapping[str, Value]) -> Callable[[], None]:
+        """Return what puts trees with these leaves in the place of the trees."""
+        parts = [path.split("/") for path in values]
+        inside = {"/".join(part[:i]) for part in parts for i in range(1, len(part) + 1)}
+        made = [
+            (home, name, _rebuilt(home[name], path, values, inside))
+            for home, name, path in self._homes
+        ]
+
+        def put() -> None:
+            for home, name, tree in made:
+                home[name] = tree
+
+        return put
+
+
+def _attributes_of(home: Any) -> Iterator[tuple[str, Any]]:
+    yield from ((name, x) for name, x in vars(home).items() if name[0] != "_")
+
+
+def leaves_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, Value]]:
+    """Yield the arrays in a tree, and the numbers and strings of one that has some, with paths."""
+    found = [(place, leaf) for place, leaf in _leaves(tree, path, ()) if _is_saved(leaf)]
+    if any(_is_array(leaf) for _, leaf in found):
+        yield from found
+
+
+def others_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Yield the other leaves of a tree, with their paths."""
+    yield from ((place, leaf) for place, leaf in _leaves(tree, path, ()) if not _is_saved(leaf))
+
+
+def has_leaves(tree: object) -> bool:
+    """Return whether there is anything in a tree besides its structure."""
+    return any(True for _ in _leaves(tree, (), ()))
+
+
+def _leaves(value: object, path: Path, within: tuple[int, ...]) -> Iterator[tuple[Path, Any]]:
+    children = _children(value)
+    if children is None:
+        yield path, value
+    elif id(value) not in within:
+        for name, child in children:
+            yield from _leaves(child, (*path, name), (*within, id(value)))
+
+
+def _rebuilt(value: Any, path: Path, values: Mapping[str, Value], inside: Set[str]) -> Any:
+    """Return a tree with some leaves replaced; itself where there are none of them inside."""
+    if (place := "/".join(path)) not in inside:
+        return value
+    children = _children(value)
+    if children is None:
+        return values.get(place, value) if _is_saved(value) else value
+    new = [_rebuilt(child, (*path, name), values, inside) for name, child in children]
+    if type(value) is dict:
+        return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
+    return jax.tree.unflatten(_form(value), new)
+
+
+def _children(value: Any) -> list[tuple[str, Any]] | None:
+    """Return the children of a node, with their names; None for a leaf."""
+    if isinstance(value, Owner | Holder | Alias) or behind(value) is not value or is_foreign(value):
+        return None
+    if type(value) is dict:  # of any keys, in any order
+        return [(str(key), child) for key, child in value.items()]
+    found = jax.tree_util.tree_flatten_with_path(value, is_leaf=_but_the_first())[0]
+    if any(not path for path, _ in found):
+        return None
+    return [(jax.tree_util.keystr(path, simple=True), child) for path, child in found]
+
+
+def _form(value: Any) -> Any:
+    return jax.tree.structure(value, is_leaf=_but_the_first())
+
+
+def _but_the_first() -> Callable[[object], bool]:
+    """Return a function that is False of the first object, the node, and True of its children."""
+    first = iter([False])
+    return lambda _: next(first, True)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _is_saved(value: object) -> bool:
+    return _is_array(value) or type(value) in _PLAIN
+
+
+def _kind(name: str) -> str:
+    dtype = jnp.dtype(name)
+    for kind, parent in (("b", jnp.bool_), ("iu", jnp.integer), ("f", jnp.floating)):
+        if jnp.issubdtype(dtype, parent):
+            return kind
+    return "c"
