@@ -11,7 +11,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,11 +23,12 @@ from jaxvars import _trace
 from jaxvars._checks import FAILURE, sites_in
 from jaxvars._digest import dtype_name
 from jaxvars._entry import _CALLBACKS, Entry
+from jaxvars._open_compare import with_compared_sizes
 from jaxvars._reread import for_tape
 from jaxvars._saved_forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
-from jaxvars._saved_program import moves, sizes
-from jaxvars._signature import Itself, Signature, Traced
-from jaxvars._staging import Staged
+from jaxvars._saved_program import is_weak, moves, sizes
+from jaxvars._signature import Itself, Signature, Traced, tree_of
+from jaxvars._staging import Staged, in_order
 from jaxvars._store import STORE, Cell
 from jaxvars.errors import SavedError
 
@@ -81,7 +81,7 @@ def exported(
         "writes": [paths[cell.key] for cell in staged.writes if cell.deliver is None],
         "checks": sites_in(staged.program) if FAILURE in staged.writes else None,
     }
-    specs = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in entry._specs]
+    specs = [with_compared_sizes(jax.ShapeDtypeStruct(x.shape, x.dtype)) for x in entry._specs]
     program = _Exportable(entry.name, _function(staged, paths), (_states(staged, paths), specs))
     made = program.export(options)
     gradients, reason = _gradients(program, made, options)
@@ -169,8 +169,10 @@ class _Exportable(NamedTuple):
         It takes the flat inputs, and a cotangent of each output that has one; it returns one of
         each input that has one.
         """
-        inputs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in made.in_avals]
-        outputs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in made.out_avals]
+        inputs, outputs = (
+            [with_compared_sizes(jax.ShapeDtypeStruct(a.shape, a.dtype)) for a in avals]
+            for avals in (made.in_avals, made.out_avals)
+        )
 
         def pull(*given: Value) -> list[Value]:
             values, cotangents = given[: len(inputs)], list(given[len(inputs) :])
@@ -236,24 +238,16 @@ def _refuse_callbacks(entry: Entry) -> None:
 def arguments_of(entry: Entry, binder: Signature) -> dict[str, Form]:
     """Return the form of each argument, less those that are objects."""
     numbers = iter(range(len(entry._specs)))
-    treedef, leaves = entry.key
-    args, kwargs = jax.tree.unflatten(treedef, [_form(leaf, numbers) for leaf in leaves])
-    bound = parameters(binder).bind(*args, **kwargs).arguments
+    forms = [_form(leaf, numbers) for leaf in entry.key[1]]
+    args, kwargs = jax.tree.unflatten(tree_of(entry.key), forms)
+    bound = binder._signature.bind(*args, **kwargs).arguments
     return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
-
-
-def parameters(binder: Signature) -> inspect.Signature:
-    """Return a function's parameters; any, if it has no signature."""
-    if binder._signature is not None:
-        return binder._signature
-    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    return inspect.Signature(list(map(inspect.Parameter, ("args", "kwargs"), kinds)))
 
 
 def function_words(binder: Signature, programs: Sequence[Words]) -> Words:
     """Describe the parameters of a function that its programs take."""
     taken = programs[0]["arguments"]
-    kept = [p for name, p in parameters(binder).parameters.items() if name in taken]
+    kept = [p for name, p in binder._signature.parameters.items() if name in taken]
     described: list[Words] = []
     plain = True  # a parameter with a default has none without one after it
     for parameter in reversed(kept):
@@ -270,7 +264,7 @@ def function_words(binder: Signature, programs: Sequence[Words]) -> Words:
 
 def _form(leaf: Any, numbers: Any) -> Form:
     if isinstance(leaf, Traced):
-        return Tensor(next(numbers), sizes(leaf.shape), dtype_name(leaf.dtype))
+        return Tensor(next(numbers), sizes(leaf.shape), dtype_name(leaf.dtype), leaf.weak)
     if isinstance(leaf, Itself) or leaf.kind not in STATICS:
         return Baked(leaf.kind.__name__)
     return Static(leaf.value)
@@ -287,10 +281,10 @@ def _is_baked(form: Form, name: str, function: str) -> bool:
 def _outputs(staged: Staged, name: str) -> Form:
     results, _ = staged.split(staged.program.out_avals)
     tensors = [
-        Tensor(i, sizes(aval.shape), dtype_name(aval.dtype)) for i, aval in enumerate(results)
+        Tensor(i, sizes(aval.shape), dtype_name(aval.dtype), is_weak(aval))
+        for i, aval in enumerate(results)
     ]
-    form = staged.rebuild(tensors)
-    return _with_constants(form)
+    return in_order(_with_constants(staged.rebuild(tensors)), staged.rebuild.order)
 
 
 def _with_constants(form: Form) -> Form:

@@ -7,19 +7,25 @@ of a call.
 Rules this file keeps:
 - nothing of a file is run: a named tuple is made anew from the names of its fields;
 - what a file cannot hold is refused when it is saved, with the name of the argument;
-- arguments are converted as `input_signature` does it, or refused.
+- arguments are converted as `input_signature` does it, or refused; integers keep their value.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import OrderedDict, namedtuple
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars import _trace
+from jaxvars._exact import exact, held
 from jaxvars._face import plain
-from jaxvars._tensor import to_tensor
+from jaxvars._tensor import _array_of, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
 
 Value: TypeAlias = Any
@@ -36,11 +42,15 @@ STATICS = (bool, int, float, str)
 @final
 @dataclass(frozen=True)
 class Tensor:
-    """An array: which one, its sizes (a name for one that may differ), its dtype by name."""
+    """An array: which one, its sizes (a name for one that may differ), its dtype by name.
+
+    A weak dtype, that of a Python number, gives way to others.
+    """
 
     index: int
     shape: tuple[Size, ...]
     dtype: str
+    weak: bool = False
 
     def __str__(self) -> str:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
@@ -104,7 +114,8 @@ def to_json(form: Form, what: str) -> Any:
     if form is None:
         return None
     if kind is Tensor:
-        return {"tensor": form.index, "shape": list(form.shape), "dtype": form.dtype}
+        weak = {"weak": True} if form.weak else {}
+        return {"tensor": form.index, "shape": list(form.shape), "dtype": form.dtype} | weak
     if kind is Static:
         return {"static": form.value}
     if is_named(form):
@@ -157,7 +168,7 @@ def _tensor(words: Any) -> Tensor:
     sizes = all(type(x) is str or (type(x) is int and x >= 0) for x in shape)
     if type(index) is not int or index < 0 or not sizes or type(dtype) is not str:
         raise ValueError("no tensor")
-    return Tensor(index, tuple(shape), dtype)
+    return Tensor(index, tuple(shape), dtype, words.get("weak") is True)
 
 
 def _key(key: Any) -> Any:
@@ -212,7 +223,7 @@ def fit(form: Form, value: Any, *, exactly: bool) -> list[Value]:
     Args:
         form: of the arguments; a dict by name.
         value: the arguments; a dict by name.
-        exactly: take arrays of the very dtype only, and convert nothing.
+        exactly: take arrays and numbers of the very dtype only.
 
     Raises:
         Mismatch: when they do not have the form.
@@ -238,7 +249,7 @@ class _Fitting:
         if isinstance(form, Tensor):
             self._found[form.index] = self._array(form, value, path)
         elif isinstance(form, Static):
-            if type(value) is not type(form.value) or value != form.value:
+            if exact(value, held) != exact(form.value):
                 raise Mismatch(f"{path} is {_shown(value)}, not {form.value!r}")
         elif form is None:
             if value is not None:
@@ -249,12 +260,13 @@ class _Fitting:
 
     def _array(self, form: Tensor, value: Any, path: str) -> Value:
         value = plain(value)
-        if self._exactly:
-            if str(getattr(value, "dtype", None)) != form.dtype:
-                raise Mismatch(f"{path} is {_shown(value)}, not {form}")
-            array = value
-        else:
+        if self._exactly and _type_of(value) != (form.dtype, form.weak):
+            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
+        array = value
+        if not (self._exactly and hasattr(value, "dtype")):
             array = _converted(form, value, path)
+        if self._exactly and form.weak:
+            array = jnp.asarray(value)  # still weak
         if len(array.shape) != len(form.shape):
             raise Mismatch(f"{path} is {_shown(array)}, not {form}")
         for axis, (want, have) in enumerate(zip(form.shape, array.shape, strict=True)):
@@ -273,10 +285,14 @@ class _Fitting:
                 raise Mismatch(f"{path} is {have}, but {where} is {known}, and both are {want}")
 
 
+def _keys(mapping: Mapping[Any, Any]) -> set[Hashable]:
+    return {exact(key, held) for key in mapping}
+
+
 def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
     """Return the parts of a form, of a value, and what they are called."""
     if isinstance(form, Mapping):
-        if not isinstance(value, Mapping) or set(value) != set(form):
+        if not isinstance(value, Mapping) or _keys(value) != _keys(form):
             raise Mismatch(f"{path} is {_shown(value)}, not a dict of {list(form)}")
         return [(child, value[key], f"{path}[{key!r}]") for key, child in form.items()]
     if is_named(form):
@@ -299,9 +315,46 @@ def _converted(form: Tensor, value: Any, path: str) -> Value:
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         return value
     try:
-        return to_tensor(value, form.dtype, what=path)
+        given = _array_of(value, path)
+        array = to_tensor(given, form.dtype, what=path)
     except (NotATensorError, DtypeError) as error:
         raise Mismatch(str(error).rstrip(".")) from None
+    if jnp.issubdtype(given.dtype, jnp.integer):
+        _check_integers(given, array.dtype, path)
+    return array
+
+
+def _check_integers(given: Value, dtype: Any, path: str) -> None:
+    """Raise Mismatch unless a dtype holds integers as they are."""
+    mine: Any = jax.dtypes.canonicalize_dtype(given.dtype)
+    if _trace.is_tracer(given):
+        if not _holds_all(dtype, mine):
+            cure = f"Convert it where it is known to fit, with .astype({str(dtype)!r})"
+            raise Mismatch(f"{path} is {mine}, and {dtype} may not hold it. {cure}")
+        return
+    numbers = np.asarray(given)
+    for want in (mine, dtype):
+        with np.errstate(all="ignore"):
+            lost = numbers[numbers.astype(want).astype(numbers.dtype) != numbers]
+        if lost.size:
+            of_jax = "" if mine == given.dtype else f" (JAX makes {mine} of {given.dtype})"
+            raise Mismatch(f"{path} holds {lost[0]}, which {want} cannot hold{of_jax}")
+
+
+def _holds_all(dtype: Any, other: Any) -> bool:
+    """Return whether a dtype holds all integers of another one; floats round, and hold them."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return True
+    mine, its = jnp.iinfo(dtype), jnp.iinfo(other)
+    return mine.min <= its.min and its.max <= mine.max
+
+
+def _type_of(value: Any) -> tuple[str, bool] | None:
+    """Return the dtype of a value, and whether it is weak; None if it has none."""
+    if type(value) in (int, float, complex):
+        return str(jax.dtypes.canonicalize_dtype(type(value))), True
+    dtype = getattr(value, "dtype", None)
+    return None if dtype is None else (str(dtype), bool(getattr(value, "weak_type", False)))
 
 
 def _shown(value: Any) -> str:

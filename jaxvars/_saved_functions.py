@@ -179,7 +179,8 @@ def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Know
         raise SavedError(
             f"{fn._signature.name} cannot be traced with an open size: "
             f"{str(error).splitlines()[0]} What depends on a size must hold for all of them; else "
-            "give the size, as in jv.TensorSpec((32, 3))."
+            "save the sizes apart, as in signatures=[(jv.TensorSpec((1, 3)),), "
+            "(jv.TensorSpec((32, 3)),)]."
         ) from error
 
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, final
 
+import jax
+
 from jaxvars import _display
 from jaxvars._checks import report
 from jaxvars._compile import Function
@@ -22,6 +24,7 @@ from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
+from jaxvars._staging import in_order, order_of
 from jaxvars._variable import Variable
 from jaxvars.errors import CompileError, SavedError
 
@@ -53,7 +56,15 @@ class SavedFunction:
             `platforms` and `vjp_order`.
     """
 
-    __slots__ = ("__function", "__signature__", "name", "programs")
+    __slots__ = (
+        "__function",
+        "__orders",
+        "__ready",
+        "__signature__",
+        "__sorted",
+        "name",
+        "programs",
+    )
 
     def __init__(
         self,
@@ -65,7 +76,14 @@ class SavedFunction:
         self.name = name
         self.programs = tuple(programs)
         self.__signature__ = _signature(words["parameters"])
-        body = _body(self.__signature__, self.programs, variables)
+        # A program for sizes that are known goes before one for which they are open.
+        self.__sorted = sorted(self.programs, key=lambda program: program.openness)
+        self.__orders = {
+            jax.tree.structure(filled(program.outputs, program.results)): order_of(program.outputs)
+            for program in reversed(self.programs)
+        }
+        self.__ready: set[Any] = set()  # kinds of arguments that need not be converted
+        body = _body(self.__signature__, self.__sorted, variables)
         body.__name__ = body.__qualname__ = name
         known = self.__signature__.parameters
         static = [str(x) for x in words["static"] if x in known]
@@ -79,9 +97,29 @@ class SavedFunction:
             SavedError: when it was not exported for the platform that it is run on.
         """
         try:
-            return self.__function(*args, **kwargs)
+            args, kwargs = self._converted(args, kwargs)
+            result = self.__function(*args, **kwargs)
         except ValueError as error:
             raise self._translated(error) from error.__cause__
+        return in_order(result, self.__orders.get(jax.tree.structure(result)))
+
+    def _converted(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return arguments with arrays of the dtypes that were saved.
+
+        In the compiled function they have no numbers any more, or others: an int64 is an int32.
+        """
+        leaves, treedef = jax.tree.flatten((args, kwargs))
+        kind = treedef, tuple(str(getattr(leaf, "dtype", None)) for leaf in leaves)
+        if kind in self.__ready:
+            return args, kwargs
+        bound = self.__signature__.bind(*args, **kwargs)
+        bound.apply_defaults()
+        program, arrays, is_exact = _choice(self.__sorted, bound.arguments)
+        if is_exact and all(hasattr(leaf, "dtype") for leaf in leaves):
+            self.__ready.add(kind)
+        for name, form in program.arguments.items():
+            bound.arguments[name] = filled(form, arrays)
+        return bound.args, bound.kwargs
 
     @property
     def function(self) -> Function:
@@ -112,10 +150,11 @@ def _body(
     def body(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        program, arrays = _choice(programs, bound.arguments)
+        program, arrays, _ = _choice(programs, bound.arguments)
         values = {path: mine[path].value for path in program.reads}
         results, new, failure = program(values, arrays)
-        LOCAL.frame.write_all([mine[path].cell for path in new], list(new.values()))
+        held = [*values.values(), *arrays]
+        LOCAL.frame.write_all([mine[path].cell for path in new], list(new.values()), held)
         if failure is not None:
             report(failure)
         return filled(program.outputs, results)
@@ -126,13 +165,13 @@ def _body(
 
 def _choice(
     programs: Sequence[Program], arguments: Mapping[str, Any]
-) -> tuple[Program, list[Value]]:
-    """Return the program for a call, and its arrays: one that fits exactly, if there is one."""
+) -> tuple[Program, list[Value], bool]:
+    """Return the program for a call, its arrays, and whether it fits exactly, as it should."""
     reasons: list[str] = []
     for exactly in (True, False):
         for program in programs:
             try:
-                return program, fit(program.arguments, arguments, exactly=exactly)
+                return program, fit(program.arguments, arguments, exactly=exactly), exactly
             except Mismatch as reason:
                 reasons.append(f"{program}\n    {reason}")
     known = "\n  ".join(reasons[len(programs) :])

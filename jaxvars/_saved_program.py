@@ -9,6 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, final
 
 import jax
@@ -35,6 +36,8 @@ class Program:
         writes: paths of the variables that it assigns.
         platforms: that it was exported for.
         vjp_order: how often it can be differentiated.
+        openness: grows with the number of open sizes among its arguments.
+        results: the number of each array in the outputs, in order.
 
     Raises:
         SavedError: when this JAX cannot read the program.
@@ -47,6 +50,11 @@ class Program:
             str(key): from_json(form) for key, form in words["arguments"].items()
         }
         self.outputs: Form = from_json(words["outputs"])
+        taken, made = map(_tensors, (self.arguments, self.outputs))
+        self.results = [tensor.index for tensor in made]
+        self._weak = {tensor.index: tensor.weak for tensor in made}
+        open_sizes = [size for form in taken for size in form.shape if isinstance(size, str)]
+        self.openness = len(open_sizes), len(set(open_sizes)), sum(form.weak for form in taken)
         self.reads = tuple(map(str, words["reads"]))
         self.writes = tuple(map(str, words["writes"]))
         self.platforms = tuple(map(str, words["platforms"]))
@@ -69,6 +77,7 @@ class Program:
         """
         flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
         results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))
+        results = [_weakly(x) if self._weak.get(i) else x for i, x in enumerate(results)]
         failure = new.pop("", None)
         if failure is not None:
             failure = renumbered(failure, self._checks or {})
@@ -114,8 +123,7 @@ class Program:
 
     def _check_description(self) -> None:
         """Raise ValueError unless the program takes and returns what its description says."""
-        taken = [leaf for leaf in leaves_of(self.arguments) if isinstance(leaf, Tensor)]
-        made = [leaf for leaf in leaves_of(self.outputs) if isinstance(leaf, Tensor)]
+        taken, made = map(_tensors, (self.arguments, self.outputs))
         args, kwargs = jax.tree.unflatten(self._exported.in_tree, self._exported.in_avals)
         variables, arguments = args
         results, new = jax.tree.unflatten(self._exported.out_tree, self._exported.out_avals)
@@ -130,6 +138,10 @@ class Program:
         (variables, _), _ = jax.tree.unflatten(self._exported.in_tree, self._exported.in_avals)
         _, new = jax.tree.unflatten(self._exported.out_tree, self._exported.out_avals)
         return variables.get(path, new.get(path))
+
+
+def _tensors(form: Form) -> list[Tensor]:
+    return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
 
 
 def moves(value: Value) -> bool:
@@ -148,9 +160,19 @@ def _flat(exported: Any) -> Flat:
 
 
 def _agree(forms: Sequence[Tensor], avals: Sequence[Any]) -> bool:
-    by_index = sorted(forms, key=lambda form: form.index)
+    by_index = sorted((replace(form, weak=False) for form in forms), key=lambda form: form.index)
     found = [Tensor(i, sizes(a.shape), dtype_name(a.dtype)) for i, a in enumerate(avals)]
     return by_index == found
+
+
+def is_weak(value: Value) -> bool:
+    """Return whether the dtype of an array, or one of this kind, gives way to others."""
+    return bool(getattr(value, "weak_type", False))
+
+
+def _weakly(value: Value) -> Value:
+    kind = {"new_dtype": value.dtype, "weak_type": True, "sharding": None}
+    return jax.lax.convert_element_type_p.bind(value, **kind)
 
 
 def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:

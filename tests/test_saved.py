@@ -363,6 +363,89 @@ def test_sizes_may_be_related_as_jax_writes_it(tmp_path):
         loaded([1, 2], [0, 0, 3])
 
 
+@pytest.mark.parametrize("autograph", [False, True])
+@pytest.mark.parametrize(
+    "is_one",
+    [
+        lambda x: x.shape[0] == 1,
+        lambda x: x.shape == (1, 3),
+        lambda x: x.shape[0] in (1, 2),
+        lambda x: x.shape[0] % 2,
+    ],
+)
+def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp_path):
+    @jv.compile(autograph=autograph)
+    def f(x):
+        if is_one(x):
+            x = x * 100
+        return x * 2
+
+    with pytest.raises(SavedError, match=r"(?s)test_saved.py:\d+.* asks whether .*save the sizes"):
+        jv.saved.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
+    signatures = [(jv.TensorSpec((n, 3)),) for n in (1, 4)]
+    loaded = round_trip(f, tmp_path / "f", signatures)
+    for n in (1, 4):
+        assert_same(loaded(jnp.ones((n, 3))), f(jnp.ones((n, 3))))
+
+
+def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
+    f = jax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * 100 if x.shape[0] == 1 else g,))
+    loaded = round_trip(f, tmp_path / "f", (jv.TensorSpec((None,)),))
+    assert_same(loaded(jnp.ones(2)), jnp.full(2, 2.0))
+    with pytest.raises(SavedError, match=r"(?s)without a gradient.* asks whether the open size"):
+        jax.grad(lambda x: loaded(x).sum())(jnp.ones(2))
+
+
+@pytest.mark.parametrize("sizes", [(None, 3), (3, None)])
+def test_a_program_for_the_very_size_goes_before_an_open_one(sizes, tmp_path):
+    f = jv.compile(lambda x: "exact" if isinstance(x.shape[0], int) else "open")
+    loaded = round_trip(f, tmp_path / "f", [(jv.TensorSpec((n,)),) for n in sizes])
+    assert [loaded(x) for x in (jnp.ones(3), [1, 2, 3], jnp.ones(2))] == ["exact", "exact", "open"]
+
+
+def test_integers_keep_their_value_or_are_refused(tmp_path):
+    def loaded(dtype):
+        return round_trip(lambda x: x + 0, tmp_path / dtype, (jv.TensorSpec((), dtype),))
+
+    single, byte = loaded("float32"), loaded("uint8")
+    for f, value, message in (
+        (single, np.int64(2**31), r"x holds 2147483648, which int32 cannot hold \(JAX makes int32"),
+        (single, 2**31, "x holds 2147483648, which int32"),
+        (single, 2**24 + 1, "x holds 16777217, which float32 cannot hold"),
+        (byte, 300, "x is 300, outside of uint8"),
+        (byte, np.array(-1), "x is -1, outside of uint8"),
+        (byte, jnp.array(300), "x is 300, outside of uint8"),
+        (jax.jit(byte), jnp.array(300), r"x is int32, and uint8 may not hold it.*astype\('uint8'"),
+    ):
+        with pytest.raises(CompileError, match=f"(?s)arguments are not those.*{message}"):
+            f(value)
+    assert [int(byte(x)) for x in (200, np.int64(200), jnp.array(200))] == [200] * 3
+    assert float(single(np.int64(2**30))) == 2.0**30
+
+
+def test_weak_types_and_the_order_of_dicts_come_back(tmp_path):
+    def f(x):
+        return {"z": jnp.where(x > 0, 1.0, 2.0), "a": [{"q": x, "b": x.shape[0] * 2}], "k": "text"}
+
+    compiled, x = jv.compile(f), jnp.ones(3)
+    result = round_trip(compiled, tmp_path / "f", (jv.TensorSpec((None,)),))(x)
+    for found in (result, round_trip(round_trip(f, tmp_path / "f", (x,)), tmp_path / "g")(x)):
+        assert str(found) == str(f(x) | {"a": [{"q": x, "b": jnp.asarray(6)}]})
+    assert jax.tree.map(jax.typeof, result | {"k": 0}) == jax.tree.map(
+        jax.typeof, compiled(x) | {"k": 0}
+    )
+    double = jv.compile(lambda x: x * 2)
+    double(2.0)
+    double(jnp.float32(2.0))
+    loaded = round_trip(double, tmp_path / "f")
+    assert [loaded(x).weak_type for x in (2.0, jnp.float32(2.0), np.float32(2.0))] == [
+        True,
+        False,
+        False,
+    ]
+
+
 def test_loops_maps_and_checks_take_open_sizes(tmp_path):
     total = jv.Variable(0.0, name="total")
 
