@@ -13,6 +13,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import jax
@@ -20,8 +21,9 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
+from jaxvars._paths import aside_p
 from jaxvars._record import is_inexact
-from jaxvars._staging import Rebuild, stage
+from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._store import Cell
 from jaxvars._variable import Variable
 from jaxvars.errors import TapeError
@@ -96,30 +98,101 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
     cells = touched.reads
-    frame = LOCAL.frame
-    rebuild = touched.rebuild
+    outer, forward = [], _run_forward(run, fn, form, cells)
+    if _trace.strip(_trace.current()) is not _trace.EVAL:  # differentiated maybe in another trace
+        with contextlib.suppress(Exception):  # it is raised again if a gradient is asked for
+            outer, forward = _traced(forward, cells, values)
+    rule = _rule(forward, len(outer))
+    return touched.rebuild(rule(outer, list(map(LOCAL.frame.read, cells)), values))
 
-    def bound(cell_values: Any) -> Any:
-        return entered(
-            BoundFrame(dict(zip([c.key for c in cells], cell_values, strict=True)), frame)
-        )
 
-    @jax.custom_vjp
-    def rule(cell_values: Any, xs: Any) -> list[Value]:
-        with bound(cell_values):
-            return Rebuild(run(*xs)[0]).arrays
+def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Value]]:
+    """Return a function with a pullback of its own.
 
-    def forward(cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
-        with bound(cell_values):
+    Args:
+        forward: takes what was closed over, the values of cells and the arguments; returns the
+            results, and what makes the pullback.
+        closed_over: how many values the function has closed over.
+    """
+    again = _handing_on(forward, closed_over)
+
+    def primal(outer: Any, cell_values: Any, xs: Any) -> list[Value]:
+        return forward([aside_p.bind(x) for x in outer], cell_values, xs)[0]
+
+    primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `_paths.py`
+    rule = jax.custom_vjp(primal)
+    rule.defvjp(lambda *given: _known(forward, again, given), lambda pull, ct: (None, *pull(ct)))
+    return rule
+
+
+def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Value]]:
+    """Return what hands results on that are known, and then takes what `_rule` does."""
+
+    def same(arrays: Any, outer: Any, *_: Any) -> list[Value]:
+        return [aside_p.bind(*arrays[i:], *arrays[:i], *outer) for i in range(len(arrays))]
+
+    def call(arrays: Any, *given: Any) -> list[Value]:
+        same.closed_over = len(arrays) + closed_over  # pyright: ignore[reportFunctionMemberAccess]
+        return again(arrays, *given)
+
+    again = jax.custom_vjp(same)
+    again.defvjp(
+        lambda _, *given: _known(forward, call, given), lambda pull, ct: (None, None, *pull(ct))
+    )
+    return call
+
+
+def _known(forward: Any, again: Any, given: Any) -> tuple[list[Value], Any]:
+    arrays, pull = forward(*given)
+    pulled = pull()
+    if _trace.current() is not _trace.EVAL:  # who differentiates it again finds the same rule
+        arrays = again(arrays, *given)
+    return arrays, pulled
+
+
+def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callable[..., Any]:
+    """Return what runs a function, whose variables have some values, and gives its pullback."""
+    frame, keys = LOCAL.frame, [cell.key for cell in cells]
+
+    def forward(_: Any, cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
+        values = dict(zip(keys, cell_values, strict=True))
+        with entered(BoundFrame(values, frame)):
             result, grad = run(*xs)
-            arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
-            pull = _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
-        if _trace.is_differentiated():
-            arrays = rule(cell_values, xs)  # who differentiates this again finds the same rule
+        arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
+
+        def pull() -> Any:
+            with entered(BoundFrame(values, frame)):
+                return _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+
         return arrays, pull
 
-    rule.defvjp(forward, lambda grads, upstream: grads(upstream))
-    return rebuild(rule([frame.read(cell) for cell in cells], values))
+    return forward
+
+
+def _traced(
+    forward: Callable[..., Any], cells: Sequence[Cell], values: Sequence[Value]
+) -> tuple[list[Value], Callable[..., Any]]:
+    """Return what a `forward` and its pullback close over, and it as a function of that, too."""
+
+    def run(*xs: Value) -> Any:
+        arrays, pull = forward([], list(map(LOCAL.frame.read, cells)), xs)
+        return arrays, pull()
+
+    return _taken_apart(stage(run, values, None), cells)
+
+
+def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Value], Callable[..., Any]]:
+    """Return what a traced `forward` closes over, and it as a function of that, too."""
+    program, outer = _trace.opened(staged.program)
+    keys = [cell.key for cell in cells]
+
+    def forward(outer: Any, cell_values: Any, xs: Any) -> Any:
+        by_key = dict(zip(keys, cell_values, strict=True))
+        reads = [by_key[cell.key] for cell in staged.reads]
+        arrays, pull = staged.rebuild(program(outer, [*reads, *xs]))
+        return arrays, lambda: pull
+
+    return outer, forward
 
 
 def _whole(run: Any, form: Any, fn: Any, xs: Sequence[Value]) -> Any:
@@ -192,6 +265,67 @@ def with_pullback(
     return rule(*inputs)
 
 
+# ---------------------------------------------------------------- rules that read variables
+def with_explicit_rules(staged: Staged) -> Staged:
+    """Return a program whose inputs are also the variables that rules of derivatives read.
+
+    JAX runs a rule when it differentiates the program, and keeps what came out.
+    """
+    if not _trace.has_users_rule(staged.program):
+        return staged
+
+    def run(*xs: Value) -> list[Value]:
+        reads = [*map(LOCAL.frame.read, staged.reads)]
+        made = _trace.with_rules(staged.program, [*reads, *xs], call)
+        results, new = staged.split(made)
+        LOCAL.frame.write_all(staged.writes, new)
+        return list(results)
+
+    def call(bind: Callable[..., Any], inputs: list[Value]) -> list[Value]:
+        return _with_explicit_rule(bind, inputs, staged.writes)
+
+    avals = staged.program.in_avals[len(staged.reads) :]
+    specs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
+    found = stage(run, specs, None)
+    return replace(staged, program=found.program, reads=found.reads)
+
+
+def _with_explicit_rule(
+    bind: Callable[..., Any], inputs: list[Value], writes: Sequence[Cell]
+) -> list[Value]:
+    """Call a function with a rule; the variables that this reads are arguments if it reads any."""
+    moving = [i for i, x in enumerate(inputs) if is_inexact(x)]
+
+    def forward(*xs: Value) -> Any:
+        def run(*xs: Value) -> list[Value]:
+            given = dict(enumerate(inputs)) | dict(zip(moving, xs, strict=True))
+            return [x for x in bind(*given.values()) if is_inexact(x)]
+
+        arrays, pull = jax.vjp(run, *xs)
+        return arrays, _closed(lambda given: (None, list(pull(list(given)))), arrays)
+
+    given = [inputs[i] for i in moving]
+    staged = stage(forward, given, None)
+    if not staged.reads:
+        return bind(*inputs)
+    made = bind(*map(jax.lax.stop_gradient, inputs))
+    outer, taken = _taken_apart(staged, staged.reads)
+    if both := [cell.name for cell in staged.reads if cell in writes]:
+        taken = functools.partial(_refuse, both)
+    again = _handing_on(taken, len(outer))
+    values = list(map(LOCAL.frame.read, staged.reads))
+    floats = iter(again([x for x in made if is_inexact(x)], outer, values, given))
+    return [next(floats) if is_inexact(x) else x for x in made]
+
+
+def _refuse(names: Sequence[str], *_: Any) -> Any:
+    raise TapeError(
+        f"The rule of a derivative reads the variables {names}, which the compiled function, "
+        "branch or loop around it assigns: the value of which time is it to take? Read them where "
+        "the function is called, and pass the values to it as arguments."
+    )
+
+
 def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
     """Return a function of upstream gradients as a pytree: what it closed over are its leaves.
 
@@ -252,7 +386,8 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
             inner_args, inner_kwargs = leaves(xs)
             return fn(*inner_args, **inner_kwargs)
 
-        staged = stage(run, values, "A recomputed function tried to create variables.")
+        refusal = "A recomputed function tried to create variables."
+        staged = with_explicit_rules(stage(run, values, refusal))
         program = jax.checkpoint(staged.function())
         return staged.apply(lambda reads, xs: program(*reads, *xs), values)
 

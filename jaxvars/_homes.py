@@ -99,6 +99,12 @@ def apart(*groups: Named) -> ShardingError:
     )
 
 
-def is_about_places(error: ValueError) -> bool:
+def is_about_deleted(error: BaseException) -> bool:
+    """Return whether JAX refused an array that has been deleted."""
+    return "has been deleted" in str(error)
+
+
+def is_about_places(error: BaseException) -> bool:
     """Tell whether JAX refused arguments for where they lie."""
-    return not isinstance(error, ShardingError) and any(w in str(error) for w in _WORDS)
+    refused = isinstance(error, ValueError) and not isinstance(error, ShardingError)
+    return refused and any(word in str(error) for word in _WORDS)

@@ -15,8 +15,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
@@ -24,7 +26,7 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._lookup import Uses, is_lookup
-from jaxvars._lookup import total as total
+from jaxvars._paths import paths
 from jaxvars._reread import for_tape
 from jaxvars._reversal import in_reverse
 from jaxvars._trace import Equation
@@ -33,6 +35,8 @@ Value: TypeAlias = Any
 
 _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
+    | {"eigh", "eig", "svd", "top_k", "approx_top_k"}  # their derivatives want more of them
+    | {"cumlogsumexp", "cummax", "cummin", "cumprod"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
 _PULLS = "custom_vjp_call"  # what knows its pullback alone
@@ -41,14 +45,36 @@ _LARGE = 4  # a function of more kinds of operations than this is not left to XL
 
 @final
 class Node:
-    """A recorded operation: `linear`, if there is one, does it without running it again."""
+    """A recorded operation.
 
-    __slots__ = ("equation", "linear", "outputs")
+    Attributes:
+        equation: what ran.
+        outputs: what came out.
+        paths: for each output, the inputs that it depends on, as bits.
+        linear: if there is one, does it without running it again.
+    """
+
+    __slots__ = ("equation", "linear", "outputs", "paths")
 
     def __init__(self, equation: Equation, outputs: list[Value], linear: Linear | None) -> None:
         self.equation = equation
         self.outputs = outputs
         self.linear = linear
+        each = [1 << i for i in range(len(equation.inputs))]
+        self.paths = paths(equation.name, equation.params, each, len(outputs))
+
+    def moved(self, known: Container[int]) -> list[Value]:
+        """Return the float outputs that depend on known inputs."""
+        moving = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
+        pairs = zip(self.outputs, self.paths, strict=True)
+        return [x for x, path in pairs if path & moving and is_inexact(x)]
+
+    def needed(self, known: Container[int]) -> list[Value]:
+        """Return the inputs that known float outputs depend on."""
+        pairs = zip(self.outputs, self.paths, strict=True)
+        asked = [path for x, path in pairs if id(x) in known and is_inexact(x)]
+        path = functools.reduce(operator.or_, asked, 0)
+        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1]
 
 
 @final
@@ -58,6 +84,7 @@ class Record:
     Args:
         reverse: whether programs will be differentiated in reverse only.
         everything: follow what is computed from any float, watched or not.
+        through_assigns: whether the value of a variable moves with what was assigned to it.
 
     Attributes:
         active: the values that depend on a watched one, by identity.
@@ -65,9 +92,12 @@ class Record:
         paused: do not listen for now.
     """
 
-    def __init__(self, *, reverse: bool = False, everything: bool = False) -> None:
+    def __init__(
+        self, *, reverse: bool = False, everything: bool = False, through_assigns: bool = False
+    ) -> None:
         self._reverse = reverse
         self._everything = everything
+        self.through_assigns = through_assigns
         self.active: dict[int, Value] = {}
         self.nodes: list[Node] = []
         self.paused = False
@@ -75,6 +105,12 @@ class Record:
     def watch(self, value: Value) -> None:
         """Follow what is computed from `value`."""
         self.active[id(value)] = value
+
+    def link(self, value: Value, again: Value) -> None:
+        """Follow what is computed from `again`, which is `value` under another name."""
+        if self.knows(value) and not self.knows(again):
+            self.watch(again)
+            self.nodes.append(Node(Equation("again", _same, [value], {}), [again], None))
 
     def knows(self, value: Value) -> bool:
         """Tell whether `value` is a watched one or was computed from one."""
@@ -89,17 +125,18 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        if (staged and _runs_twice(equation, reverse=self._reverse)) or _has_effects(equation):
-            outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
+        twice = staged and _runs_twice(equation, reverse=self._reverse)
+        if twice or _trace.is_single(equation.name, _shown_params(equation)):
+            with for_tape(through_assigns=self.through_assigns):
+                outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
         given = set(map(id, equation.inputs))
         outputs = [_trace.fresh(x) if id(x) in given else x for x in outputs]
-        if equation.name != "stop_gradient":
-            followed = [x for x in outputs if is_inexact(x)]
+        node = Node(equation, outputs, linear)
+        if followed := node.moved(self.active):
             self.active.update((id(x), x) for x in followed)
-            if followed:
-                self.nodes.append(Node(equation, outputs, linear))
+            self.nodes.append(node)
         return outputs
 
     def program(
@@ -119,24 +156,39 @@ class Record:
                 recorded; needed where the replay itself is being recorded.
             stops: known values that count as constants, unless they are sources.
         """
-        forward, reached = self._forward(set(map(id, sources)), set(map(id, stops)))
+        forward, reached = self.reached(set(map(id, sources)), set(map(id, stops)))
         needed = set(map(id, targets))
         between: list[Node] = []
         for node in reversed(forward):
-            if any(id(x) in needed for x in node.outputs if is_inexact(x)):
+            if inputs := node.needed(needed):
                 between.append(node)
-                needed.update(id(x) for x in node.equation.inputs if id(x) in reached)
-        return Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
+                needed.update(id(x) for x in inputs if id(x) in reached)
+        program = Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
+        program.through_assigns = self.through_assigns
+        return program
 
-    def _forward(self, reached: set[int], stops: set[int]) -> tuple[list[Node], set[int]]:
+    def reached(
+        self, known: Iterable[int], stops: Collection[int] = frozenset()
+    ) -> tuple[list[Node], set[int]]:
+        """Return the operations on some values and what was computed from them, and all of that.
+
+        Args:
+            known: the values, by identity.
+            stops: values that count as constants.
+        """
         forward: list[Node] = []
+        reached = set(known)
         for node in self.nodes:
-            if stops and not stops.isdisjoint(map(id, node.outputs)):
+            if stops and any(id(x) in stops for x in node.outputs):
                 continue
-            if any(id(x) in reached for x in node.equation.inputs):
+            if moved := node.moved(reached):
                 forward.append(node)
-                reached.update(id(x) for x in node.outputs if id(x) in self.active)
+                reached.update(id(x) for x in moved)
         return forward, reached
+
+
+def _same(value: Value) -> list[Value]:
+    return [value]
 
 
 def is_inexact(value: Value) -> bool:
@@ -177,11 +229,6 @@ def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
     return large or not _NOT_MERGED.isdisjoint(names)
 
 
-def _has_effects(equation: Equation) -> bool:
-    """Tell whether the operation would do something again, like print, if it ran again."""
-    return any(_trace.open_jaxpr(jaxpr).effects for jaxpr in _inner_jaxprs(equation))
-
-
 def _inner_jaxprs(equation: Equation) -> Iterable[Any]:
     return _trace.inner_jaxprs(_shown_params(equation))
 
@@ -206,6 +253,7 @@ def _linearize(
     """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
     pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
+    moving = [equation.inputs[i] for i in positions]
 
     def run(*moving: Value) -> tuple[list[Value], list[Value]]:
         outputs = list(equation.function(*_put(equation.inputs, positions, moving)))
@@ -213,14 +261,26 @@ def _linearize(
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     try:
-        with for_tape(), in_reverse(reverse):
+        with in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
-                run, *[equation.inputs[i] for i in positions], has_aux=True
+                run, *moving, has_aux=True
             )
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is asked for at all
     values = iter(floats)
+    inside = map(_trace.primitives_in, _inner_jaxprs(equation))
+    if reverse and not pull and any(_PULLS in names for names in inside):
+        linear, pull = _pulled(linear, moving), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
+
+
+def _pulled(push: Callable[..., Any], moving: Sequence[Value]) -> Callable[..., Any]:
+    """Return the pullback of a linear map, as a whole.
+
+    JAX would not transpose the part of it whose tangents are zeros, but run that: for a rule that
+    knows its pullback alone it cannot.
+    """
+    return lambda given: jax.linear_transpose(push, *moving)(given)
 
 
 def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) -> list[Value]:
@@ -248,7 +308,7 @@ def _run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Val
 @jax.custom_jvp
 def _tap(value: Value, source: Value) -> Value:
     """Return `value`, which is also to move with `source`."""
-    return value
+    return value  # pragma: no cover - whoever runs a program differentiates it: see the rule
 
 
 @_tap.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
@@ -268,7 +328,10 @@ class Program:
         constants: the other values that the operations need.
         connected: for each source, whether a target depends on it.
         is_pure: whether `key` says all of the function, so that it may stand for another one.
+        through_assigns: whether its loops and branches are differentiated through assigns.
     """
+
+    through_assigns = False
 
     def __init__(
         self,
@@ -280,7 +343,9 @@ class Program:
         replay_loops: bool,
     ) -> None:
         linear = [None if replay_loops else node.linear for node in nodes]
-        self.is_pure = not any(linear)
+        self.is_pure = not any(linear) and not any(
+            _trace.runs_users_code(node.equation) for node in nodes
+        )
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Value] = []
         self._nodes = nodes
@@ -308,16 +373,17 @@ class Program:
 
     def knows_pullback_alone(self) -> bool:
         """Tell whether an operation can't be differentiated forward, by JAX."""
-        equations = [node.equation for node in self._nodes]
-        inner = itertools.chain(*map(_inner_jaxprs, equations))
-        return any(e.name == _PULLS for e in equations) or any(
-            _PULLS in _trace.primitives_in(jaxpr) for jaxpr in inner
+        return any(node.equation.name == _PULLS for node in self._nodes) or any(
+            _PULLS in _trace.primitives_in(program) for program in self._inner()
         )
 
     def holds_programs(self) -> bool:
         """Tell whether an operation is a whole program: a call of a compiled function."""
-        inner = itertools.chain(*(_inner_jaxprs(node.equation) for node in self._nodes))
-        return not all(_trace.is_light(program, _FEW) for program in inner)
+        return not all(_trace.is_light(program, _FEW) for program in self._inner())
+
+    def _inner(self) -> Iterable[Any]:
+        """Return the programs that operations hold."""
+        return itertools.chain(*(_inner_jaxprs(node.equation) for node in self._nodes))
 
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""

@@ -4,7 +4,8 @@ Two readers disagree on what the derivative is of a value that was assigned and 
 
 - for a tape, an assign is not differentiated, and a read is a source: the value moves with the
   variable, not with what it was computed from (TensorFlow's manner);
-- for a JAX transform of the pure function, it is simply the value that was computed.
+- for a JAX transform of the pure function, and for a tape that goes through assigns, it is simply
+  the value that was computed.
 
 So the read is an operation of its own in the program, which does nothing when it is run and is
 asked only when it is differentiated.
@@ -46,14 +47,19 @@ def reread(value: Value, source: Value) -> Value:
 
 
 @contextmanager
-def for_tape() -> Generator[None]:
-    """Differentiate, inside, as a tape does."""
-    was, _LOCAL.is_tape = _LOCAL.is_tape, True
+def for_tape(*, through_assigns: bool = False) -> Generator[None]:
+    """Differentiate, inside, as a tape does; one that goes through assigns is like a transform."""
+    was, _LOCAL.is_tape = _LOCAL.is_tape, not through_assigns
     try:
-        with _kept_apart(True):
+        with _kept_apart(not through_assigns):
             yield
     finally:
         _LOCAL.is_tape = was
+
+
+def is_for_tape() -> bool:
+    """Return whether a tape differentiates now."""
+    return _LOCAL.is_tape
 
 
 def _differentiated(primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:

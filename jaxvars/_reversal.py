@@ -34,6 +34,16 @@ Values: TypeAlias = Sequence[Value]
 _BITS = 6
 _PLACES = 1 << _BITS  # iterations that are kept
 _STRETCH = 64  # iterations that are run again together
+_LOOPS = 16  # inside of one that is differentiated in reverse
+
+
+@final
+class TooManyLoopsError(ValueError):
+    """The derivative of a loop would be a program that takes too long to compile.
+
+    A derivative of a loop is four loops, one of which holds two of the others. So each order is
+    about seven times as large as the one before.
+    """
 
 
 @final
@@ -121,6 +131,8 @@ def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
         run = functools.partial(_moved, primals, moving, params)
         outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
+    if len(_trace.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
+        raise TooManyLoopsError
     outputs, saved = _saving(primals, params)
     made = iter(
         tangent_p.bind(
@@ -181,11 +193,20 @@ def _saving(primals: Values, params: Any) -> tuple[list[Value], list[Value]]:
     def step(consts: Any, state: Any) -> Any:
         n, rows, carry = state
         place = _place(n)
-        kept = [row.at[place].set(x) for row, x in zip(rows, carry, strict=True)]
-        return n + 1, kept, turn(*consts, *carry)
+        return n + 1, _put_at(place, rows, carry), turn(*consts, *carry)
 
     n, rows, outputs = while_loop(goes, step, list(consts), (jnp.int32(0), rows, carry))
     return outputs, [n, *rows]
+
+
+def _put_at(place: Value, rows: Values, values: Values) -> list[Value]:
+    """Return rows with a value at a place in each."""
+    put = jax.lax.dynamic_update_index_in_dim
+    return [put(row, x, place, 0) for row, x in zip(rows, values, strict=True)]
+
+
+def _at(place: Value, rows: Values) -> list[Value]:
+    return [jax.lax.dynamic_index_in_dim(row, place, 0, keepdims=False) for row in rows]
 
 
 def _functions(params: Any) -> tuple[Callable[..., list[Value]], Callable[..., list[Value]]]:
@@ -295,14 +316,8 @@ class _Walk:
         start = number * size
         end = jnp.minimum(start + size, n)
         kept = start >> halvings
-        state = [row[_place_of(kept, halvings)] for row in rows]
-        state = while_loop(
-            lambda given, at: at[0] < given[0],
-            lambda given, at: (at[0] + 1, self._turn(*given[1], *at[1])),
-            (start, consts),
-            (kept << halvings, state),
-        )[1]
-        states = self._states(start, end, consts, state)
+        state = _at(_place_of(kept, halvings), rows)
+        states = self._states(kept << halvings, start, end, consts, state)
         return while_loop(
             lambda given, at: at[0] >= given[0],
             lambda given, at: (at[0] - 1, self._pull(given, *at)),
@@ -310,26 +325,32 @@ class _Walk:
             (end - 1, cotangents),
         )[1]
 
-    def _states(self, start: Value, end: Value, consts: list[Value], state: list[Value]) -> Any:
-        """Return the states of a stretch, given its first."""
-        kept = [jnp.broadcast_to(x, (_STRETCH, *jnp.shape(x))) for x in state]
+    def _states(
+        self, first: Value, start: Value, end: Value, consts: list[Value], state: list[Value]
+    ) -> Any:
+        """Return the states of a stretch, given one that may be before it."""
+        kept = [jnp.broadcast_to(x, (_STRETCH + 1, *jnp.shape(x))) for x in state]
 
-        def put(kept: list[Value], at: Value, state: list[Value]) -> list[Value]:
-            return [row.at[at].set(x) for row, x in zip(kept, state, strict=True)]
+        def place(start: Value, at: Value) -> Value:
+            return jnp.where(at < start, _STRETCH, at - start)  # the last for those before it
+
+        def turn(given: Any, carry: Any) -> Any:
+            (start, _, consts), (at, kept, state) = given, carry
+            return at + 1, _put_at(place(start, at), kept, state), self._turn(*consts, *state)
 
         at, kept, state = while_loop(
-            lambda given, at: at[0] < given[0],
-            lambda given, at: (at[0] + 1, put(at[1], at[0], at[2]), self._turn(*given[1], *at[2])),
-            (end - 1 - start, consts),
-            (jnp.int32(0), kept, state),
+            lambda given, carry: carry[0] < given[1],
+            turn,
+            (start, end - 1, consts),
+            (first, kept, state),
         )
-        return put(kept, at, state)
+        return _put_at(place(start, at), kept, state)
 
     def _pull(self, given: Any, at: Value, cotangents: Any) -> Any:
         """Go back through one iteration."""
         start, consts, states = given
         of_state, of_consts = cotangents
-        state = [row[at - start] for row in states]
+        state = _at(at - start, states)
 
         def moved(values: list[Value], others: list[Value]) -> list[Value]:
             made = self._turn(

@@ -1,31 +1,29 @@
 """`Tally`: a sum that one may add to for as long as one likes.
 
 In float32 a sum of ones stands still at 2**24 = 16,777,216: one more changes nothing. A tally keeps
-what each addition loses in a second number (two-sum; D. Knuth, The Art of Computer Programming,
-vol. 2, 4.2.2), and counts exactly up to 2**48.
+what each addition loses in a second number (see `_sums.py`), and counts exactly up to 2**48.
 
 Rules this file keeps:
 - a tally is one Variable, so that an addition is one step, in any number of threads;
-- integers are added exactly;
-- infinity and NaN are what they would be in a plain sum.
+- integers are added exactly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL
+from jaxvars._frames import LOCAL, Change
 from jaxvars._module import Module
+from jaxvars._sums import joined, parts_of, total
 from jaxvars._tensor import as_dtype
 from jaxvars._variable import Variable
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any
-
-_LOW_BITS = 12  # of an integer: the others, and these, are exact in float32
 
 
 @final
@@ -67,58 +65,46 @@ class Tally(Module):
 
     def add(self, delta: Any) -> None:
         """Add an array of the sum's shape, or raise ShapeError."""
+        LOCAL.frame.modify_all(self.adding(delta))
+
+    def adding(self, delta: Any) -> Change:
+        """Return the change that adds an array of the sum's shape, or raise ShapeError."""
         if jnp.shape(delta) != self.shape:
             raise ShapeError(
                 f"Cannot add an array of shape {jnp.shape(delta)} to {self.parts.name!r}, a sum of "
                 f"shape {self.shape}."
             )
-        LOCAL.frame.modify(self.parts.cell, lambda parts: _added(parts, delta))
+        return self.parts.cell, lambda old: _added(old, delta)
+
+    def take(self, parts: Any) -> None:
+        """Add the parts of a sum of the same shape."""
+        LOCAL.frame.modify_all(self.taking(parts))
+
+    def taking(self, parts: Any) -> Change:
+        """Return the change that adds the parts of a sum of the same shape."""
+        return self.parts.cell, lambda old: _taken(old, parts)
 
     def merge(self, other: Tally) -> None:
         """Add what another tally holds."""
-        parts = other.parts.value
-        self.add(parts[0])
-        self.add(parts[1])
+        self.take(other.parts.value)
 
     def reset(self) -> None:
         """Begin again at zero."""
         self.parts.assign(jnp.zeros_like(self.parts.value))
 
 
-@jax.jit
-def total(parts: Value) -> Value:
-    """Return the sum that the parts of a tally stand for."""
-    high, low = parts
-    return jnp.where(jnp.isfinite(high), high + low, high)
+def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
+    """Add the parts of a sum to each of some tallies, in one step."""
+    LOCAL.frame.modify_all(*(tally.taking(parts) for tally, parts in sums))
 
 
 @jax.jit
-def _added(parts: Value, delta: Value) -> Value:
-    for part in _split(jnp.asarray(delta), parts.dtype):
-        parts = added(parts, part)
-    return parts
+def _added(old: Value, delta: Value) -> Value:
+    return joined(old, parts_of(delta, old.dtype))
 
 
-def _split(delta: Value, dtype: Any) -> list[Value]:
-    """Return an array as a sum of arrays of a dtype, exactly."""
-    if jnp.issubdtype(delta.dtype, jnp.integer):
-        low = delta & ((1 << _LOW_BITS) - 1)
-        return [(delta - low).astype(dtype), low.astype(dtype)]
-    high = delta.astype(dtype)
-    if jnp.promote_types(delta.dtype, dtype) == dtype:
-        return [high]
-    rest = jnp.where(jnp.isfinite(high), delta - high.astype(delta.dtype), 0)
-    return [high, rest.astype(dtype)]
-
-
-def added(parts: Value, x: Value) -> Value:
-    """Return the parts of a tally with an array added."""
-    high, low = parts
-    rough = high + x
-    back = rough - high
-    lost = (high - (rough - back)) + (x - back)
-    rest = low + lost
-    sum_ = rough + rest
-    finite = jnp.isfinite(sum_)
-    parts = [jnp.where(finite, sum_, rough), jnp.where(finite, rest - (sum_ - rough), 0)]
-    return jnp.stack([part.astype(high.dtype) for part in parts])
+@jax.jit
+def _taken(old: Value, parts: Value) -> Value:
+    for part in parts:  # each may be of a wider dtype
+        old = joined(old, parts_of(part, old.dtype))
+    return old

@@ -9,8 +9,8 @@ it replays the operations between sources and target through `jax.vjp`: all deri
 JAX's own. Values inside the `with` are concrete, ordinary Python control flow works.
 
 Rules this file keeps:
-- a read of a variable is a source; an assign is not differentiated (as in TensorFlow): what
-  is read after it starts anew. The gradient of a variable is the sum over its reads;
+- a read of a variable is a source; an assign is not differentiated (as in TensorFlow), unless the
+  tape is told to: what is read after it starts anew. The gradient is the sum over the reads;
 - no connection is None (or zeros on request), never silently zeros;
 - run eagerly, a replay is compiled from the second time its structure is seen.
 """
@@ -22,8 +22,7 @@ from abc import ABC
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import Any, Self, TypeAlias, final
+from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
@@ -32,12 +31,12 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._around import RECORDING
 from jaxvars._face import Face, plain
-from jaxvars._frames import LOCAL, Frame
+from jaxvars._frames import LOCAL, Frame, moves
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
-from jaxvars._reversal import in_reverse
-from jaxvars._store import Cell
+from jaxvars._reversal import TooManyLoopsError, in_reverse
+from jaxvars._store import Cell, refuse_if_forked
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
@@ -53,14 +52,28 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
+class _Assign(NamedTuple):
+    """What was assigned to a variable while a tape recorded: None if that is not known."""
+
+    value: Value
+    name: str
+    line: str
+
+
 # ---------------------------------------------------------------- recording
 class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
 
     def __init__(
-        self, *, watch_accessed_variables: bool, reverse: bool, everything: bool = False
+        self,
+        *,
+        watch_accessed_variables: bool,
+        reverse: bool,
+        everything: bool = False,
+        through_assigns: bool = False,
     ) -> None:
         self._watch_accessed = watch_accessed_variables
+        self.through_assigns = through_assigns
         self._reverse = reverse
         self._everything = everything
         self._open: list[tuple[recording, Frame, ExitStack]] = []
@@ -68,32 +81,57 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._clear()
 
     def _clear(self) -> None:
-        self._record = Record(reverse=self._reverse, everything=self._everything)
+        self._record = Record(
+            reverse=self._reverse,
+            everything=self._everything,
+            through_assigns=self.through_assigns,
+        )
+        self._assigns: dict[int, _Assign] = {}
+        self._after: dict[int, tuple[Value, _Assign]] = {}
         self._reads: dict[int, list[Value]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
 
     def __enter__(self) -> Self:
-        placed, frame = recording(_Relay(self)), LOCAL.frame
         self._place = _trace.strip(_trace.current())
-        with ExitStack() as others:  # closed if what follows raises
+        opened = placed, frame, others = recording(_Relay(self)), LOCAL.frame, ExitStack()
+        self._open.append(opened)
+        try:
             for enter in RECORDING:
                 others.enter_context(enter())
             placed.__enter__()
             frame.observe(self)
-            self._open.append((placed, frame, others.pop_all()))
+        except BaseException:
+            self._close(opened)
+            raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        placed, frame, others = self._open.pop()
-        with others:
-            frame.unobserve(self)
-            placed.__exit__(kind, error, trace)
+    def _close(self, opened: tuple[recording, Frame, ExitStack], *error: Any) -> None:
+        """Undo what `__enter__` has done, and what of that has not been undone."""
+        placed, frame, others = opened
+        frame.unobserve(self)
+        placed.__exit__(*error)
+        others.__exit__(*(error or (None, None, None)))
+        if opened in self._open:
+            self._open.remove(opened)
+
+    def __exit__(self, *error: Any) -> None:
+        opened = self._open[-1]
+        try:
+            self._close(opened, *error)
+        except BaseException:  # Ctrl-C: again, or the tape would stay open
+            self._close(opened, *error)
+            raise
+        if not opened[0].in_order and error[:1] == (None,):
+            raise TapeError(
+                f"A tape is closed at {user_line()} out of order: tapes that are open in a thread "
+                "at the same time must be closed in the reverse order of opening. That is not so "
+                "for tapes that stay open over an `await` or `yield`, while other code opens one. "
+                "Compute under the tape without `await` or `yield`, and wait before or after it:\n"
+                "    x = await fetch()\n"
+                "    with jv.GradientTape() as tape:\n"
+                "        loss = model(x)"
+            )
 
     # A frame calls these.
     def knows(self, value: Value) -> bool:
@@ -105,6 +143,12 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
             return
+        if cell.key in self._assigns and is_inexact(value):
+            assign = self._assigns[cell.key]
+            self._after[id(value)] = value, assign
+            if self.through_assigns:
+                self._record.link(assign.value, value)
+                return
         by_itself = self._everything or (self._watch_accessed and variable.trainable)
         if not (by_itself or cell.key in self._chosen):
             return
@@ -114,6 +158,14 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             reads.append(value)
             if is_inexact(value):
                 self._record.watch(value)
+
+    def wrote(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+        """Take note of assigns."""
+        line = user_line()
+        for cell, value in zip(cells, values, strict=True):
+            if moves(cell):
+                known = None if self._record.paused else value
+                self._assigns[cell.key] = _Assign(known, cell.name, line)
 
     def _watch(self, tensor: Any) -> None:
         for leaf in _flat(tensor)[0]:
@@ -150,6 +202,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
     def _target_value(self, target: Any) -> Value:
         target = behind(target)
         if isinstance(target, Variable):
+            if self.through_assigns and target.cell.key in self._assigns:
+                return self._assigns[target.cell.key].value
             if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
                 value = target.value  # which is a read, where it is seen
                 if target.cell.key not in self._reads:
@@ -232,6 +286,9 @@ class GradientTape(_Recording):
         watch_accessed_variables: watch trainable variables without being asked.
         everything: watch all floats that anything is computed from, so that each of them may be a
             source without having been watched.
+        through_assigns: follow what is assigned to a variable to where it is read again, as
+            `jax.grad` of the pure function does: simulations, unrolled optimizers, losses that a
+            model keeps. A variable is then a source as it was before the first assign.
 
     Example:
         >>> w = Variable(3.0)
@@ -239,6 +296,12 @@ class GradientTape(_Recording):
         ...     y = w * w
         >>> tape.gradient(y, w)
         Array(6., dtype=float32)
+        >>> position, speed = Variable(0.0), Variable(2.0)
+        >>> with GradientTape(through_assigns=True) as tape:
+        ...     for _ in range(3):
+        ...         _ = position.assign_add(speed * 0.5)
+        >>> tape.gradient(position, speed)
+        Array(1.5, dtype=float32)
 
     Differs from TensorFlow: operations are JAX's primitives, so any JAX code is recorded;
     gradients of complex values follow JAX's convention.
@@ -252,15 +315,22 @@ class GradientTape(_Recording):
         watch_accessed_variables: bool = True,
         *,
         everything: bool = False,
+        through_assigns: bool = False,
     ) -> None:
         super().__init__(
-            watch_accessed_variables=watch_accessed_variables, reverse=True, everything=everything
+            watch_accessed_variables=watch_accessed_variables,
+            reverse=True,
+            everything=everything,
+            through_assigns=through_assigns,
         )
         self._persistent = persistent
         self._used = False
 
     def watch(self, tensor: Any) -> None:
         """Follow what is computed from an array, a variable, or each of a pytree of them.
+
+        An array is watched, and not those equal to it: an argument of a compiled function, or of a
+        loop's or branch's function when compiled, is another array than the one that was passed.
 
         Args:
             tensor: to be watched before it is computed with.
@@ -291,8 +361,8 @@ class GradientTape(_Recording):
         ...     y = w * w
         ...     with tape.stop_recording():
         ...         norm = w * 100.0
-        >>> tape.gradient(norm, w) is None
-        True
+        >>> tape.gradient(norm, w, unconnected_gradients="zero")
+        Array(0., dtype=float32)
 
         Raises:
             TapeError: in the body of a staged loop or branch that the tape is around.
@@ -328,10 +398,15 @@ class GradientTape(_Recording):
         Raises:
             TapeError: at the second call, unless the tape is persistent; or for a target
                 that is no array.
+
+        Warns:
+            GradientWarning: when all gradients are None, with the reason for the first source.
         """
         leaves, treedef = _flat(sources)
         how = UnconnectedGradients(unconnected_gradients)
         found = self._gradients(target, leaves, output_gradients, how)
+        if leaves and all(x is None for x in found):
+            self._explain_all(target, leaves)
         return jax.tree.unflatten(treedef, found)
 
     def row_gradients(
@@ -341,8 +416,12 @@ class GradientTape(_Recording):
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         stops: Sequence[Any] = (),
+        *,
+        by_rows: bool = True,
     ) -> list[Any]:
         """Return gradients as `gradient` does; that of a table that was only looked up in as Rows.
+
+        It does not warn when all are None.
 
         Args:
             target: an array, or a pytree of arrays.
@@ -350,12 +429,13 @@ class GradientTape(_Recording):
             output_gradients: what each target's gradient is multiplied with.
             unconnected_gradients: "none" or "zero".
             stops: variables and arrays that count as constants, unless they are sources.
+            by_rows: whether to return Rows.
 
         Raises:
             TapeError: as `gradient`.
         """
         how = UnconnectedGradients(unconnected_gradients)
-        return self._gradients(target, sources, output_gradients, how, stops, by_rows=True)
+        return self._gradients(target, sources, output_gradients, how, stops, by_rows=by_rows)
 
     def _gradients(
         self,
@@ -489,6 +569,7 @@ class GradientTape(_Recording):
 
     # ------------------------------------------------------------ parts
     def _use(self) -> None:
+        refuse_if_forked("A gradient is asked for")
         if self._used and not self._persistent:
             raise TapeError(
                 "A non-persistent GradientTape can only be used once, to compute one set of "
@@ -512,6 +593,15 @@ class GradientTape(_Recording):
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
         return self._record.program(sources, targets, replay_loops=again, stops=stops)
 
+    def _explain_all(self, target: Any, sources: Sequence[Any]) -> None:
+        """Say why no source has a gradient, unless that has been said: of integers."""
+        targets = _flat(target)[0]
+        if targets and all(map(is_inexact, (self._target_value(targets[0]), *sources))):
+            _warn(
+                f"All gradients are None. {self.explain(targets[0], sources[0])} "
+                "`tape.explain(target, source)` says this of each source."
+            )
+
     def _explain_integers(self, sources: Sequence[Any], targets: Sequence[Value]) -> None:
         for what, values in (("source", sources), ("target", targets)):
             for value in values:
@@ -525,26 +615,61 @@ class GradientTape(_Recording):
     def _why_target(self, target: Any) -> str | None:
         value = self._target_value(target)
         if value is None:
-            return "The target is a variable that was not read while the tape recorded."
+            why = "The target is a variable that was not read while the tape recorded."
+            return why + self._why_assigned()
         if not is_inexact(value):
             return f"The target has dtype {value.dtype}; only floating point values have gradients."
         if not self._record.knows(value):
             return (
                 "The target was not computed from anything watched while the tape recorded. Was "
                 "it computed outside of the `with`, or with NumPy, or rounded to integers?"
+                f"{self._why_assigned()}"
             )
         return None
+
+    def _why_assigned(self) -> str:
+        """Return the assigns of values that were recorded, as a possible reason."""
+        found = [x for x in self._assigns.values() if self._record.knows(x.value)]
+        names = " or ".join(f"{x.name!r}, assigned at {x.line}" for x in found)
+        return f" Or from {names}? {_STOPS}" if names else ""
 
     def _why_path(self, target: Any, source: Any) -> str:
         values = self._values_of(source)
         program = self._record.program(values, [self._target_value(target)], replay_loops=True)
         if any(program.connected):
             return "The target depends on the source."
+        if assign := self._assign_between(values, self._target_value(target)):
+            return (
+                f"The target was computed from what {assign.name!r} held after it was assigned at "
+                f"{assign.line}. {_STOPS}"
+            )
         return (
             "No recorded operation leads from the source to the target: the path ends at a "
-            "stop_gradient, a conversion to integers or to NumPy, or at an assign (what is read "
-            "after an assign starts anew), or there never was one."
+            "stop_gradient or a conversion to integers or to NumPy, or there never was one."
         )
+
+    def _assign_between(self, values: Sequence[Value], target: Value) -> _Assign | None:
+        """Return an assign through which a path leads from some values to the target, if any."""
+        known = set(map(id, values))
+        while True:
+            _, reached = self._record.reached(known)
+            new = [
+                (value, assign)
+                for value, assign in self._after.values()
+                if id(value) not in known and (assign.value is None or id(assign.value) in reached)
+            ]
+            for value, assign in new:
+                if id(target) in self._record.reached({id(value)})[1]:
+                    return assign
+            if not new:
+                return None
+            known.update(id(value) for value, _ in new)
+
+
+_STOPS = (
+    "A tape does not go through an assign: what is read after it starts anew. "
+    "jv.GradientTape(through_assigns=True) goes through the assigns that are made under it."
+)
 
 
 def _why_source(tape: GradientTape, source: Any) -> str | None:
@@ -665,15 +790,24 @@ def _vjp(
 def _in_reverse(program: Program) -> Generator[None]:
     """Differentiate a program in reverse, and say what to do about a loop that forbids it."""
     try:
-        with for_tape(), in_reverse():
+        with for_tape(through_assigns=program.through_assigns), in_reverse():
             yield
     except ValueError as error:
+        if isinstance(error, TooManyLoopsError):
+            raise TapeError(_TOO_DEEP.format(line=user_line())) from None
         if not str(error).startswith("Reverse-mode differentiation does not work"):
             raise
         loops = "\n".join(f"    {line}" for line in program.while_loops())
         raise TapeError(_NOT_REVERSIBLE.format(loops=loops)) from None
 
 
+_TOO_DEEP = (
+    "The gradient asked for at {line} goes through loops in loops, or is of high order through a "
+    "loop, whose number of iterations is only known when the program runs. Each order makes about "
+    "seven loops of one: XLA would compile this one for an hour. With a bound a loop has "
+    "derivatives of any order:\n"
+    "    jv.while_loop(cond, body, init, max_iterations=100)"
+)
 _NOT_REVERSIBLE = (
     "The target depends on the source through a loop whose number of iterations is only known when "
     "the program runs. Its gradient needs the values of each iteration, and a compiled program "

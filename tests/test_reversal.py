@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tape_programs import derivatives
 
 import jaxvars as jv
 from jaxvars import _reversal
 from jaxvars._reversal import while_loop
+from jaxvars.errors import TapeError
 
 
 def turned(c: Any, x: Any) -> Any:
@@ -88,6 +90,55 @@ def test_a_loop_in_a_loop_and_a_second_derivative() -> None:
         return outer.gradient(first, v)
 
     np.testing.assert_allclose(twice(3), 12 * x**2, rtol=1e-5)
+
+
+def test_a_derivative_that_would_compile_for_an_hour_is_refused_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_reversal, "_LOOPS", 1)
+    x = jnp.float32(1.5)
+
+    def second(**bound: Any) -> Any:
+        with jv.GradientTape() as outer:
+            outer.watch(x)
+            with jv.GradientTape() as tape:
+                tape.watch(x)
+                y = jv.while_loop(lambda c: c < 10.0, lambda c: c * x, x, **bound)
+            first = tape.gradient(y, x)
+        return outer.gradient(first, x)
+
+    refused = r"(?s)asked for at test_reversal\.py:\d+, in second goes .*max_iterations=100"
+    with pytest.raises(TapeError, match=refused):
+        jv.compile(second)()
+    want = second()  # in Python there is no such loop
+    assert np.allclose(jv.compile(lambda: second(max_iterations=8))(), want)
+
+
+def test_a_loop_in_one_branch_and_a_rule_in_the_other() -> None:
+    b, s = jv.Variable(2.0), jv.Variable(3.0)
+    tripled = jax.custom_vjp(lambda x: x * 2.0)
+    tripled.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct * 3.0,))
+
+    @jv.compile
+    def slopes(goes: Any) -> Any:
+        with jv.GradientTape(persistent=True) as tape:
+            loop = lambda: jv.while_loop(lambda c: c < 10.0, lambda c: c * b, b * 1.0)  # noqa: E731
+            y = jv.cond(goes, loop, lambda: tripled(s * 1.0))
+        return tape.gradient(y, b), tape.gradient(y, [b, s])
+
+    assert slopes(jnp.asarray(True)) == (32.0, [32.0, 0.0])
+    assert slopes(jnp.asarray(False)) == (0.0, [0.0, 3.0])
+
+
+@pytest.mark.slow
+def test_the_third_derivative_of_a_compiled_loop_ends() -> None:
+    w = jv.Variable(1.1)
+
+    def program() -> Any:
+        loop = lambda w: jv.while_loop(lambda c: c < 10.0, lambda c: c * w * w, w * 1.0)  # noqa: E731
+        return derivatives(w, loop, 3)
+
+    assert np.allclose(jv.compile(program)(), program(), rtol=1e-5)
 
 
 def test_state_that_is_no_float() -> None:

@@ -18,6 +18,8 @@ import pytest
 import jaxvars as jv
 from jaxvars.errors import GradientWarning, TapeError
 
+pytestmark = pytest.mark.filterwarnings("ignore:All gradients are None")
+
 
 def vector() -> jax.Array:
     return jnp.asarray([1.0, -2.0, 3.0])
@@ -288,6 +290,36 @@ def test_an_intermediate_value_is_a_source() -> None:
     assert tape.gradient(y, h) == 18.0
     assert tape.gradient(y, [w, h]) == [109.0, 18.0]  # as if each moved by itself
     assert tape.gradient(h, h) == 1.0
+
+
+def test_what_stops_is_a_constant_unless_it_is_a_source() -> None:
+    x = jnp.asarray(2.0)
+    with jv.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * 3.0
+        z = x * y
+    assert tape.row_gradients(z, [x], stops=[y]) == [6.0]
+    assert tape.row_gradients(z, [x, y], stops=[y]) == [6.0, 2.0]
+    assert tape.row_gradients(z, [x]) == [12.0]
+
+
+def test_a_loop_that_jax_recomputes_inside_of_a_function_that_closed_over_an_array() -> None:
+    def scaled(w: Any) -> Any:
+        inner = jax.jit(lambda x: jnp.sin(x) * w)
+
+        @jax.checkpoint
+        def loop(x: Any) -> Any:
+            return jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=3)[0]
+
+        return jax.jit(lambda x: jax.grad(loop)(x) + inner(x))
+
+    w, x = jnp.asarray(2.0), jnp.asarray(1.0)
+    f = scaled(w)
+    with jv.GradientTape() as tape:
+        tape.watch([w, x])
+        y = f(x)
+    want = jax.grad(lambda w, x: scaled(w)(x), argnums=(0, 1))(w, x)
+    np.testing.assert_allclose(tape.gradient(y, [w, x]), want, rtol=1e-6)
 
 
 def test_the_target_may_be_the_source() -> None:

@@ -50,6 +50,32 @@ def test_a_persistent_tape_records_its_own_gradients(way: Callable[..., Any]) ->
     assert way(program) == [108.0, 108.0, 72.0]
 
 
+@both_ways
+def test_tapes_around_a_shard_map(way: Callable[..., Any]) -> None:
+    w, b = jv.Variable(jnp.arange(1.0, 5.0)), jv.Variable(2.0)
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.make_mesh((4,), ("i",), axis_types=auto, devices=jax.devices()[:4])
+
+    def total(w: Any, b: Any) -> Any:  # one variable is an argument, the other is closed over
+        part = lambda w: jax.lax.psum(jnp.sum(w**2 * b**3), "i")  # noqa: E731 - one use
+        return jax.shard_map(part, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P())(w)
+
+    def program() -> Any:
+        with jv.ForwardAccumulator(b, 1.0) as forward, jv.GradientTape(persistent=True) as tape:
+            held = b * 1.0
+            y = total(w.value, held)
+            first = tape.gradient(y, [w, b])
+        return first, tape.gradient(first[1], [w, b]), tape.jacobian(y, w), forward.jvp(y)
+
+    first, second, jacobian, pushed = way(program)
+    values = (w.value, b.value)
+    assert np.allclose(first[0], jax.grad(total)(*values))
+    assert np.allclose(jacobian, first[0])
+    assert [first[1], pushed] == [360.0, 360.0]
+    assert np.allclose(second[0], jax.grad(jax.grad(total, 1))(*values))
+    assert second[1] == 360.0
+
+
 def test_a_tape_that_is_not_persistent_does_not_record_its_own_gradient() -> None:
     w = jv.Variable(3.0)
     with jv.GradientTape() as outer, jv.GradientTape() as tape:

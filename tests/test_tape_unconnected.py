@@ -15,6 +15,8 @@ from tape_programs import both_ways
 import jaxvars as jv
 from jaxvars.errors import GradientWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore:All gradients are None")
+
 
 def vector() -> jax.Array:
     return jnp.asarray([1.0, -2.0, 3.0])

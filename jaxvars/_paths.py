@@ -1,0 +1,148 @@
+"""Which results of an operation depend on which of its inputs.
+
+A branch, a loop or a compiled function is one operation with many results. A tape that took each
+of them for computed from all inputs would know of gradients that there are not when the same
+Python runs operation by operation.
+
+Rule this file keeps: what depends on what is the same whether it is asked of a whole program or
+of its operations one by one; of branches, what depends in any of them does.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+from jax.interpreters import ad, batching, mlir
+
+from jaxvars._trace import carried_by_scan, new_primitive, open_jaxpr
+
+Masks: TypeAlias = list[int]
+"""For each value the inputs that it depends on, as bits."""
+
+
+def paths(name: str, params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    """Return on what each result of an operation depends.
+
+    Args:
+        name: of the operation.
+        params: of the operation.
+        given: on what its inputs depend.
+        count: of its results.
+    """
+    inside = _INSIDE.get(name)
+    if inside is not None:
+        return inside(params, given, count)
+    return [functools.reduce(operator.or_, given, 0)] * count
+
+
+def _through_jaxpr(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    return _through(params["jaxpr"], given)
+
+
+def _through_scan(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    return _around(params["jaxpr"], given, carried_by_scan(params))
+
+
+def _through_while(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    start = len(given) - count
+    first = params.get("cond_nconsts", 0)  # what only the condition needs decides no value
+    return _around(params["body_jaxpr"], given[first:], slice(start - first, None))
+
+
+def _around(body: Any, given: Sequence[int], carried: slice) -> Masks:
+    """Go through a loop until nothing is found any more."""
+    masks, before = list(given), None
+    made: Masks = []
+    while masks != before:
+        before = list(masks)
+        made = _through(body, masks)
+        masks[carried] = map(operator.or_, masks[carried], made)
+    return [*masks[carried], *made[len(masks[carried]) :]]
+
+
+def _through_branches(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    found = [_through(branch, given[1:]) for branch in params["branches"]]
+    return [functools.reduce(operator.or_, masks) for masks in zip(*found, strict=True)]
+
+
+_INSIDE: dict[str, Callable[[dict[str, Any], Sequence[int], int], Masks]] = {
+    "stop_gradient": lambda params, given, count: [0] * count,
+    "scan": _through_scan,
+    "while": _through_while,
+    "cond": _through_branches,
+} | dict.fromkeys(("jit", "checkpoint", "remat", "remat2", "shard_map"), _through_jaxpr)
+
+_FOUND: weakref.WeakKeyDictionary[Any, Masks] = weakref.WeakKeyDictionary()
+
+
+def _through(closed: Any, given: Sequence[int]) -> Masks:
+    """Return on what the results of a program depend; what it closed over may be among `given`."""
+    jaxpr = open_jaxpr(closed)
+    if jaxpr not in _FOUND:
+        _FOUND[jaxpr] = _results(jaxpr)
+    hidden = len(jaxpr.constvars) + len(jaxpr.invars) - len(given)
+    masks = [0] * hidden + list(given)
+    return [
+        functools.reduce(operator.or_, (m for i, m in enumerate(masks) if found >> i & 1), 0)
+        for found in _FOUND[jaxpr]
+    ]
+
+
+def _results(jaxpr: Any) -> Masks:
+    """Return on which of its variables each result of a program depends."""
+    inputs = [*jaxpr.constvars, *jaxpr.invars]
+    if any(hasattr(var.aval, "inner_aval") for eqn in jaxpr.eqns for var in eqn.invars):
+        return [(1 << len(inputs)) - 1] * len(jaxpr.outvars)  # by way of a `jax.Ref`, maybe
+    known = {var: 1 << i for i, var in enumerate(inputs) if _is_float(var)}
+    for eqn in jaxpr.eqns:
+        given = [0 if hasattr(var, "val") else known.get(var, 0) for var in eqn.invars]
+        if any(given):
+            made = paths(eqn.primitive.name, eqn.params, given, len(eqn.outvars))
+            pairs = zip(eqn.outvars, made, strict=True)
+            known.update((var, mask) for var, mask in pairs if _is_float(var))
+    return [0 if hasattr(var, "val") else known.get(var, 0) for var in jaxpr.outvars]
+
+
+# ---------------------------------------------------------------- what is said of values
+def _handing_on(name: str) -> Any:
+    """Return an operation that hands its first input on."""
+    primitive = new_primitive(name)
+    primitive.def_impl(lambda value, *others: value)
+    primitive.def_abstract_eval(lambda value, *others: value)
+    ad.primitive_jvps[primitive] = lambda primals, tangents: (
+        primitive.bind(*primals),
+        tangents[0],
+    )
+    batching.primitive_batchers[primitive] = lambda values, axes: (values[0], axes[0])
+    mlir.register_lowering(primitive, lambda ctx, value, *others: [value])
+    return primitive
+
+
+depending_p = _handing_on("depending")
+"""The first value, which depends on the others, too, with derivative zero."""
+
+aside_p = _handing_on("aside")
+"""The first value, of values that a function with a pullback of its own has only closed over."""
+
+
+def _through_rule(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+    """Take all results for computed from all inputs but those that were closed over."""
+    if "call_jaxpr" in params:
+        jaxpr = open_jaxpr(params["call_jaxpr"])
+        aside = {id(x) for eqn in jaxpr.eqns if eqn.primitive is aside_p for x in eqn.invars}
+        given = [0 if id(x) in aside else m for x, m in zip(jaxpr.invars, given, strict=True)]
+    else:
+        given = given[getattr(getattr(params["subfuns"][0], "f", None), "closed_over", 0) :]
+    return [functools.reduce(operator.or_, given, 0)] * count
+
+
+_INSIDE["custom_vjp_call"] = _through_rule
+
+
+def _is_float(var: Any) -> bool:
+    return jnp.issubdtype(getattr(var.aval, "dtype", jnp.int32), jnp.inexact)

@@ -1,0 +1,130 @@
+"""Sums that lose nothing that is small beside them, of one array or group by group.
+
+A sum is two floats, its parts: the value, and what rounding has taken from it (two-sum; D. Knuth,
+The Art of Computer Programming, vol. 2, 4.2.2). They are one array of shape [2, ...], and hold
+integers exactly up to 2**48.
+
+Rules this file keeps:
+- no float32 is added to a sum of many: not in a reduction, nor in a scatter;
+- what is added group by group is cut into integers, whose sums are exact;
+- integers are added exactly;
+- infinity and NaN are what they would be in a plain sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+Value: TypeAlias = Any
+Parts: TypeAlias = Any
+
+_LOW_BITS = 12  # of an integer: the others, and these, are exact in float32
+_PIECE_BITS = 18  # of what a number is cut into
+_ROW = 1 << (30 - _PIECE_BITS)  # how many pieces are added in 32 bits
+_SPREAD = 48  # how many bits a number may be smaller than the largest, and keep all of its own
+
+
+def parts_of(x: Value, dtype: Any = jnp.float32) -> Parts:
+    """Return an array as the parts of a sum, exactly."""
+    x = jnp.asarray(x)
+    kind = jnp.promote_types(dtype, jnp.float32)
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        low = x & ((1 << _LOW_BITS) - 1)
+        return jnp.stack([(x - low).astype(kind), low.astype(kind)])
+    high = x.astype(kind)
+    if jnp.promote_types(x.dtype, kind) == kind:
+        return jnp.stack([high, jnp.zeros_like(high)])
+    rest = jnp.where(jnp.isfinite(high), x - high.astype(x.dtype), 0)
+    return jnp.stack([high, rest.astype(kind)])
+
+
+@jax.jit
+def total(parts: Parts) -> Value:
+    """Return the sum that parts stand for."""
+    high, low = parts
+    return jnp.where(jnp.isfinite(high), high + low, high)
+
+
+@jax.jit
+def joined(one: Parts, other: Parts) -> Parts:
+    """Return the parts of two sums together."""
+    return jnp.stack(_joined(tuple(one), tuple(other)))
+
+
+def _joined(one: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
+    (high, low), (x, rest) = one, other
+    rough = high + x
+    back = rough - high
+    lost = (high - (rough - back)) + (x - back) + (low + rest)
+    sum_ = rough + lost
+    finite = jnp.isfinite(sum_)
+    return jnp.where(finite, sum_, rough), jnp.where(finite, lost - (sum_ - rough), 0)
+
+
+def summed(x: Value, axes: Sequence[int] | None = None) -> Parts:
+    """Return the parts of the sum of an array along some axes, all of them when None.
+
+    >>> summed(jnp.array([2.0**24, 1.0, 1.0, 1.0])).tolist()
+    [16777220.0, -1.0]
+    """
+    kind = x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.float32
+    return _reduced(parts_of(_given(x), kind), axes)
+
+
+def _given(x: Value) -> Value:
+    """Keep XLA from computing a sum of constants while it compiles, which takes it minutes."""
+    return jax.lax.optimization_barrier(x)
+
+
+def _reduced(parts: Parts, axes: Sequence[int] | None = None) -> Parts:
+    """Return the parts of the sum along some axes of what the parts stand for."""
+    high, low = parts
+    zero = jnp.zeros((), high.dtype)
+    over = tuple(range(high.ndim)) if axes is None else tuple(axes)
+    return jnp.stack(jax.lax.reduce((high, low), (zero, zero), _joined, over)) if over else parts
+
+
+# ---------------------------------------------------------------- group by group
+def grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
+    """Return the parts of the sums of the elements of an array that go to the same place.
+
+    Args:
+        x: floats or integers; the first axis is the long one.
+        where: for each axis of the result an index for each element.
+        shape: of the result.
+
+    >>> grouped(jnp.array([1.0, 2.0, 4.0]), [jnp.array([1, 0, 1])], (2,)).tolist()
+    [[2.0, 5.0], [0.0, 0.0]]
+    """
+    x = _given(x)
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return parts_of(jnp.zeros(shape, x.dtype).at[tuple(where)].add(x))
+    plain = lambda: parts_of(jnp.zeros(shape, x.dtype).at[tuple(where)].add(x), x.dtype)  # noqa: E731
+    finite = jnp.isfinite(x).all()
+    return jax.lax.cond(finite, lambda: _grouped(x, where, shape), plain)
+
+
+def _grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
+    """Cut numbers into pieces of few bits, and add those of some rows at a time as integers."""
+    _, exponent = jnp.frexp(jnp.abs(x).max(initial=0))
+    exponent = jnp.maximum(exponent, -100)  # so that no power of two below is infinite
+    number = jax.lax.broadcasted_iota(jnp.int32, x.shape, 0) // _ROW
+    rows = (x.shape[0] + _ROW - 1) // _ROW
+    rest = jnp.ldexp(x, _PIECE_BITS - exponent)  # below 2**18, as all of a row are
+    found = parts_of(jnp.zeros(shape, x.dtype), x.dtype)
+    bits = jnp.finfo(x.dtype).nmant + 1 + _SPREAD
+
+    def add_a_piece(i: Value, carry: tuple[Value, Parts]) -> tuple[Value, Parts]:
+        rest, found = carry
+        piece = jnp.trunc(rest)
+        sums = jnp.zeros((rows, *shape), jnp.int32)
+        sums = sums.at[(number, *where)].add(piece.astype(jnp.int32))
+        parts = _reduced(parts_of(sums, x.dtype), (0,))
+        found = joined(found, jnp.ldexp(parts, exponent - (i + 1) * _PIECE_BITS))
+        return (rest - piece) * (1 << _PIECE_BITS), found
+
+    return jax.lax.fori_loop(0, bits // _PIECE_BITS, add_a_piece, (rest, found))[1]
