@@ -78,8 +78,8 @@ class LossScaleOptimizer(Optimizer):
         self.dynamic_scale = _restore(scale, f"{self.name}/dynamic_scale", False, None)
         self.step_counter = self._counter("step_counter")
 
-    def build(self, variables: Sequence[Variable]) -> None:
-        """Make the state for some variables now."""
+    def build(self, variables: object) -> None:
+        """Make the state for some variables, or those of an object, now."""
         self.inner_optimizer.build(variables)
 
     def get_slot(self, variable: Variable, slot_name: str) -> Variable:

@@ -13,6 +13,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._frames import LOCAL
 from jaxvars._loss_inputs import float_dtype
 from jaxvars._module import Module
 from jaxvars._seeds import Shape, as_shape
@@ -87,8 +89,9 @@ class Metric(Module, ABC):
 
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
-        for variable in self.variables:
-            variable.assign(jnp.zeros(variable.shape, variable.dtype))
+        cells = [variable.cell for variable in self.variables]
+        zeros = [jnp.zeros(cell.aval.shape, cell.aval.dtype) for cell in cells]
+        LOCAL.frame.write_all(cells, zeros, held=[])
 
     def merge_state(self, metrics: Iterable[Metric]) -> None:
         """Take into account what other metrics have seen.
@@ -162,16 +165,13 @@ class Metric(Module, ABC):
 
     # ------------------------------------------------------------ helpers
     def _merge(self, other: Any) -> None:
-        """Add another metric's sums to those of this one."""
-        tallies = list(_by_path(self, Tally).items())
-        theirs = _by_path(other, Tally)
-        for path, tally in tallies:
-            tally.merge(theirs[path])
-        inside = {id(tally.parts) for _, tally in tallies}
+        """Add another metric's sums to those of this one, in one step."""
+        mine, theirs = _by_path(self, Tally), _by_path(other, Tally)
+        changes = {t.parts.cell: t.taking(theirs[path].parts.value)[1] for path, t in mine.items()}
         given = _by_path(other, Variable)
         for path, variable in _by_path(self, Variable).items():
-            if id(variable) not in inside:
-                variable.assign_add(given[path].value)
+            changes.setdefault(variable.cell, functools.partial(jnp.add, given[path].value))
+        LOCAL.frame.modify_all(*changes.items())
 
     def _check_alike(self, other: Any) -> None:
         if type(other) is not type(self):

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, tensor
 from jaxvars._metric import Metric, divide, unseen
-from jaxvars._tally import Tally, total
+from jaxvars._sums import total
+from jaxvars._tally import Tally, take_all
 from jaxvars._thresholds import (
     KINDS,
     checked_thresholds,
@@ -111,8 +112,7 @@ class AUC(Metric):
                 thresholds=self._at, by_label=self.multi_label, from_logits=self.from_logits,
             )
         )  # fmt: skip
-        for kind, counts in zip(KINDS, found, strict=True):
-            self.counts[kind].add(counts)
+        take_all((self.counts[kind], counts) for kind, counts in zip(KINDS, found, strict=True))
 
     def _check(self, pred: Value, weights: Value) -> None:
         labels = pred.shape[-1]

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_accuracy import checked_k
-from jaxvars._tally import Tally, total
+from jaxvars._sums import total
+from jaxvars._tally import Tally, take_all
 from jaxvars._thresholds import (
     KINDS,
     LEAST,
@@ -64,9 +65,8 @@ class Thresholded(Metric, ABC):
                 thresholds=self._at, top_k=self.top_k, class_id=self.class_id,
             )
         )  # fmt: skip
-        for kind, counts in zip(KINDS, found, strict=True):
-            if kind in self._kinds:
-                self._tally(kind).add(counts)
+        counts: dict[str, Any] = dict(zip(KINDS, found, strict=True))
+        take_all((self._tally(kind), counts[kind]) for kind in self._kinds)
 
     def _tally(self, kind: str) -> Tally:
         return getattr(self, kind)

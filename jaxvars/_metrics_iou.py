@@ -14,7 +14,7 @@ from jaxvars import _trace
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, check_whole, class_axis, leading, squeezed, tensor
 from jaxvars._metric import Metric, divide, unseen
-from jaxvars._tally import total
+from jaxvars._sums import grouped, total
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import ShapeError
 
@@ -61,7 +61,7 @@ def confusion_matrix(
     kind = as_dtype(dtype)
     if weight is not None:
         weight = weight.astype(kind)
-    return _matrix(true, pred, weight, None, classes=num_classes).astype(kind)
+    return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
 
 
 def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
@@ -103,7 +103,7 @@ def _matrix(true: Value, pred: Value, weight: Value, ignored: Value, classes: in
     if ignored is not None:
         kept &= true != ignored
     where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
-    return jnp.zeros((classes, classes), ones.dtype).at[where].add(jnp.where(kept, ones, 0))
+    return grouped(jnp.where(kept, ones, 0), where, (classes, classes))
 
 
 class MatrixMetric(Metric, ABC):
@@ -140,7 +140,7 @@ class MatrixMetric(Metric, ABC):
         pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
         true, pred, weight = _classes(true, pred, sample_weight, self.name)
         matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
-        self.total_cm.add(unseen(matrix))
+        self.total_cm.take(unseen(matrix))
 
     def _argmax(self, scores: Any, what: str) -> Value:
         array = tensor(scores, f"{what} of {self.name}")
@@ -228,7 +228,7 @@ def _overlap(parts: Value, targets: tuple[int, ...]) -> Value:
     either = (matrix.sum(0) + matrix.sum(1))[chosen] - both
     there = either > 1e-9
     overlap = jnp.where(there, both / (either + EPSILON), 0.0)
-    return overlap.sum() / (there.sum() + EPSILON)
+    return overlap.sum() / (there.sum(dtype=overlap.dtype) + EPSILON)
 
 
 @final

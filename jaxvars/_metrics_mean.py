@@ -7,6 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
@@ -16,7 +17,8 @@ import jax.numpy as jnp
 
 from jaxvars._loss_inputs import squeezed, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
-from jaxvars._tally import total
+from jaxvars._sums import parts_of, summed, total
+from jaxvars._tally import take_all
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any
@@ -52,16 +54,21 @@ def _fits(weights: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
 
 @jax.jit(static_argnames=("axes", "mean"))
 def sums(values: Value, weight: Weight, axes: int, mean: bool) -> tuple[Value, Value]:
-    """Return the sum of weighted values, and that of the weights, or how many there are."""
-    reduce: Any = jnp.mean if mean else jnp.sum
+    """Return the parts of the sum of weighted values, and of that of the weights, or samples."""
     values = wide(values)
     if weight is None:
-        count = jnp.int32(values.shape[0] if values.ndim else 1)
-        return reduce(values, tuple(range(1, values.ndim))).sum(), count
-    values = reduce(values, tuple(range(axes, values.ndim)))
+        count = parts_of(jnp.int32(values.shape[0] if values.ndim else 1))
+        return summed(_from(1, values, mean)), count
+    values = _from(axes, values, mean)
     weight = jnp.broadcast_to(weight.astype(values.dtype), values.shape)
-    rest = tuple(range(1, axes))
-    return reduce(values * weight, rest).sum(), reduce(weight, rest).sum()
+    return summed(_from(1, values * weight, mean)), summed(_from(1, weight, mean))
+
+
+def _from(axis: int, x: Value, mean: bool) -> Value:
+    """Return the sum, or mean, of an array along the axes from one on."""
+    sizes = x.shape[axis:]
+    sum_ = total(summed(x, range(axis, x.ndim)))
+    return sum_ / math.prod(sizes) if mean and sizes else sum_
 
 
 @final
@@ -94,7 +101,7 @@ class Sum(Metric):
             ShapeError: when the weights do not fit.
         """
         given = samplewise(values, sample_weight, self.name)
-        self.total.add(unseen(lambda: sums(*given, mean=False))[0])
+        self.total.take(unseen(lambda: sums(*given, mean=False))[0])
 
     def result(self) -> Value:
         """Return the sum."""
@@ -117,8 +124,7 @@ class MeanOf(Metric, ABC):
     def _take(self, values: Any, sample_weight: Any) -> None:
         given = samplewise(values, sample_weight, self.name)
         all_, count = unseen(lambda: sums(*given, mean=True))
-        self.total.add(all_)
-        self.count.add(count)
+        take_all([(self.total, all_), (self.count, count)])
 
     def result(self) -> Value:
         """Return the mean; 0 when there were no samples."""

@@ -13,7 +13,8 @@ from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_mean import MeanOf
-from jaxvars._tally import Tally, added, total
+from jaxvars._sums import joined, parts_of, summed, total
+from jaxvars._tally import Tally, take_all
 from jaxvars._variable import Variable
 from jaxvars.errors import ShapeError
 
@@ -79,8 +80,7 @@ class FScore(Metric, ABC):
             self.build(outputs)
         threshold, micro = self.threshold, self.average == "micro"
         found = unseen(lambda: _hits(true, pred, weight, threshold, micro=micro))
-        for kind, counts in zip(_KINDS, found, strict=True):
-            self.counts[kind].add(counts)
+        take_all((self.counts[kind], counts) for kind, counts in zip(_KINDS, found, strict=True))
 
     def result(self) -> Value:
         """Return the score, or one for each output."""
@@ -105,9 +105,9 @@ def _hits(true: Value, pred: Value, weight: Value, threshold: Value, micro: bool
         chosen = pred > threshold
     true, chosen = true.astype(pred.dtype), chosen.astype(pred.dtype)
     weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
-    axis = None if micro else 0
+    axes = None if micro else (0,)
     kinds = (chosen * true, chosen * (1 - true), (1 - chosen) * true, true)
-    return tuple((kind * weight).sum(axis) for kind in kinds)
+    return tuple(summed(kind * weight, axes) for kind in kinds)
 
 
 @jax.jit(static_argnames="average")
@@ -241,7 +241,7 @@ class R2Score(Metric):
         """Make the state for some outputs now, rather than at the first update."""
         self.residual = self.add_tally("residual", (num_outputs,))
         kind = self.residual.parts.dtype
-        self.moments = self.add_variable((4, num_outputs), dtype=kind, name="moments")
+        self.moments = self.add_variable((3, 2, num_outputs), dtype=kind, name="moments")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions into account.
@@ -257,17 +257,19 @@ class R2Score(Metric):
         true, pred, weight = _table(y_true, y_pred, sample_weight, self.name)
         moments, residual = self._state(pred.shape[1])
         squares, new = unseen(lambda: _moments(true, pred, weight))
-        residual.add(squares)
-        LOCAL.frame.modify(moments.cell, lambda old: _joined(old, new))
-        self.num_samples.add(true.size)
+        LOCAL.frame.modify_all(
+            residual.taking(squares),
+            (moments.cell, lambda old: _joined(old, new)),
+            self.num_samples.adding(true.size),
+        )
 
     def _state(self, outputs: int) -> tuple[Variable, Tally]:
         if self.moments is None or self.residual is None:
             self.build(outputs)
             return self._state(outputs)
-        if self.moments.shape[1] != outputs:
+        if self.moments.shape[2] != outputs:
             raise ShapeError(
-                f"{self.name} was made for {self.moments.shape[1]} outputs, but y_pred has "
+                f"{self.name} was made for {self.moments.shape[2]} outputs, but y_pred has "
                 f"{outputs}."
             )
         return self.moments, self.residual
@@ -285,42 +287,44 @@ class R2Score(Metric):
     def _merge(self, other: R2Score) -> None:
         if other.moments is None or other.residual is None:
             return
-        moments, residual = self._state(other.moments.shape[1])
+        moments, residual = self._state(other.moments.shape[2])
         new = other.moments.value
-        residual.merge(other.residual)
-        self.num_samples.merge(other.num_samples)
-        LOCAL.frame.modify(moments.cell, lambda old: _joined(old, new))
+        LOCAL.frame.modify_all(
+            residual.taking(other.residual.parts.value),
+            (moments.cell, lambda old: _joined(old, new)),
+            self.num_samples.taking(other.num_samples.parts.value),
+        )
 
 
 @jax.jit
 def _moments(true: Value, pred: Value, weight: Value) -> tuple[Value, Value]:
-    """Return the squares of the errors, and weight (in two parts), mean and squares of labels."""
+    """Return the squares of the errors, and weight, mean and squares of labels: parts of sums."""
     pred = wide(pred)
     true = true.astype(pred.dtype)
     weight = jnp.ones((), pred.dtype) if weight is None else weight.astype(pred.dtype)
     weight = jnp.broadcast_to(weight, true.shape)
-    count = weight.sum(0)
-    mean = divide((weight * true).sum(0), count)
-    squares = (weight * jnp.square(true - mean)).sum(0)
-    errors = (weight * jnp.square(true - pred)).sum(0)
-    return errors, jnp.stack([count, jnp.zeros_like(count), mean, squares])
+    count = summed(weight, (0,))
+    mean = divide(total(summed(weight * true, (0,))), total(count))
+    squares = summed(weight * jnp.square(true - mean), (0,))
+    errors = summed(weight * jnp.square(true - pred), (0,))
+    return errors, jnp.stack([count, parts_of(mean, mean.dtype), squares])
 
 
 @jax.jit
 def _joined(old: Value, new: Value) -> Value:
     """Return the moments of two sets of samples together."""
     new = new.astype(old.dtype)
-    count = added(added(old[:2], new[0]), new[1])
-    n_old, n_new = old[0] + old[1], new[0] + new[1]
-    n, apart = total(count), new[2] - old[2]
-    mean = old[2] + apart * divide(n_new, n)
-    squares = old[3] + new[3] + jnp.square(apart) * n_old * divide(n_new, n)
-    return jnp.stack([count[0], count[1], mean, squares])
+    count = joined(old[0], new[0])
+    n_old, share = total(old[0]), divide(total(new[0]), total(count))
+    apart = total(joined(new[1], -old[1]))
+    mean = joined(old[1], parts_of(apart * share, old.dtype))
+    between = parts_of(jnp.square(apart) * n_old * share, old.dtype)
+    return jnp.stack([count, mean, joined(joined(old[2], new[2]), between)])
 
 
 @jax.jit(static_argnames=("how", "regressors"))
 def _r2(moments: Value, residual: Value, samples: Value, how: str | None, regressors: int) -> Value:
-    squares = moments[3]
+    squares = total(moments[2])
     scores = jnp.where(squares == 0, 0.0, 1.0 - divide(total(residual), squares))
     if how == "uniform_average":
         scores = scores.mean()

@@ -8,7 +8,8 @@ Rules this file keeps:
 - a step is one pure function, of the values of all the variables it touches to their new ones
   (`_optimizer_step.py`): it is compiled where gradients are applied eagerly, and all is
   written at once;
-- variables are told apart by identity, and slots are found by walking in the order of names;
+- variables are told apart by identity, and slots are found by walking, under the paths of their
+  variables (`Tied`); names decide only where the user says so, and paths do after `build(model)`;
 - an optimizer does not own its variables: walking it does not find them, a copy or pickle of
   both together keeps them tied.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -26,12 +27,21 @@ import jax.numpy as jnp
 
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
-from jaxvars._optimizer_checks import Pairs, check_options, checked_pairs, checked_variables
+from jaxvars._optimizer_checks import (
+    Pairs,
+    check_options,
+    checked_pairs,
+    checked_variables,
+    is_list,
+    is_unnamed,
+    trainable_in,
+)
 from jaxvars._optimizer_slots import Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars._state import unique
 from jaxvars._tape import GradientTape
 from jaxvars._variable import Variable, _restore
+from jaxvars._walk import Tied
 from jaxvars.errors import StateError
 
 Value: TypeAlias = Any
@@ -110,13 +120,35 @@ class Optimizer(Module, ABC):
             )
         self._rate.assign(value)
 
-    def build(self, variables: Sequence[Variable]) -> None:
+    def build(self, variables: object) -> None:
         """Make the state for some variables now, rather than when they are first updated.
 
         Args:
-            variables: floating-point variables.
+            variables: floating-point variables; or an object that holds them, such as a Module:
+                its trainable ones are then known by their paths, like "layers/0/kernel", to
+                masks, labels and `exclude_from_weight_decay`.
+
+        Raises:
+            ValueError: when the object has no trainable variable, when a variable has a path that
+                another one was built with, or has been updated under its name before.
+
+        >>> import jaxvars as jv
+        >>> model = {"kernel": jv.Variable([1.0]), "bias": jv.Variable([1.0])}
+        >>> optimizer = jv.optimizers.SGD(1.0, weight_decay=0.5)
+        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
+        >>> optimizer.build(model)
+        >>> _ = optimizer.apply_gradients([([0.0], v) for v in model.values()])
+        >>> model["kernel"].numpy(), model["bias"].numpy()
+        (array([0.5], dtype=float32), array([1.], dtype=float32))
         """
-        self._prepare(checked_variables(variables))
+        if is_list(variables):
+            self._prepare(checked_variables(variables))
+            return
+        named = trainable_in(variables)
+        self._check_paths(named)
+        for path, variable in named.items():
+            self._tied_name(variable, path)
+        self._prepare(list(named.values()))
 
     def get_slot(self, variable: Variable, slot_name: str) -> Variable:
         """Return a variable that was made for one of the variables.
@@ -139,11 +171,11 @@ class Optimizer(Module, ABC):
             raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
         return self.slots[name][slot_name]
 
-    def known(self) -> Iterator[tuple[Variable, list[Variable]]]:
-        """Yield the variables that there is state for, each with its slots."""
+    def known(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+        """Yield the variables that there is state for, each with its slots by name."""
         for name, tie in self._ties.items():
             if (variable := tie()) is not None:
-                yield variable, list(self.slots[name].values())
+                yield variable, self.slots[name]
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
@@ -152,10 +184,12 @@ class Optimizer(Module, ABC):
 
         Args:
             var_list: these variables.
-            var_names: and those in whose names one of these regular expressions is found.
+            var_names: and those in whose names, or paths after `build(model)`, one of these
+                regular expressions is found.
 
         Raises:
-            ValueError: when the optimizer has state already.
+            ValueError: when the optimizer has state already; and at the first update, when a
+                variable has neither a name of its own nor a path to search in.
         """
         if self._ties:
             raise ValueError("Call exclude_from_weight_decay before the first update.")
@@ -241,7 +275,8 @@ class Optimizer(Module, ABC):
         carry = form.unflatten([frame.read(cell) for cell in leaves])
         rate = self.learning_rate
         given = (grads, rate.value if isinstance(rate, Variable) else rate, accept, extra)
-        frame.write_all(leaves, jax.tree.leaves(run_step(recipe, carry, *given)))
+        new = jax.tree.leaves(run_step(recipe, carry, *given))
+        frame.write_all(leaves, new, jax.tree.leaves((carry, given)))
         return self.iterations
 
     def _cells(
@@ -288,7 +323,7 @@ class Optimizer(Module, ABC):
         pairs = [(v.cell, average.cell) for v, average in known if v is not None]
         cells = [cell for pair in pairs for cell in pair]
         swapped = [LOCAL.frame.read(cell) for pair in pairs for cell in reversed(pair)]
-        LOCAL.frame.write_all(cells, swapped)
+        LOCAL.frame.write_all(cells, swapped, ())
 
     @contextmanager
     def averaged(self) -> Generator[None]:
@@ -341,14 +376,33 @@ class Optimizer(Module, ABC):
             self._names = {v.cell.key: name for v, name in known if v is not None}
         return self._names.get(variable.cell.key)
 
-    def _tied_name(self, variable: Variable) -> str:
+    def _tied_name(self, variable: Variable, path: str | None = None) -> str:
         name = self._name_of(variable)
         if name is None:
+            self._is_undecayed(path, variable)  # refused before it is known
             self._forget([name for name, tie in self._ties.items() if tie() is None])
-            name = self._names[variable.cell.key] = unique(variable.name, self._ties)
-            self._ties[name] = Tie(variable)
-            self.slots[name] = {}
+            name = unique(path or variable.name, self._ties)
+            self._names[variable.cell.key] = name
+            tie = self._ties[name] = Tie(variable)
+            self.slots[Tied(name, tie, is_path=path is not None)] = {}
         return name
+
+    def _check_paths(self, named: Mapping[str, Variable]) -> None:
+        """Raise ValueError where a variable cannot be known by its path."""
+        for path, variable in named.items():
+            name, tie = self._name_of(variable), self._ties.get(path)
+            other = None if tie is None else tie()
+            if name not in (None, path):
+                raise ValueError(
+                    f"Variable {path!r} was built or updated before as {name!r}, which masks and "
+                    "slots go by. Call optimizer.build(model) once, before the first update."
+                )
+            if other is not None and other is not variable:
+                raise ValueError(
+                    f"Two variables have the path {path!r}. Build the optimizer with all objects "
+                    "at once, optimizer.build({'generator': generator, 'critic': critic}), or make "
+                    "one for each."
+                )
 
     def _forget(self, names: Iterable[str]) -> None:
         """Drop the state of variables that are gone."""
@@ -381,16 +435,39 @@ class Optimizer(Module, ABC):
     def _recipe(self, params: dict[str, Variable]) -> Recipe:
         key = tuple((name, v.cell.key) for name, v in params.items())
         if key not in self._recipes:
-            undecayed = {name for name, v in params.items() if self._is_undecayed(v)}
+            undecayed = {name for name, v in params.items() if self._is_undecayed(name, v)}
             avals = {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in params.items()}
-            self._recipes[key] = Recipe(self._transformation(), self, avals, undecayed)
+            recipe = Recipe(self._transformation(), self, avals, undecayed)
+            if recipe.is_joined and any(self._is_renamed(n, v) for n, v in params.items()):
+                raise ValueError(
+                    f"The transformation of {self.name!r} joins all variables in the order of "
+                    f"their names, and several have one name: {sorted(params)}. Once restored, the "
+                    "state of one could be that of another. Make the optimizer again, and call "
+                    "optimizer.build(model) before the first update, which goes by paths."
+                )
+            self._recipes[key] = recipe
         return self._recipes[key]
 
-    def _is_undecayed(self, variable: Variable) -> bool:
+    def _is_undecayed(self, path: str | None, variable: Variable) -> bool:
         ties, patterns = self._undecayed
-        return any(tie() is variable for tie in ties) or any(
-            re.search(pattern, variable.name) for pattern in patterns
+        if any(tie() is variable for tie in ties):
+            return True
+        is_found = any(re.search(p, n) for p in patterns for n in (variable.name, path or ""))
+        if patterns and not is_found and path is None and is_unnamed(variable):
+            raise ValueError(
+                f"exclude_from_weight_decay(var_names={patterns}) goes by names, and variable "
+                f"{variable.name!r} of shape {variable.shape} was not given any. Call "
+                "optimizer.build(model) before the first update, which tells the paths; or name "
+                "the variable."
+            )
+        return is_found
+
+    def _is_renamed(self, name: str, variable: Variable) -> bool:
+        """Return whether a variable goes by a name that depends on when it was met."""
+        is_path = any(
+            tied == name and tied.is_path for tied in self.slots if isinstance(tied, Tied)
         )
+        return name != variable.name and not is_path
 
     def _is_missing(self, name: str | None, slot: str) -> bool:
         """Tell whether there is no such slot, or only one that a failed call has left."""

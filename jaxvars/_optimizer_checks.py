@@ -5,15 +5,16 @@ Each error names the variable, and says what would be right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 import jax.numpy as jnp
 
 from jaxvars import _trace
+from jaxvars._module import named_variables
 from jaxvars._tensor import to_tensor
-from jaxvars._variable import Variable
-from jaxvars._walk import behind
+from jaxvars._variable import DEFAULT_NAME, Variable
+from jaxvars._walk import Holder, behind
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 
 Value: TypeAlias = Any
@@ -48,6 +49,35 @@ def checked_variables(variables: Iterable[Any]) -> list[Variable]:
         twice = next(v.name for v in listed if sum(v is w for w in listed) > 1)
         raise ValueError(f"Variable {twice!r} comes twice; add its gradients up.")
     return listed
+
+
+def is_list(variables: object) -> TypeGuard[Iterable[Any]]:
+    """Return whether these are variables themselves, and not an object that holds some."""
+    found = behind(variables)
+    return isinstance(found, Variable) or (
+        isinstance(found, Iterable) and not isinstance(found, Holder | Mapping)
+    )
+
+
+def trainable_in(root: object) -> dict[str, Variable]:
+    """Return the variables in an object that can be trained, by path.
+
+    Raises:
+        ValueError: when there is none.
+    """
+    named = named_variables(root).items()
+    found = {p: v for p, v in named if v.trainable and jnp.issubdtype(v.dtype, jnp.inexact)}
+    if not found:
+        raise ValueError(
+            f"There is no trainable variable in this {type(root).__name__}. If its layers make "
+            "their variables when they are first called, call it once before."
+        )
+    return found
+
+
+def is_unnamed(variable: Variable) -> bool:
+    """Return whether a variable was made without a name of its own."""
+    return variable.name.rpartition("/")[2] == DEFAULT_NAME
 
 
 def _check_variable(variable: Any) -> None:

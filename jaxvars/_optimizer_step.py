@@ -35,6 +35,7 @@ class Recipe:
     Attributes:
         leaves: for each array of the transformation's state, the variable it belongs to, or None,
             and what it is called.
+        is_joined: whether one array is made of all variables, in the order of their names.
     """
 
     def __init__(
@@ -46,9 +47,13 @@ class Recipe:
         self._update: Any = optax.with_extra_args_support(transformation).update
         self._options = {name: getattr(options, name) for name in _OPTIONS}
         self._undecayed = undecayed
-        paths, self._form = _paths(self._init, params)
-        shared = set(_paths_of_none(self._init))
-        self.leaves = [_owned(path, params, shared) for path in paths]
+        found, self._form = _paths(self._init, params)
+        shared = dict(_paths_of_none(self._init))
+        self.leaves = [_owned(path, params, shared.keys()) for path, _ in found]
+        self.is_joined = any(
+            name is None and shape != shared.get(path, ())
+            for (path, shape), (name, _) in zip(found, self.leaves, strict=True)
+        )
         self.jitted = jax.jit(self.step)
 
     def initial(self, params: Values) -> list[Value]:
@@ -154,7 +159,7 @@ def _wide(x: Value) -> Any:
 
 def _paths(init: Callable[[Any], Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:
     found, form = jax.tree_util.tree_flatten_with_path(jax.eval_shape(init, params))
-    return [path for path, _ in found], form
+    return [(path, leaf.shape) for path, leaf in found], form
 
 
 def _paths_of_none(init: Callable[[Any], Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a score above a threshold means yes; one equal to it means no, as in TensorFlow;
 - thresholds are looked up by bisection: the work is that of the scores, however many there are;
-- without weights the counts are integers, and exact.
+- counts are exact, or the parts of sums that lose nothing (see `_sums.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._loss_inputs import EPSILON, leading, squeezed, tensor, wide
+from jaxvars._sums import grouped, joined
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any
@@ -107,7 +108,7 @@ def confusions(
         from_logits: whether scores are logits.
 
     Returns:
-        Arrays of shape [thresholds], or [thresholds, labels].
+        The parts of sums, arrays of shape [2, thresholds], or [2, thresholds, labels].
     """
     known, back, cut = _table(thresholds)
     return _confusions(
@@ -144,7 +145,7 @@ def _confusions(
     labels = y_pred.shape[-1] if by_label else 1
     parts = [None if part is None else part.reshape(-1, labels) for part in parts]
     counts = _counted(parts[0], parts[1], parts[2], known.astype(pred.dtype), back)
-    return counts if by_label else tuple(count[:, 0] for count in counts)
+    return counts if by_label else tuple(count[..., 0] for count in counts)
 
 
 def _best(scores: Value, k: int) -> Value:
@@ -158,11 +159,12 @@ def _counted(true: Value, pred: Value, weights: Value, known: Value, back: Value
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights
     labels = jnp.broadcast_to(jnp.arange(true.shape[1]), true.shape)
-    buckets = jnp.zeros((2, known.size + 1, true.shape[1]), ones.dtype)
-    buckets = buckets.at[true.astype(jnp.int32), passed, labels].add(ones)
-    above = jax.lax.cumsum(buckets, axis=1, reverse=True)
-    (no, yes), (fp, tp) = above[:, 0], above[:, 1:][:, back]
-    return tp, fp, no - fp, yes - tp
+    shape = (2, known.size + 1, true.shape[1])
+    buckets = grouped(ones, (true.astype(jnp.int32), passed, labels), shape)
+    above = jax.lax.associative_scan(joined, buckets, reverse=True, axis=2)
+    (no, yes), (fp, tp) = above[:, :, 0].swapaxes(0, 1), above[:, :, 1:][:, :, back].swapaxes(0, 1)
+    rest = lambda all_, some: joined(all_[:, None], -some)  # noqa: E731
+    return tp, fp, rest(no, fp), rest(yes, tp)
 
 
 def is_even(thresholds: Thresholds) -> bool:

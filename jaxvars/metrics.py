@@ -20,8 +20,9 @@ one by name. A metric's state is Variables, so it goes through compiled function
 checkpoints like any; a dict or list of metrics is found by walking, too.
 
 Differs from TensorFlow: sums and counts are kept in two floats each, and stay exact above 2**24,
-where float32 stands still; a `dtype` narrows the result only; shapes that merely broadcast are
-refused; weights of IoU count as they are; ignored classes never count.
+where float32 stands still: within a batch, too, however long it is, with weights or without. A
+`dtype` narrows the result only; shapes that merely broadcast are refused; weights of IoU count as
+they are; ignored classes never count.
 
 >>> accuracy = Accuracy()
 >>> accuracy.update_state([1, 2, 3, 4], [0, 2, 3, 4])

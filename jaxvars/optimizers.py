@@ -71,7 +71,8 @@ from jaxvars._optimizers_sgd import RMSprop as RMSprop
 class Optax(Optimizer):
     """An optimizer around any optax transformation.
 
-    The variables are given to it as a dict by name, so that masks and labels go by name.
+    The variables are given to it as a dict by name, so that masks and labels go by name; by path
+    after `build(model)`, as in `mask=lambda params: {p: p.endswith("kernel") for p in params}`.
 
     Args:
         transformation: an `optax.GradientTransformation`.

@@ -16,6 +16,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import metrics
+from jaxvars._sums import grouped, summed
 from jaxvars._tally import Tally
 from jaxvars.errors import DtypeError, ShapeError
 
@@ -219,7 +220,8 @@ def test_nothing_differentiates_them():
             loss = mean(jnp.zeros((1, 2)), w[None] * 3.0)
         return tape.gradient(loss, w)
 
-    assert step() is None
+    with pytest.warns(jv.errors.GradientWarning, match="All gradients are None"):
+        assert step() is None
     pure, state = jv.functionalize(lambda y: mean(jnp.zeros((1, 2)), y)), jv.State.of(mean)
     assert jax.grad(lambda y: pure(state, y)[0])(jnp.ones((1, 2))).tolist() == [[0.0, 0.0]]
 
@@ -306,6 +308,104 @@ def test_counts_go_on_where_float32_stands_still():
         share.update_state([1, 0], [0.9, 0.9])
     assert int(share.true_positives.parts.numpy().astype(int).sum()) == 2**24 + 3
     assert float(hits.result()) == 1000.0
+
+
+def weighted_answers(weights):
+    """Return an update of metrics by weighted answers, these, and what float64 makes of them."""
+    rng = np.random.default_rng(1)
+    n = len(weights)
+    true, guess, pred = rng.integers(0, 2, n), rng.integers(0, 3, n), rng.random(n, np.float32)
+    wide = np.asarray(weights, np.float64)
+
+    found = {
+        "tn": metrics.TrueNegatives([0.3, 0.7]),
+        "precision": metrics.Precision(),
+        "auc": metrics.AUC(num_thresholds=5),
+        "matrix": metrics.ConfusionMatrix(3),
+        "f1": metrics.F1Score(threshold=0.5),
+        "mean": metrics.Mean(),
+    }
+    found["f1"].build(2)
+
+    def update(true, guess, pred, weights):
+        two = lambda x: jnp.stack([x, 1 - x], 1)  # noqa: E731
+        for key in ("tn", "precision", "auc"):
+            found[key].update_state(true, pred, weights)
+        found["matrix"].update_state(true, guess, weights)
+        found["f1"].update_state(two(true), two(pred), weights)
+        found["mean"].update_state(pred, weights)
+        return {key: metric.result() for key, metric in found.items()}
+
+    yes, matrix = pred > 0.5, np.zeros((3, 3))
+    np.add.at(matrix, (true, guess), wide)
+    sums = lambda chosen: wide[chosen].sum()  # noqa: E731
+    tp, fp, fn = sums(yes & (true == 1)), sums(yes & (true == 0)), sums(~yes & (true == 1))
+    tn = sums(~yes & (true == 0))
+    at = np.array([-1.0, 0.25, 0.5, 0.75, 2.0])[:, None]
+    rates = [(wide * ((true == k) & (pred > at))).sum(1) / sums(true == k) for k in (0, 1)]
+    expected = {
+        "tn": [sums((pred <= at) & (true == 0)) for at in np.float32([0.3, 0.7])],
+        "precision": tp / (tp + fp),
+        "auc": -np.trapezoid(rates[1], rates[0]),
+        "matrix": matrix,
+        "f1": [2 * tp / (2 * tp + fp + fn), 2 * tn / (2 * tn + fp + fn)],
+        "mean": (pred * wide).sum() / wide.sum(),
+    }
+    return update, (true, guess, pred, weights), expected
+
+
+@pytest.mark.parametrize("kind", ["equal", pytest.param("wide", marks=pytest.mark.slow)])
+def test_one_large_batch_is_summed_as_in_float64(kind):
+    n = 2**18
+    weights = np.full(n, 0.1, np.float32)
+    if kind == "wide":
+        weights = (10.0 ** np.random.default_rng(2).uniform(-6, 3, n)).astype(np.float32)
+    update, data, expected = weighted_answers(weights)
+    mesh = jax.sharding.Mesh(jax.devices(), "x")
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    compiled = jv.compile(update)
+    for many in (1, 2) if kind == "equal" else (1,):  # on one device, then on all of them
+        for key, found in compiled(*data).items():
+            factor = many if key in ("tn", "matrix") else 1
+            close(found, factor * np.array(expected[key]), rtol=6e-7, atol=0)
+        data = jax.device_put(data, spread)
+
+
+def test_large_numbers_of_one_batch_do_not_swallow_small_ones():
+    n = 2**12
+    weights = np.r_[np.float32(2**24), np.ones(n - 1, np.float32)]
+    ones, zeros = np.ones(n, np.float32), np.zeros(n, np.int32)
+
+    def exact(tally):
+        return tally.parts.numpy().astype(np.float64).sum(0).max()
+
+    mean, hits, matrix = metrics.Mean(), metrics.TruePositives(), metrics.ConfusionMatrix(2)
+    score = metrics.F1Score(average="micro", threshold=0.5)
+    mean.update_state(ones, weights)
+    hits.update_state(ones, ones, weights)
+    matrix.update_state(zeros, zeros, weights)
+    score.update_state(ones[:, None], ones[:, None], weights)
+    hit = score.counts["true_positives"]
+    for tally in (mean.total, mean.count, hits.true_positives, matrix.total_cm, hit):
+        assert exact(tally) == 2**24 + n - 1
+    sum_ = metrics.Sum()
+    sum_.update_state(np.float32([2**24, 1.0, 1.0, 1.0]))
+    both = metrics.Sum()
+    both.merge_state([sum_, sum_])
+    assert exact(both.total) == 2 * (2**24 + 3)
+    lanes = jax.vmap(lambda w: grouped(w, [zeros], (1,)))(jnp.stack([weights, 3 * weights]))
+    assert np.float64(lanes).sum(1).ravel().tolist() == [2**24 + n - 1, 3 * (2**24 + n - 1)]
+    np.testing.assert_array_equal(
+        grouped(jnp.array([1, np.inf, 2, np.nan]), [jnp.array([0, 1, 0, 2])], (3,))[0],
+        [3, np.inf, np.nan],
+    )
+
+
+def test_sums_of_constants_are_not_computed_by_the_compiler():
+    ones = jnp.ones(2**18)
+    program = jax.jit(lambda: (summed(ones), grouped(ones, [jnp.zeros(2**18, int)], (1,))))
+    assert [float(x[0].reshape(())) for x in program()] == [2**18, 2**18]
+    assert "reduce" in program.lower().compile().as_text()
 
 
 def test_a_tally_is_exact():

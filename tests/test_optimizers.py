@@ -451,6 +451,69 @@ def test_weight_decay_leaves_out_what_it_is_told_to():
         optimizer.exclude_from_weight_decay([kernel])
 
 
+# ---------------------------------------------------------------- by path
+def test_masks_labels_and_patterns_go_by_path_after_building_for_a_model():
+    model = {"dense": {"kernel": jv.Variable(1.0), "bias": jv.Variable(1.0)}, "n": jv.Variable(3)}
+    dense = model["dense"]
+    zeros = [(0.0, dense["kernel"]), (0.0, dense["bias"])]
+    decay = optimizers.AdamW(0.5, weight_decay=0.5)
+    decay.exclude_from_weight_decay(var_names=["dense/bias$"])
+    decay.build(model)
+    decay.build(model)
+    decay.apply_gradients(zeros)
+    assert [float(v) for _, v in zeros] == [0.75, 1.0]
+    assert list(decay.slots) == ["dense/bias", "dense/kernel"]
+
+    def labels(params):
+        return {path: "frozen" if path.endswith("bias") else "free" for path in params}
+
+    by_label = {"free": optax.sgd(1.0), "frozen": optax.set_to_zero()}
+    labelled = optimizers.Optax(optax.multi_transform(by_label, labels))
+    labelled.build(model)
+    labelled.apply_gradients([(1.0, v) for v in dense.values()])
+    assert float(dense["kernel"]) == -0.25
+    assert float(dense["bias"]) == 1.0
+
+
+def test_patterns_for_variables_without_a_name_or_path_are_refused():
+    v = jv.Variable(1.0)
+    optimizer = optimizers.SGD(0.5, weight_decay=0.5)
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    with pytest.raises(ValueError, match=r"'Variable' of shape \(\) was not .*build\(model\)"):
+        optimizer.apply_gradients([(0.0, v)])
+    assert float(v) == 1.0
+    optimizer.build({"bias": v})
+    optimizer.apply_gradients([(0.0, v)])
+    assert float(v) == 1.0
+
+
+def test_state_that_joins_variables_of_one_name_is_refused():
+    def flat() -> optimizers.Optimizer:
+        return optimizers.Optax(optax.flatten(optax.adam(0.1)))
+
+    model = {"a": jv.Variable([1.0]), "b": jv.Variable([1.0])}
+    with pytest.raises(ValueError, match=r"joins all variables.*'Variable', 'Variable_1'.*build"):
+        flat().build(list(model.values()))
+    optimizer = flat()
+    optimizer.build(model)
+    optimizer.apply_gradients([([1.0], model["b"]), ([2.0], model["a"])])
+    mu = next(v for path, v in optimizer.named_variables.items() if path.endswith("mu"))
+    np.testing.assert_allclose(mu, [0.2, 0.1])
+
+
+def test_paths_that_cannot_be_kept_apart_are_refused():
+    first, second, optimizer = Model(), Model(), optimizers.SGD(0.1, momentum=0.5)
+    optimizer.build(first)
+    with pytest.raises(ValueError, match=r"Two variables have the path .*build\(\{'generator'"):
+        optimizer.build(second)
+    late = optimizers.SGD(0.1)
+    late.build([jv.Variable(1.0), w := jv.Variable(1.0)])
+    with pytest.raises(ValueError, match="'w' was built or updated before as 'Variable_1'"):
+        late.build({"w": w})
+    with pytest.raises(ValueError, match=r"no trainable variable in this Module.*call it once"):
+        late.build(jv.Module())
+
+
 def test_averages_are_swapped_in_and_back_even_after_an_error():
     v = jv.Variable(0.0, name="v")
     optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
