@@ -16,7 +16,7 @@ from jaxvars._interop_form import Kept, Path
 from jaxvars._module import Module
 from jaxvars.errors import InteropError
 
-_OWN = {"_name", "_flax", "_forms", "_method", "_sources"}
+_OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_sown"}
 
 
 class FlaxModule(Module, ABC):

@@ -5,16 +5,17 @@ Rules this file keeps:
   that happens once, and its calls cost what jaxvars' cost;
 - Params are trainable, all other state is not; streams of random numbers are Generators that
   go on where nnx's were, with the same numbers;
-- what is sown is not kept;
+- what a call sows is no state: it is there until the next call, where the call was made;
 - nothing changes if a call raises.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars._frames import lifted
+from jaxvars._frames import LOCAL, Frame, lifted
 from jaxvars._generator import Generator
 from jaxvars._interop_form import (
     KEY,
@@ -38,6 +39,28 @@ _DEFAULT = "default"
 
 
 @final
+class _Sown:
+    """What calls have sown, by frame: values of a program end with it, and are not copied."""
+
+    __slots__ = ("__by_frame",)  # a walk passes over a name like this
+
+    def __init__(self) -> None:
+        self.__by_frame: weakref.WeakKeyDictionary[Frame, Any] = weakref.WeakKeyDictionary()
+
+    def put(self, state: Any) -> None:
+        self.__by_frame[LOCAL.frame] = state
+
+    def get(self) -> Any:
+        return self.__by_frame.get(LOCAL.frame, {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Sown:
+        return _Sown()
+
+    def __reduce__(self) -> tuple[type[_Sown], tuple[()]]:
+        return _Sown, ()
+
+
+@final
 class NnxModule(FlaxModule):
     """An nnx module whose state is variables: what `interop.from_flax` makes of one.
 
@@ -54,6 +77,7 @@ class NnxModule(FlaxModule):
         _refuse_references(leaves, type(module))
         create(vars(self), leaves, _is_trainable)
         self._forms = Kept((graph, form))
+        self._sown = _Sown()
         if rngs is not None:
             self._reseed([leaf for leaf in leaves if leaf.part == KEY], rngs)
 
@@ -81,6 +105,14 @@ class NnxModule(FlaxModule):
                 stream: Generator = find(vars(self), home)
                 stream.reset_from_seed(lifted(source.next_key))
 
+    @property
+    def sown(self) -> Any:
+        """The `nnx.Intermediate`s of the last call: a State of nnx's, as `nnx.pop` returns it.
+
+        Those of a call in a compiled function are there in that function only: return them.
+        """
+        return vars(self).get("sown", self._sown.get())
+
     # ------------------------------------------------------------ calls
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module, and write back what it changes."""
@@ -102,7 +134,7 @@ class NnxModule(FlaxModule):
         module = _merged(graph, form.build(values))
         bound = getattr(module, method) if isinstance(method, str) else None
         result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - no text
-        _drop_sown(module)
+        self._sown.put(_take_sown(module))
         graph, new, leaves = _taken_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)
         forget(vars(self), form.homes - new.homes)
@@ -136,6 +168,8 @@ class NnxModule(FlaxModule):
         return None
 
     def _field(self, name: str) -> Any:
+        if name in (sown := self._sown.get()):
+            return sown[name]
         return getattr(self.to_flax(bound=True), name)
 
 
@@ -153,10 +187,10 @@ def _merged(graph: Any, state: Any) -> Any:
     return nnx.merge(graph, state)
 
 
-def _drop_sown(module: Any) -> None:
+def _take_sown(module: Any) -> Any:
     from flax import nnx
 
-    nnx.pop(module, nnx.Intermediate)
+    return nnx.pop(module, nnx.Intermediate)
 
 
 def _is_box(value: object) -> bool:

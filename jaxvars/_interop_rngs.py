@@ -132,7 +132,7 @@ class Draws:
         lasts = {cell: after for name, cell, _, after in self._steps if name in used}
         for cell, after in lasts.items():
             _check_unmoved(cell, firsts[cell])
-            LOCAL.frame.write(cell, after)
+            LOCAL.frame.write_all([cell], [after])
 
     def _draw(self, name: str, cell: Cell) -> None:
         merged_by(cell, _furthest)

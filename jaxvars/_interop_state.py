@@ -27,8 +27,20 @@ _TEXT, _SHAPE = "__text__", "shape"
 
 
 def state_of(source: Any) -> State:
-    """Return a State as it is; that of the variables in anything else."""
-    return source if isinstance(source, State) else State.of(source, copy=False)
+    """Return a State as it is; that of the variables in anything else.
+
+    Raises:
+        StateError: when its paths do not say which variable is which in another process.
+    """
+    state = source if isinstance(source, State) else State.of(source, copy=False)
+    if untold := state._layout.untold:
+        raise StateError(
+            f"The paths of this State do not tell apart {sorted(set(untold))}: values would go to "
+            "the wrong variables elsewhere. Take the State with the model, "
+            "jv.State.of(model=model, optimizer=optimizer), and have lists, or dicts with strings "
+            "as keys, in place of sets."
+        )
+    return state
 
 
 def to_dict(source: Any) -> Nested:

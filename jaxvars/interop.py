@@ -19,6 +19,8 @@ Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.linear["kernel"]`; streams are Generators that go on where nnx's were.
 
+`from_pytree` makes Variables of the arrays of an equinox module, or of a tree of parameters.
+
 The rest of this page is for any variables, flax's or not: `to_dict` and `from_dict`, `to_numpy` and
 `from_numpy`, `to_bytes` and `from_bytes`. The latter of each pair return a State to commit.
 
@@ -40,6 +42,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxvars._interop_linen import LinenModule as LinenModule
 from jaxvars._interop_module import FlaxModule as FlaxModule
 from jaxvars._interop_nnx import NnxModule as NnxModule
@@ -50,6 +56,7 @@ from jaxvars._interop_state import register as _register
 from jaxvars._interop_state import to_bytes as to_bytes
 from jaxvars._interop_state import to_dict as to_dict
 from jaxvars._interop_state import to_numpy as to_numpy
+from jaxvars._variable import Variable
 from jaxvars.errors import InteropError
 
 
@@ -112,6 +119,37 @@ def from_flax(
         )
     _register()
     return NnxModule(module, rngs)
+
+
+def from_pytree(tree: Any) -> Any:
+    """Return a pytree with a Variable for each array: a module of equinox, or any parameters.
+
+    Args:
+        tree: whose arrays are copied; what else it has stays.
+
+    Returns:
+        A tree of the same structure. Arrays of floating dtypes become trainable Variables, others
+        not trainable ones; what is computed with it reads them.
+
+    >>> import jax.numpy as jnp, jaxvars as jv
+    >>> class Scale(jv.Module):
+    ...     def __init__(self):
+    ...         self.params = jv.interop.from_pytree({"scale": jnp.ones(2), "name": "s"})
+    >>> Scale().named_variables
+    {'params/scale': <Variable 'scale' float32[2] [1. 1.]>}
+    """
+
+    def adapted(path: Any, leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array | np.ndarray):
+            return leaf
+        name = jax.tree_util.keystr(path, simple=True, separator="/") or None
+        return Variable(leaf, trainable=jnp.issubdtype(leaf.dtype, jnp.inexact), name=name)
+
+    return jax.tree_util.tree_map_with_path(adapted, tree, is_leaf=_is_variable)
+
+
+def _is_variable(value: object) -> bool:
+    return isinstance(value, Variable)
 
 
 def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:

@@ -928,6 +928,51 @@ def test_what_an_nnx_module_sows_can_be_taken():
     same(y, h)
 
 
+def test_what_an_nnx_module_sows_has_a_gradient_where_it_was_called():
+    net = SowingNnx(nnx.Rngs(0))
+    model = interop.from_flax(net)
+
+    def gradient(x):
+        with jv.GradientTape() as tape:
+            model(x)
+            loss = (model.h.get_value()[0] ** 2).sum()
+        return tape.gradient(loss, model.dense["kernel"])
+
+    theirs = nnx.grad(lambda net: (net(FLAT) ** 2).sum())(net)["dense"]["kernel"][...]
+    np.testing.assert_allclose(gradient(FLAT), theirs, rtol=1e-5)
+    same(model.sown["h"].get_value()[0], model(FLAT))
+    np.testing.assert_allclose(jv.compile(gradient)(FLAT), theirs, rtol=1e-5)
+    same(model.h.get_value()[0], model(FLAT))  # not what the program computed
+    assert not copy.deepcopy(model).sown
+    assert not pickle.loads(pickle.dumps(model)).sown
+
+
+class KeepingNnx(nnx.Module):
+    def __init__(self, rngs):
+        self.dense = nnx.Linear(3, 2, rngs=rngs)
+        self.penalty = nnx.Variable(jnp.zeros(()))
+
+    def __call__(self, x):
+        x = self.dense(x)
+        self.penalty.set_value((x**2).sum())
+        return x
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jv.compile])
+def test_a_loss_that_an_nnx_module_keeps_has_a_gradient_through_the_assign(wrap):
+    net = KeepingNnx(nnx.Rngs(0))
+    model = interop.from_flax(net)
+
+    @wrap
+    def gradient(x):
+        with jv.GradientTape(through_assigns=True) as tape:
+            loss = model(x).sum() + model.penalty
+        return tape.gradient(loss, model.dense["kernel"])
+
+    theirs = nnx.grad(lambda net: net(FLAT).sum() + net.penalty.get_value())(net)
+    np.testing.assert_allclose(gradient(FLAT), theirs["dense"]["kernel"][...], rtol=1e-5)
+
+
 def test_streams_of_nnx_go_on_and_can_begin_anew():
     net = NnxNet(nnx.Rngs(0, dropout=5))
     net.drop(X), net.drop(X)
