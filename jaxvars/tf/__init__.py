@@ -92,10 +92,11 @@ from jaxvars.tf._initializers import ones_initializer as ones_initializer
 from jaxvars.tf._initializers import random_normal_initializer as random_normal_initializer
 from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
 from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
+from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
-from jaxvars.tf._rows import HOMES, find, lister
+from jaxvars.tf._rows import find
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._shapes import TensorShape as TensorShape

@@ -11,7 +11,7 @@ from jaxvars.tf import _arrays_shape as _arrays_shape
 from jaxvars.tf import _arrays_slice as _arrays_slice
 from jaxvars.tf import _arrays_sort as _arrays_sort
 from jaxvars.tf import _arrays_turn as _arrays_turn
-from jaxvars.tf._rows import HOMES
+from jaxvars.tf._listing import HOMES
 
 HOMES.update(
     {

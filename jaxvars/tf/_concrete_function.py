@@ -10,6 +10,7 @@ from typing import Any, NoReturn, final
 import jax
 
 from jaxvars._compile import Function as CoreFunction
+from jaxvars._exact import exact, held
 from jaxvars._open_calls import name_of_size
 from jaxvars._open_program import symbol
 from jaxvars.tf import nest
@@ -207,7 +208,7 @@ class ConcreteFunction:
             if isinstance(value, Tensor | Variable) and not mine.is_compatible_with(value):
                 raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(_bare(mine))}")
             return fit_tensor(value, mine)
-        if not (value is mine or (type(value) is type(mine) and bool(value == mine))):
+        if exact(value, held) != exact(mine, held):
             raise TypeError(f"Can not cast {value!r} to {described(mine)}")
         return value
 
@@ -350,9 +351,7 @@ def _is_same_kind(mine: Any, asked: Any) -> bool:
     if _is_tensor_spec(asked):
         named = asked.name is None or asked.name == mine.name
         return named and _bare(mine) == _bare(asked)
-    if mine is asked:
-        return True
-    return type(mine) is type(asked) and not isinstance(mine, Variable) and bool(mine == asked)
+    return bool(exact(mine, held) == exact(asked, held))
 
 
 def _spec(value: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import BOXES, Face
+from jaxvars._tensor import refuse_masked
 from jaxvars.tf._dtypes import DType, as_dtype, string
 from jaxvars.tf._python_values import (
     c_name,
@@ -191,6 +192,9 @@ def _possible(value: Any, hint: DType) -> DType | None:
 
 def _of_host(value: Any, dtype: DType | None) -> Array:
     """Return the array that a value of Python or NumPy stands for."""
+    refuse_masked(
+        jax.tree.leaves(value) if isinstance(value, list | tuple) else [value], "a tensor"
+    )
     if isinstance(value, np.ndarray | np.generic):
         given = np.asarray(value)
         made = of_numpy(given, dtype)

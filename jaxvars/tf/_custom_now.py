@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
@@ -40,12 +40,17 @@ def runs_now(leaves: list[Any]) -> bool:
 class _Reads:
     """The trainable variables that are read, and what they held at first."""
 
+    through_assigns = False
+
     def __init__(self) -> None:
         self.values: dict[int, tuple[CoreVariable, Value]] = {}
 
     def knows(self, value: Value) -> bool:
         """Tell whether a value must not be that of another variable."""
         return False
+
+    def wrote(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+        """Take no note of assigns."""
 
     def saw(self, cell: Cell, value: Value) -> None:
         """Take note of a read."""

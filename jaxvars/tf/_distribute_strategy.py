@@ -17,6 +17,7 @@ from typing import Any, NoReturn, final
 
 from jaxvars import _trace
 from jaxvars import distribute as _core
+from jaxvars._exact import by_identity
 from jaxvars._frames import LOCAL
 from jaxvars.distribute import InputContext, ReduceOp
 from jaxvars.tf import nest
@@ -35,7 +36,7 @@ class Strategy(ABC):
     core: _core.Strategy
 
     def __init__(self) -> None:
-        self._compiled = functools.lru_cache(maxsize=64)(function)
+        self._compiled = by_identity(function, 64)
 
     @property
     @abstractmethod

@@ -12,12 +12,14 @@ from typing import Any, final
 import ml_dtypes
 import numpy as np
 
+from jaxvars._exact import told_by_pickle
 from jaxvars._tensor import string as _text
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}
 
 
 @final
+@told_by_pickle
 class DType:
     """The type of a tensor's elements.
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
+from jaxvars._exact import exact, held
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType
@@ -183,10 +184,13 @@ class ExtensionTypeSpec:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExtensionTypeSpec) and repr(self) == repr(other)
+        return isinstance(other, ExtensionTypeSpec) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(self._key())
+
+    def _key(self) -> Any:
+        return type(self), exact(self._parts, held)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}={part!r}" for name, part in self._parts.items())

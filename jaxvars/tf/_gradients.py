@@ -181,7 +181,7 @@ def hessians(
     tape = _tape("tf.hessians")
     sources = list(map(source_of, _listed(xs)))
     targets = [target_of(y) for y in nest.flatten(ys)]
-    found = tape.gradient(targets, sources)
+    found = tape.row_gradients(targets, sources, by_rows=False)
     if any(g is None for g in found):
         raise ValueError("tf.hessians: none of ys depends on one of xs.")
     zero = UnconnectedGradients.ZERO

@@ -30,12 +30,17 @@ def lister(
     space = module.removeprefix("jaxvars.tf").removeprefix(".") if space is None else space
 
     def listed() -> list[str]:
-        rows = [name.rpartition(".") for name in HOMES]
-        own = [last for where, _, last in rows if where == space]
+        own = operations_in(space)
         named = vars(sys.modules[module]).get("__all__", ())
         return sorted({*defined(module), *own, *others, *named})
 
     return listed
+
+
+def operations_in(space: str) -> list[str]:
+    """Return the operations of a namespace, "" for `tf` itself."""
+    found = [name.rpartition(".") for name in HOMES]
+    return sorted(name for where, _, name in found if where == space)
 
 
 @functools.cache

@@ -55,6 +55,8 @@ class Module(CoreModule):
         super().__init__(name)
         self._name_scope = name_scope(f"{whole_scope()}{self.name}/")
 
+    __setattr__ = object.__setattr__  # as in TensorFlow, a variable may be replaced by anything
+
     def __rich_repr__(self) -> Iterator[Any]:
         yield from (part for part in super().__rich_repr__() if part[0] != "_name_scope")
 

@@ -65,7 +65,7 @@ def kind_of(key: Any) -> Kind:
         for leaf in key[1]
         if isinstance(leaf, Traced)
     )
-    return Kind((key[0], rest), shapes)
+    return Kind((key[0], rest, *key[2:]), shapes)
 
 
 @final

@@ -20,7 +20,8 @@ from typing import Any
 
 from jaxvars import tf
 from jaxvars.tf._absent import WHY
-from jaxvars.tf._rows import HOMES, TABLE, find, lister
+from jaxvars.tf._listing import HOMES, lister, operations_in
+from jaxvars.tf._rows import TABLE, find
 
 _HEAD = """# TensorFlow's names in `jaxvars.tf`: what there is, and what differs
 
@@ -72,8 +73,7 @@ def _section(space: str, module: Any) -> str:
 
 def _names(space: str, module: Any) -> list[str]:
     if module is None:
-        found = [name.rpartition(".") for name in HOMES]
-        return sorted(name for where, _, name in found if where == space)
+        return operations_in(space)
     own = vars(module).get("__dir__")
     return own() if own else lister(module.__name__)()
 

@@ -35,8 +35,7 @@ from jaxvars._display import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import DType
-from jaxvars.tf._listing import HOMES as HOMES
-from jaxvars.tf._listing import lister as lister
+from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError

@@ -12,8 +12,11 @@ import operator
 from collections.abc import Iterator
 from typing import Any, final
 
+from jaxvars._exact import told_by_pickle
+
 
 @final
+@told_by_pickle
 class TensorShape:
     """The sizes of a tensor's dimensions.
 

@@ -14,7 +14,7 @@ from jaxvars._lookup import Rows
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import ALIASES
+from jaxvars._walk import ALIASES, behind
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf._convert import is_text, to_array
@@ -205,11 +205,8 @@ def _parts(structure: Any) -> list[Any]:
 
 def core_of(x: Any) -> Any:
     """Return a tensor or variable as jaxvars has it."""
-    if isinstance(x, Variable):
-        return x.aliased
-    if isinstance(x, CoreVariable):
-        return x
-    return ALIASES[type(x)](x) if type(x) in ALIASES else to_array(x)
+    other = behind(x)
+    return other if isinstance(other, CoreVariable) else to_array(x)
 
 
 def target_of(x: Any) -> Any:

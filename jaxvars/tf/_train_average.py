@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars._walk import Holder
+from jaxvars._optimizer_slots import Tie
+from jaxvars._walk import Holder, Tied
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
@@ -40,8 +41,8 @@ class ExponentialMovingAverage(Holder):
     ) -> None:
         self._decay, self._num_updates, self._zero_debias = decay, num_updates, zero_debias
         self._name = name
-        self._averages: dict[int, Variable] = {}
-        self._names: dict[int, str] = {}
+        self._averages: dict[str, Variable] = {}  # by `Tied`: a checkpoint goes by the variables
+        self._names: dict[str, str] = {}
 
     @property
     def name(self) -> str:
@@ -72,17 +73,17 @@ class ExponentialMovingAverage(Holder):
         return Tensor(rate.clip(None, to_array(self._decay)))
 
     def _average(self, variable: Variable) -> Variable:
-        key = variable.aliased.cell.key
+        key = str(variable.aliased.cell.key)
         if key not in self._averages:
             self._names[key] = f"{variable.name.removesuffix(':0')}/{self._name}"
-            self._averages[key] = Variable(
+            self._averages[Tied(key, Tie(variable.aliased))] = Variable(
                 lambda: variable.value(), trainable=False, name=self._names[key]
             )
         return self._averages[key]
 
     def average(self, var: Variable) -> Variable | None:
         """Return the average of a variable; None if there is none."""
-        return self._averages.get(_checked(var).aliased.cell.key)
+        return self._averages.get(str(_checked(var).aliased.cell.key))
 
     def average_name(self, var: Variable) -> str:
         """Return what the average of a variable is called."""

@@ -22,7 +22,7 @@ from jaxvars._frames import LOCAL
 from jaxvars._tensor import to_tensor
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Alias, Holder
+from jaxvars._walk import Alias, Holder, behind
 from jaxvars.errors import CheckpointError
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._callbacks import py_function
@@ -47,8 +47,9 @@ class Checkpoint(Holder, Node):
             more can be assigned later, as attributes.
 
     Raises:
-        ValueError: when something holds no variables, like a number; when `root` has another child
-            of a name.
+        ValueError: when something holds no variables, like a number, or when it is saved a dict of
+            tensors; when `root` has another child of a name; when slots are saved of variables
+            that have the same name and are not in the Checkpoint.
 
     Example:
         >>> import tempfile
@@ -76,9 +77,9 @@ class Checkpoint(Holder, Node):
         if isinstance(held, list | dict):
             raise ValueError(_untrackable("root", held))
         self._begin(root)
-        taken = dict(graphs.children_of(graphs.seen_through(held))) if kwargs else {}
+        taken = dict(graphs.children_of(behind(held))) if kwargs else {}
         for name, value in kwargs.items():
-            if name in taken and taken[name] is not graphs.seen_through(value):
+            if name in taken and taken[name] is not behind(value):
                 raise ValueError(
                     f"Cannot create a Checkpoint with keyword argument {name} if root.{name} "
                     "already exists."
@@ -102,7 +103,7 @@ class Checkpoint(Holder, Node):
     # ------------------------------------------------------------ what is in it
     def children(self) -> Iterator[tuple[str, object]]:
         """Yield what is in it, with the names."""
-        root = graphs.seen_through(_referred(self.__root))
+        root = behind(_referred(self.__root))
         if isinstance(root, CoreVariable):
             yield "", root
         elif root is not None:
@@ -176,6 +177,7 @@ class Checkpoint(Holder, Node):
 
     def _write_in_program(self, prefix: str, options: CheckpointOptions | None) -> Tensor:
         graph = graphs.graph_of(self)
+        graphs.refuse_lost(graph)
         named = graphs.by_name(graph)
         note = {GRAPH: to_tensor(graph.to_text())}
 
@@ -284,4 +286,5 @@ class _Contents(Alias):
         if owner is None:
             return {}
         graph = graphs.graph_of(owner)
+        graphs.refuse_lost(graph)
         return {**graphs.by_name(graph), GRAPH: CoreVariable(graph.to_text(), name="graph")}

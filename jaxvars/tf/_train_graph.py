@@ -5,7 +5,9 @@ Rules this file keeps:
   a part of it are escaped;
 - two graphs are matched from their roots by the names of the edges: so an object is found under
   any of its names, and a part of a model under those of the whole;
-- the state of an optimizer is known by numbers, as in Keras: names of variables do not matter;
+- the state of an optimizer is named by numbers, as in Keras, and a slot is matched by its variable:
+  names of variables and the order in which they were met do not matter; a slot whose variable is
+  not in the graph goes by its variable's name, if no other has it;
 - what leads to no variable is not written.
 """
 
@@ -13,10 +15,13 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
+
+import jax
+import numpy as np
 
 from jaxvars._compile import BoundFunction
 from jaxvars._compile import Function as CoreFunction
@@ -24,15 +29,19 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._optimizer import Optimizer
 from jaxvars._variable import Variable
 from jaxvars._walk import _CLOSED as CLOSED
+from jaxvars._walk import Tied, behind
 from jaxvars._walk import _attributes as attributes
-from jaxvars._walk import behind
 from jaxvars.tf._function import Function
 from jaxvars.tf._names import name_scope
+from jaxvars.tf._tensor import Tensor
 
 Edges: TypeAlias = dict[str, int]
+Slot: TypeAlias = tuple[int, int | str, str]  # of an optimizer, for a variable, called so
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+UNTOLD = ""
+"""Stands for one of several variables of a name, none of which is in the graph."""
 ROOT = "."
 """The name of a variable that is the root itself."""
 
@@ -58,11 +67,13 @@ class Graph:
         edges: the children of each, by name.
         names: of the values, by object.
         objects: the objects themselves; none in a graph that was read.
+        slots: the slots of optimizers, by object.
     """
 
     edges: list[Edges]
     names: dict[int, str]
     objects: list[object]
+    slots: dict[int, Slot] = field(default_factory=dict[int, Slot])
 
     def to_text(self) -> str:
         """Return what is written: the objects that lead to variables."""
@@ -70,7 +81,11 @@ class Graph:
         new = {old: i for i, old in enumerate(kept)}
         edges = [{n: new[c] for n, c in self.edges[old].items() if c in new} for old in kept]
         names = {str(new[old]): name for old, name in self.names.items()}
-        return json.dumps({"children": edges, "values": names})
+        slots = {
+            str(new[n]): (new[owner], v if isinstance(v, str) else new[v], slot)
+            for n, (owner, v, slot) in self.slots.items()
+        }
+        return json.dumps({"children": edges, "values": names, "slots": slots})
 
     def _leading(self) -> set[int]:
         """Return the objects from which a variable can be reached."""
@@ -88,7 +103,7 @@ class Graph:
 
 def graph_of(root: object) -> Graph:
     """Return the graph of all that can be reached from an object."""
-    root = seen_through(root)
+    root = behind(root)
     numbers, paths = {id(root): 0}, [""]
     graph = Graph([], {}, [root])
     for i, one in enumerate(graph.objects):  # grows meanwhile: breadth first
@@ -102,20 +117,70 @@ def graph_of(root: object) -> Graph:
             if number == len(graph.objects):
                 graph.objects.append(child)
                 paths.append(f"{paths[i]}/{escaped(name)}" if paths[i] else escaped(name) or ROOT)
+    for i, one in enumerate(graph.objects):
+        tied = list(_tied_to(one))
+        names = Counter({id(v): v.name for v, _, _ in tied if id(v) not in numbers}.values())
+        for v, name, slot in tied:
+            who = numbers.get(id(v), v.name if names[v.name] == 1 else UNTOLD)
+            graph.slots[numbers[id(slot)]] = (i, who, name)
     return graph
+
+
+def _tied_to(value: Any) -> Iterator[tuple[Variable, str, Variable]]:
+    """Yield variables, and what an optimizer or a dict has for them, with what it is called."""
+    if isinstance(value, Optimizer):
+        for variable, slots in value.known():
+            yield from ((variable, name, slot) for name, slot in slots.items())
+    elif type(value) is dict:
+        ties: dict[Any, Any] = {k.tie(): v for k, v in value.items() if isinstance(k, Tied)}
+        for variable, made in ties.items():
+            if variable is not None and isinstance(own := behind(made), Variable):
+                yield variable, "", own
+
+
+def refuse_lost(graph: Graph) -> None:
+    """Raise ValueError where a file could not hold, or not tell, what is in a graph.
+
+    Raises:
+        ValueError: when something at the root holds tensors and no variable, or an optimizer has
+            slots for several variables of a name that are not in the graph.
+    """
+    leading = graph._leading()
+    for name, number in graph.edges[0].items():
+        if number not in leading and (found := _tensor_in(graph, number)) is not None:
+            raise ValueError(
+                f"`Checkpoint` was expecting {name} to hold variables, and it holds tensors, as at "
+                f"{name}{found}, which are constants that no checkpoint keeps. Make them "
+                "variables: tf.Variable(value)."
+            )
+    if any(who == UNTOLD for _, who, _ in graph.slots.values()):
+        raise ValueError(
+            "An optimizer in the Checkpoint has slots for several variables of one name that are "
+            "not in it: which belong to which could not be told when they are restored. Put the "
+            "model into the Checkpoint, too: tf.train.Checkpoint(model=model, optimizer=optimizer)."
+        )
+
+
+def _tensor_in(graph: Graph, number: int) -> str | None:
+    """Return the way from an object to a tensor; None if there is none."""
+    seen, waiting = {number}, [(number, "")]
+    while waiting:
+        number, path = waiting.pop()
+        for name, value in _parts(graph.objects[number]):
+            if isinstance(value, Tensor | jax.Array | np.ndarray):
+                return f"{path}.{name}"
+        new = [(n, f"{path}.{name}") for name, n in graph.edges[number].items() if n not in seen]
+        waiting += new
+        seen |= {n for n, _ in new}
+    return None
 
 
 def children_of(value: object) -> Iterator[tuple[str, object]]:
     """Yield the children of an object that may hold variables, or be some."""
     for name, child in _parts(value):
-        child = seen_through(child)
+        child = behind(child)
         if not isinstance(child, (*CLOSED, *_HOLD_NONE)):
             yield name, child
-
-
-def seen_through(value: object) -> object:
-    """Return what an object stands for."""
-    return behind(value)
 
 
 def _parts(value: object) -> Iterator[tuple[str, object]]:
@@ -159,7 +224,8 @@ def from_text(text: str) -> Graph:
     """
     words: Any = json.loads(text)
     names = {int(number): str(name) for number, name in words["values"].items()}
-    return Graph([dict(edges) for edges in words["children"]], names, [])
+    slots = {int(number): (int(i), v, str(name)) for number, (i, v, name) in words["slots"].items()}
+    return Graph([dict(edges) for edges in words["children"]], names, [], slots)
 
 
 def from_names(names: Any) -> Graph:
@@ -186,9 +252,16 @@ def matched(graph: Graph, saved: Graph) -> dict[int, int]:
         its, mine = waiting.popleft()
         for name, child in saved.edges[its].items():
             own = graph.edges[mine].get(name)
-            if own is not None and child not in found:
+            is_slot = child in saved.slots or own in graph.slots
+            if own is not None and child not in found and not is_slot:
                 found[child] = own
                 waiting.append((child, own))
+    slots = {slot: number for number, slot in graph.slots.items() if slot[1] != UNTOLD}
+    for its, (optimizer, v, name) in saved.slots.items():
+        who = v if isinstance(v, str) else found.get(v, -1)
+        own = slots.get((found.get(optimizer, -1), who, name))
+        if own is not None:
+            found[its] = own
     return found
 
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxvars import _checkpoint_restore as restoring
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import Stored
+from jaxvars._exact import Weak
 from jaxvars._store import NEWS, STORE, Cell, exclusively
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias
@@ -29,10 +30,14 @@ from jaxvars.tf._train_stored import NOTES
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import DataLossError, InvalidArgumentError
 
-_WAITING: weakref.WeakKeyDictionary[object, list[Wait]] = weakref.WeakKeyDictionary()
+_WAITING: dict[Weak, list[Wait]] = {}
 """What waits for variables in an object: it lives as long as the object does."""
 
 _LOOKS = 4  # how often a variable that is older is looked for, when it is used
+
+
+def _forget(gone: Weak) -> None:
+    _WAITING.pop(gone, None)
 
 
 @final
@@ -70,7 +75,7 @@ class Wait(Alias):
         self._restore, self._stored = restore, None
         if restore.waiting:
             for child in [*self._held(), self._owner()]:
-                waiting = _WAITING.setdefault(child, [])
+                waiting = _WAITING.setdefault(Weak(child, _forget), [])
                 waiting[:] = [other for other in waiting if other.is_waiting] + [self]
             exclusively(_announce_all)
 
@@ -94,7 +99,7 @@ class Wait(Alias):
     def _supersede(self, path: str) -> None:
         """End what waits for variables in the same objects."""
         for child in [*self._held(), self._owner()]:
-            for other in _WAITING.get(child, []):
+            for other in _WAITING.get(Weak(child), []):
                 if other._restore is not None and other.is_waiting:
                     other._restore.replaced_by = path
                     other._restore.is_partial = True  # nobody needs to be told

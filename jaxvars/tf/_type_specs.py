@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
+from jaxvars._exact import told_by_pickle
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype, float32, int64
 from jaxvars.tf._shapes import TensorShape
@@ -24,6 +25,9 @@ class TypeSpec(ABC):
     """The base of what describes values: `tf.TensorSpec`, `tf.IndexedSlicesSpec`, ..."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        told_by_pickle(cls)
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from jaxvars._exact import told_by_equality
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 
@@ -61,6 +62,9 @@ class TraceType(ABC):
 
     Differs from TensorFlow: a program is used again for an equal type, not for a subtype.
     """
+
+    def __init_subclass__(cls) -> None:
+        told_by_equality(cls)
 
     @abstractmethod
     def is_subtype_of(self, other: TraceType) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import BOXES
+from jaxvars._frames import LOCAL
 from jaxvars._placement import device_name
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable as CoreVariable
@@ -307,11 +308,12 @@ class Variable(Updates, Alias):
     def __repr__(self) -> str:
         words = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
-            value = self.value()
+            value = LOCAL.frame.peek(self._variable.cell)
         except JaxvarsError:
             return f"<{words}>"
-        known = not _trace.is_tracer(value._array)
-        return f"<{words}, numpy={described_value(value)}>" if known else f"<{words}>"
+        if value is None or _trace.is_tracer(value):
+            return f"<{words}>"
+        return f"<{words}, numpy={described_value(Tensor(_held(value)))}>"
 
     def __format__(self, spec: str) -> str:
         return format(self.numpy(), spec) if spec else str(self)
@@ -330,7 +332,10 @@ def face_of(variable: CoreVariable) -> Variable:
 
 
 def _read(variable: Variable) -> Value:
-    value = variable._variable.value
+    return _held(variable._variable.value)
+
+
+def _held(value: Value) -> Value:
     return _convert.text_array(value) if type(value) is np.ndarray else value
 
 

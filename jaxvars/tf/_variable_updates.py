@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -27,10 +27,27 @@ from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
 Value: TypeAlias = Any
 
 
+def _refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
+    def refuse(self: Updates, other: Any) -> Any:
+        raise RuntimeError(
+            f"`variable {operator}= value` with `tf.Variable`s is not supported. Use "
+            f"`variable.{cure}` to modify the variable, or `out = variable {operator} value` if "
+            "you need to get a new output Tensor."
+        )
+
+    return refuse
+
+
 class Updates(TensorLike):
     """The methods of `tf.Variable` that change it."""
 
     __slots__ = ()
+
+    __iadd__ = _refusal("+", "assign_add(value)")
+    __isub__ = _refusal("-", "assign_sub(value)")
+    __imul__ = _refusal("*", "assign(variable * value)")
+    __itruediv__ = _refusal("/", "assign(variable / value)")
+    __ipow__ = _refusal("**", "assign(variable ** value)")
 
     @property
     @abstractmethod

@@ -100,7 +100,7 @@ def assert_near(
     summarize: int | None = None,
     name: Any = None,
 ) -> None:
-    """Check that |x - y| <= atol + rtol |y|, element by element; see `assert_equal`.
+    """Check that |x - y| < atol + rtol |y|, element by element; see `assert_equal`.
 
     Args:
         x: a tensor.
@@ -112,9 +112,11 @@ def assert_near(
         name: of no effect.
     """
     a, b = pair(x, y, "Sub")
-    slack = 10 * float(jnp.finfo(a.dtype).eps) if jnp.issubdtype(a.dtype, jnp.inexact) else 0.0
+    is_float = jnp.issubdtype(a.dtype, jnp.inexact)
+    slack = 10 * float(jnp.finfo(a.dtype).eps) if is_float else 0.0
     r, t = slack if rtol is None else rtol, slack if atol is None else atol
-    good = jnp.abs(a - b) <= t + r * jnp.abs(b)
+    # Of floats it must be less, as in TensorFlow: no infinite distance is less than another.
+    good = (jnp.less if is_float else jnp.less_equal)(jnp.abs(a - b), t + r * jnp.abs(b))
     said = f"x and y not equal to tolerance rtol = {r}, atol = {t}"
     _require(good, _said(message, said), {"x": a, "y": b}, summarize)
 

@@ -19,6 +19,7 @@ from jaxvars.tf import (
     _nn_pool,
 )
 from jaxvars.tf import _nn_top as _nn_top
+from jaxvars.tf._listing import HOMES
 from jaxvars.tf._math_scan import approx_min_k as approx_min_k
 from jaxvars.tf._nn_backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
@@ -36,7 +37,7 @@ from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_dec
 from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
 from jaxvars.tf._nn_sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
-from jaxvars.tf._rows import HOMES, operations
+from jaxvars.tf._rows import operations
 
 ROWS = [
     *_nn_activations.ROWS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -330,3 +331,32 @@ def test_objects_with_components_are_taken_and_returned():
     assert len(seen) == 1
     f(Masked(["b"], tf.constant(1.0)), [Masked(["b"], tf.constant(1.0))])
     assert len(seen) == 2
+
+
+def test_values_of_tensorflow_are_told_by_what_they_hold() -> None:
+    runs: list[object] = []
+
+    @tf.function
+    def f(x: Any, option: Any) -> Any:
+        runs.append(option)
+        return x
+
+    made = [
+        lambda: tf.TensorShape([2, None]),
+        lambda: tf.TensorSpec([2], tf.int32),
+        lambda: tf.float16,
+        lambda: tf.TensorShape([3, None]),
+    ]
+    for make in made:
+        for _ in range(3):
+            f(1.0, make())
+    assert len(runs) == len(made)
+
+
+def test_a_concrete_function_takes_a_zero_of_its_sign_only() -> None:
+    f = tf.function(lambda x, y: x + y)
+    concrete = f.get_concrete_function(tf.TensorSpec([], tf.float32), 0.0)
+    assert f.get_concrete_function(tf.TensorSpec([], tf.float32), 0.0) is concrete
+    assert f.get_concrete_function(tf.TensorSpec([], tf.float32), -0.0) is not concrete
+    with pytest.raises(TypeError, match=r"Can not cast -0\.0 to Literal\[0\.0\]"):
+        concrete(tf.constant(1.0), -0.0)

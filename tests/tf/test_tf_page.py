@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jaxvars.tf as tf
 from jaxvars.tf import _page
-from jaxvars.tf._rows import HOMES
+from jaxvars.tf._listing import HOMES
 
 PAGE = Path(tf.__file__).with_name("NAMES.md")
 LINES = _page.page().splitlines()

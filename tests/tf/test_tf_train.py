@@ -6,6 +6,7 @@ import gc
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -164,6 +165,52 @@ def test_optimizers_and_generators(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- what goes wrong
+def test_slots_go_to_their_variables_in_any_order(tmp_path: Path) -> None:
+    def made(order: str) -> tuple[tf.Module, list[tf.Variable], tf.keras.optimizers.SGD]:
+        model = tf.Module()
+        for name in order:
+            setattr(model, name, tf.Variable(tf.zeros([2])))
+        weights = [getattr(model, name) for name in order]
+        return model, weights, tf.keras.optimizers.SGD(1.0, momentum=0.5)
+
+    first, (a, b), ours = made("ab")
+    ours.apply_gradients([(tf.ones([2]), a), (2 * tf.ones([2]), b)])
+    path = tf.train.Checkpoint(model=first, opt=ours).save(tmp_path / "c")
+    second, weights, theirs = made("ba")
+    status = tf.train.Checkpoint(model=second, opt=theirs).restore(path)
+    theirs.build(weights)
+    status.assert_consumed()
+    theirs.apply_gradients([(tf.zeros([2]), weight) for weight in weights])
+    assert [w.numpy()[0] for w in weights] == [-3.0, -1.5]
+    with pytest.raises(ValueError, match="slots for several variables of one name"):
+        tf.train.Checkpoint(opt=ours).save(tmp_path / "d")
+
+
+def test_averages_go_to_their_variables_in_any_order(tmp_path: Path) -> None:
+    def made(order: str) -> tuple[tf.Module, tf.train.ExponentialMovingAverage]:
+        model, average = tf.Module(), tf.train.ExponentialMovingAverage(0.9)
+        for name in order:
+            setattr(model, name, tf.Variable(float(ord(name))))
+        average.apply([getattr(model, name) for name in order])
+        return model, average
+
+    first, ours = made("ab")
+    path = tf.train.Checkpoint(model=first, ema=ours).save(tmp_path / "c")
+    second, theirs = made("ba")
+    for variable in second.variables:
+        theirs.average(variable).assign(0.0)
+    tf.train.Checkpoint(model=second, ema=theirs).restore(path).assert_consumed()
+    assert [theirs.average(getattr(second, name)).numpy() for name in "ab"] == [97.0, 98.0]
+
+
+@pytest.mark.parametrize("lost", [{"w": tf.ones([3])}, [{"w": jnp.ones(3)}], [np.ones(3)]])
+def test_tensors_that_would_be_lost_are_refused(tmp_path: Path, lost: Any) -> None:
+    checkpoint = tf.train.Checkpoint(lost=lost, v=tf.Variable(1.0))
+    with pytest.raises(ValueError, match=r"expecting lost to hold variables.*lost\.(w|0)"):
+        checkpoint.save(tmp_path / "c")
+    assert int(checkpoint.save_counter.numpy()) == 0
+
+
 def test_errors_are_those_of_tensorflow(tmp_path: Path) -> None:
     path = tf.train.Checkpoint(a=tf.Variable([1.0, 2.0]), b=tf.Variable(3)).save(tmp_path / "c")
     other = tf.Variable([9.0])

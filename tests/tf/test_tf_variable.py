@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +36,49 @@ def test_creators_are_called_from_the_inside_out():
     ):
         tf.Variable(1.0)
     assert tf.Variable(1.0).name == "Variable:0"
+
+
+@pytest.mark.parametrize(
+    ("operator", "cure"),
+    [("+", "assign_add(value)"), ("-", "assign_sub(value)"), ("*", "assign(variable * value)"),
+     ("/", "assign(variable / value)"), ("**", "assign(variable ** value)")],
+)  # fmt: skip
+def test_operators_that_would_assign_are_refused(operator, cure):
+    names = {"v": tf.Variable(2.0)}
+    message = f"`variable {operator}= value` with `tf.Variable`s is not supported. Use `variable."
+    with pytest.raises(RuntimeError, match=re.escape(f"{message}{cure}` to modify")):
+        exec(f"v {operator}= 1.0", names)
+    exec("v //= 1.0", names)  # gives a tensor
+    assert isinstance(names["v"], tf.Tensor)
+
+
+def test_a_module_lets_a_variable_be_replaced():
+    module = tf.Module()
+    module.v = tf.Variable(2.0)
+    module.v = 3.0
+    assert (module.v, module.variables) == (3.0, ())
+
+
+def test_what_is_shown_is_not_read():
+    v = tf.Variable(2.0)
+    shown = []
+    show = tf.function(lambda: shown.append((repr(v), str(v), f"{v}", v.device)))
+    assert not show.get_concrete_function().variables
+    assert shown[0][0] == "<tf.Variable 'Variable:0' shape=() dtype=float32>"
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for convert in (tf.constant, tf.Variable, tf.Variable([0.0, 0.0]).assign, tf.math.exp):
+        for value in (masked, [masked], [tf.constant([1.0, 1.0]), masked]):
+            with pytest.raises(TypeError, match="A masked array of NumPy was given as a tensor"):
+                convert(value)
+
+
+@pytest.mark.parametrize("pair", [(2.0, np.inf), (np.inf, 2.0), (np.inf, -np.inf)])
+def test_nothing_is_near_an_infinity(pair):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not equal to tolerance"):
+        tf.debugging.assert_near(*pair)
 
 
 def test_what_assigning_gives_is_the_variable():

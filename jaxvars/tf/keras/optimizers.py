@@ -107,7 +107,7 @@ class Optimizer(Alias):
 
     def build(self, var_list: Iterable[Any]) -> None:
         """Make the slots of variables now."""
-        self._core.build([_plain_variable(v) for v in var_list])
+        self._core.build(list(map(behind, var_list)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
@@ -145,7 +145,7 @@ class Optimizer(Alias):
                 variable.
         """
         pairs = list(grads_and_vars)
-        plain = [(array(g), _plain_variable(v)) for g, v in pairs]
+        plain = [(array(g), behind(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
         self._core.apply_gradients(plain)
@@ -201,21 +201,17 @@ class Optimizer(Alias):
     def finalize_variable_values(self, var_list: Iterable[Any]) -> None:
         """Make the averages of variables their values, with `use_ema=True`."""
         if self._core.use_ema:
-            self._core.finalize_variable_values([_plain_variable(v) for v in var_list])
+            self._core.finalize_variable_values(list(map(behind, var_list)))
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Any] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
         """Keep weight decay from some variables; call it before the first update."""
-        plain = None if var_list is None else [_plain_variable(v) for v in var_list]
+        plain = None if var_list is None else list(map(behind, var_list))
         self._core.exclude_from_weight_decay(plain, var_names)
 
     def __repr__(self) -> str:
         return f"<tf.keras.optimizers.{type(self).__name__} {self.name!r}>"
-
-
-def _plain_variable(variable: Any) -> Any:
-    return behind(variable)
 
 
 def _rate(given: Any) -> Any:
