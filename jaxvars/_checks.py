@@ -78,7 +78,7 @@ class Raised:
 
 def raise_if_failed(failure: Any) -> None:
     """Raise CheckError if a failure is set."""
-    values = np.asarray(failure)
+    values = np.asarray(jax.block_until_ready(failure))  # NumPy may wait for a failed one forever
     if values[0]:
         raise CheckError(list(_SITES)[int(values[0]) - 1].text(values))
 

@@ -6,7 +6,8 @@
 
 Shapes, ranks and dtypes are known when a function is traced, and checked then. Values are
 checked when it runs: a compiled step in which a check fails raises CheckError and leaves every
-variable as it was. `NanAlarm` looks at variables every so many steps, and waits for nothing.
+variable as it was. `check_indices` adds such checks to all that reads or writes by index.
+`NanAlarm` looks at variables every so many steps, and waits for nothing.
 
 Rules this file keeps:
 - a message names the variable, says how many elements are wrong, and shows the first of them;
@@ -28,6 +29,7 @@ from jaxvars._alarm import nonfinite as nonfinite
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
 from jaxvars._frames import Owner, cells_in
+from jaxvars._indices import check_indices as check_indices
 from jaxvars._numerics import disable_check_numerics as disable_check_numerics
 from jaxvars._numerics import enable_check_numerics as enable_check_numerics
 from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
@@ -35,6 +37,7 @@ from jaxvars._placement_log import set_log_device_placement as set_log_device_pl
 from jaxvars._shapes import Sizes, misfit
 from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars._variable import Variable
+from jaxvars._verify import verify as verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 
 Value: TypeAlias = Any
@@ -123,7 +126,7 @@ def assert_near(
         CheckError: when it does not hold; from a compiled function, when it is run.
         ShapeError: when the shapes do not broadcast.
 
-    Equal infinities are near; NaN is near nothing.
+    An infinity is near an equal one only; NaN is near nothing.
 
     >>> assert_near(0.1 + 0.2, 0.3)
     """
@@ -132,9 +135,18 @@ def assert_near(
     rtol, atol = slack if rtol is None else rtol, slack if atol is None else atol
 
     def near(x: Value, y: Value) -> Value:
-        return (x == y) | (jnp.abs(x - y) <= atol + rtol * jnp.abs(y))
+        is_close = _distance(x, y) <= atol + rtol * _distance(y, jnp.zeros_like(y))
+        return (x == y) | (is_close & jnp.isfinite(x) & jnp.isfinite(y))
 
     _compare(x, y, "near", near, message, f" (rtol {_short(rtol)}, atol {_short(atol)})")
+
+
+def _distance(x: Value, y: Value) -> Value:
+    """Return |x - y|; of integers, as an unsigned one, which can hold it."""
+    if not jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
+        return jnp.abs(x - y)
+    difference = jnp.maximum(x, y) - jnp.minimum(x, y)
+    return difference.astype(f"uint{8 * difference.dtype.itemsize}")
 
 
 def assert_positive(x: Any, message: str | None = None) -> None:

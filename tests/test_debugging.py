@@ -48,6 +48,8 @@ HOLD = [
     (assert_near, (A, A + 1e-7)),
     (assert_near, (np.inf, np.inf)),
     (assert_near, (3, 3)),
+    (assert_near, (np.uint8(3), np.uint8(5), 0, 2)),
+    (assert_near, (1.0, 2.0, np.inf)),
     (assert_near, (1.0, 1.1, 0.0, 0.2)),
     (assert_positive, (A,)),
     (assert_negative, (-A,)),
@@ -90,6 +92,18 @@ def name(value):
 @pytest.mark.parametrize(("check", "args"), HOLD, ids=name)
 def test_what_holds(check, args, wrap):
     wrap(lambda *arrays: check(*arrays))(*args)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(2.0, np.inf), (np.inf, 2.0), (np.inf, -np.inf), (1.0, np.inf, np.inf, np.inf),
+     (complex(np.inf, 0), complex(0, np.inf)), (np.nan, np.nan, np.inf),
+     (np.int8(-128), np.int8(127), 0, 2), (np.int32(2**31 - 1), np.int32(-(2**31)), 0, 2)],
+)  # fmt: skip
+def test_what_is_infinitely_far_is_not_near(args):
+    for assert_in in (assert_near, jv.compile(assert_near)):
+        with pytest.raises(CheckError, match=r" near .* does not hold"):
+            assert_in(*args)
 
 
 @pytest.mark.parametrize(("check", "args", "message"), FAIL, ids=name)

@@ -1,0 +1,167 @@
+"""The check of indices in compiled code: `check_indices`.
+
+JAX does not raise for an index that is out of range: it reads another element and drops a write.
+While the check is on, a listener stands on each trace of a compiled function and adds, to every
+operation that reads or writes by index, what fails the step if the index is outside.
+
+Rules this file keeps:
+- the switch is part of what a program is known by (`_signature.py`): those that were compiled
+  without checks are not changed, and are used again when it is off;
+- an operation is looked at in whatever it stands: a jitted function is opened; of JAX's own loops
+  and branches the bodies are traced again, with checks that call back into Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars import _trace
+from jaxvars._around import AROUND
+from jaxvars._checks import require
+from jaxvars._frames import Detour
+
+Value: TypeAlias = Any
+
+
+@final
+class _Switch:
+    """Whether indices are checked in this process."""
+
+    on: ClassVar[bool] = False
+    detour: ClassVar[Detour] = Detour()
+
+
+def check_indices(enabled: bool = True) -> None:
+    """Check the indices in compiled functions, and fail a step in which one is out of range.
+
+    Eagerly, `v[i]` and what writes by index raise IndexError. In compiled code an index is not
+    known until it runs, and there JAX clamps: `x[i]` reads another element, and `v[i].assign(y)`
+    writes nothing, without a word. With this switch the step raises CheckError, and leaves every
+    variable as it was. It sees all that reads or writes by index: variables, arrays, `jnp.take`,
+    `x.at[i]`, `jax.lax.dynamic_slice`, TensorArrays; also in branches, loops, gradients and `vmap`.
+
+    Functions are compiled again while it is on, with the checks; those without are kept for when
+    it is off. It makes calls slower, and is for finding a mistake.
+
+    Args:
+        enabled: check (True) or no longer (False), in all threads.
+
+    Indices that are out of range on purpose, for `mode="drop"` or `mode="clip"`, fail too: use
+    `jnp.clip` or `jnp.where` on the index. Not looked at: what a plain `jax.jit` compiles outside
+    of compiled functions, and the bodies of `jax.custom_jvp`, `jax.custom_vjp` and `jax.shard_map`.
+
+    >>> import jaxvars as jv
+    >>> v = jv.Variable([1.0, 2.0, 3.0])
+    >>> read = jv.compile(lambda i: v[i] + 0)
+    >>> float(read(7))
+    3.0
+    >>> check_indices(True)
+    >>> read(7)
+    Traceback (most recent call last):
+    jaxvars.errors.CheckError: An index is outside of axis 0, of size 3: index = 7 (...
+    >>> check_indices(False)
+    """
+    _Switch.on = enabled
+    _Switch.detour.begin() if enabled else _Switch.detour.end()
+
+
+def indices_are_checked() -> bool:
+    """Return whether functions that are compiled now check their indices."""
+    return _Switch.on
+
+
+def check_inside(index: Value, size: Any, what: str) -> None:
+    """If indices are checked, have the program fail unless a traced index is in range."""
+    if _Switch.on and _trace.is_tracer(index):
+        _require_inside(index, size, f"An index is outside of {what} of size {size}")
+
+
+def watched(value: Value) -> AbstractContextManager[object]:
+    """Return a context in which operations on a traced value are checked, if indices are."""
+    on = _Switch.on and _trace.is_tracer(value)
+    return _trace.recording(_INDICES) if on else nullcontext()
+
+
+@final
+class _Indices:
+    """Looks at each operation that reads or writes by index: a `_trace.Listener`."""
+
+    __slots__ = ()
+    follows = False  # what is closed over is of no interest
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Return whether an operation is of interest: each is."""
+        return True
+
+    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+        """Run an operation, and check its indices."""
+        if _is_indexing(equation.name):
+            for axis, size, extent, index in _axes(equation.name, equation.inputs, equation.params):
+                what = "An index" if extent == 1 else f"A slice of {extent}"
+                message = f"{what} is outside of axis {axis}, of size {size}"
+                _require_inside(index, size - extent + 1, message)
+            with jax.named_scope(_CHECKED):
+                return list(equation.function(*equation.inputs))
+        if any(map(_has_unchecked, _trace.inner_jaxprs(equation.params))):
+            return _trace.run_inside(equation, self)
+        return list(equation.function(*equation.inputs))
+
+
+_INDICES = _Indices()
+_SLICES = ("dynamic_slice", "dynamic_update_slice")
+_CHECKED = "jaxvars.checked"  # the scope of operations that have a check, in programs
+
+
+def _is_indexing(name: str) -> bool:
+    return name in _SLICES or name == "gather" or name.startswith("scatter")
+
+
+def _has_unchecked(program: Any) -> bool:
+    """Return whether a program has an operation that is yet to be checked: twice does no harm."""
+    return _trace.has_primitive(program, _is_indexing, outside=_CHECKED)
+
+
+def _axes(
+    name: str, inputs: Sequence[Value], params: dict[str, Any]
+) -> Iterator[tuple[int, Any, int, Value]]:
+    """Yield for each axis that is indexed: which, its size, how much from the index, the index."""
+    shape, writes = jnp.shape(inputs[0]), name not in ("dynamic_slice", "gather")
+    if name in _SLICES:
+        extents = jnp.shape(inputs[1]) if writes else params["slice_sizes"]
+        starts = inputs[2:] if writes else inputs[1:]
+        found = zip(range(len(shape)), starts, strict=True)
+    else:
+        numbers, indices = params["dimension_numbers"], inputs[1]
+        axes = numbers.scatter_dims_to_operand_dims if writes else numbers.start_index_map
+        extents = _window(numbers, shape, inputs[2]) if writes else params["slice_sizes"]
+        found = ((axis, indices[..., i]) for i, axis in enumerate(axes))
+    for axis, index in found:
+        yield axis, shape[axis], extents[axis], index
+
+
+def _window(numbers: Any, shape: tuple[int, ...], updates: Value) -> list[int]:
+    """Return how much of each axis one update of a scatter covers."""
+    single = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    sizes = iter([jnp.shape(updates)[axis] for axis in numbers.update_window_dims])
+    return [1 if axis in single else next(sizes) for axis in range(len(shape))]
+
+
+def _require_inside(index: Value, size: Any, message: str) -> None:
+    """Have the program fail unless indices are from 0 to below a size."""
+    with jax.named_scope(_CHECKED):
+        given = jnp.asarray(index)
+        given = given.astype(jnp.promote_types(given.dtype, jnp.int32))  # which can hold the size
+        require((given >= 0) & (given < size), message, {"index": given})
+
+
+def _around() -> AbstractContextManager[object]:
+    """Return what is entered around code that is traced: more of the same."""
+    return _trace.recording(_INDICES) if _Switch.on else nullcontext()
+
+
+AROUND.append(_around)
