@@ -21,12 +21,13 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
@@ -41,15 +42,17 @@ from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._display import Table
-from jaxvars._entry import Elsewhere, Entry, Miss
-from jaxvars._frames import DETOUR, LOCAL, TRACING, Owner
-from jaxvars._homes import is_about_places
+from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
+from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
+from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths
+from jaxvars._indices import indices_are_checked
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
+from jaxvars._open_compare import with_compared_sizes
 from jaxvars._open_values import following
-from jaxvars._signature import Call, Itself, Signature
-from jaxvars._staging import Staged, stage
-from jaxvars._store import NEWS, STORE, seek
+from jaxvars._signature import Call, Itself, Signature, Static
+from jaxvars._staging import BrokenOff, Staged, stage
+from jaxvars._store import FORKED, NEWS, STORE, fail, refuse_if_forked, seek
 from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
 from jaxvars.errors import (
@@ -69,7 +72,8 @@ _WARN_AFTER = 5
 class _Mode:
     """How compiled functions run in this process."""
 
-    eager: ClassVar[bool] = False  # while it is set, `DETOUR` is not empty
+    eager: ClassVar[bool] = False
+    detour: ClassVar[Detour] = Detour()
 
 
 def run_eagerly(enabled: bool = True) -> None:
@@ -85,9 +89,19 @@ def run_eagerly(enabled: bool = True) -> None:
     2
     >>> run_eagerly(False)
     """
-    if enabled != _Mode.eager:
-        DETOUR.append(None) if enabled else DETOUR.pop()
     _Mode.eager = enabled
+    _Mode.detour.begin() if enabled else _Mode.detour.end()
+
+
+@contextlib.contextmanager
+def running_eagerly() -> Generator[None]:
+    """Run the Python bodies of compiled functions inside."""
+    was = _Mode.eager
+    run_eagerly(True)
+    try:
+        yield
+    finally:
+        run_eagerly(was)
 
 
 @final
@@ -143,6 +157,10 @@ class Function:
             in_shardings=self._in_shardings,
         )
 
+    def __reduce__(self) -> str:
+        """Pickle a function of a module by its name, as Python's are: nothing is compiled in it."""
+        return vars(self)["__qualname__"]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         if not DETOUR:
@@ -150,13 +168,17 @@ class Function:
                 result = MISS if kwargs else self._paths.flat(args)
                 if result is MISS:
                     result = self._paths.tree(args, kwargs)
-            except Miss:  # other shapes
-                self._paths.cool(by_shape=True)
+            except Miss as miss:
+                self._paths.cool(by_shape=isinstance(miss, OtherShapes))
             except Elsewhere:
                 pass
-            except ValueError as error:
-                if not is_about_places(error):
-                    raise
+            except BaseException as error:
+                for entry in tuple(self._entries.values()):
+                    entry.broke_off = True
+                if not is_about_places(error) and not is_about_deleted(error):
+                    with _trace.restoring():
+                        self._explain(error, args, kwargs)
+                        raise
             else:
                 if result is not MISS:
                     return result
@@ -204,19 +226,32 @@ class Function:
 
     # ------------------------------------------------------------ the slow way
     def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if FORKED:
+            refuse_if_forked(f"{self._signature.name} is called")
         if _Mode.eager:
             return self.python_function(*args, **kwargs)
-        call = self._signature.bind(args, kwargs)
+        if is_interrupting_trace():
+            return outside(lambda: self._slow_call(args, kwargs))
+        with _trace.restoring():
+            return self._run(self._signature.bind(args, kwargs), args, kwargs)
+
+    def _explain(self, error: BaseException, args: Any, kwargs: Any) -> None:
+        """Raise an error that says what one from jit's fast path means, if that is known."""
+        if isinstance(error, OverflowError):  # an integer that does not fit: nothing has run
+            self._signature.bind(args, kwargs)
+        fail(self._signature.name, error)
+
+    def _run(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         entry = self._entry(call)
         try:
             result = entry.run(tuple(call.values))
         except Elsewhere:
             return entry.inline(call.values)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
             raise
         parts = entry.parts
-        if parts is not None and self._signature.is_plain:
+        if parts is not None and self._signature.is_plain and not indices_are_checked():
             self._paths.add(parts, args, kwargs, call.values)
         return result
 
@@ -256,9 +291,14 @@ class Function:
         )
         self._check_donation(entry)
         entry.watch(call.objects, self._evict, self._paths.cool)
-        self._entries[call.key] = entry
+        entry.is_stale = any(isinstance(x, Static) and x.has_changed for x in call.key[1])
+        if not entry.is_stale:
+            self._entries[call.key] = entry
         if filled is None:
             self._note(call.key, time.perf_counter() - start)
+        if entry.is_stale:  # an object got variables: from now on it is known by identity
+            self._initialized.discard(_objects(call.key))
+            self._last_key = None
         return entry
 
     def _filled(self, call: Call) -> Staged | None:
@@ -303,13 +343,22 @@ class Function:
             "function may create variables on its first call only; keep them, for example as "
             "`if self.w is None: self.w = jv.Variable(...)`, or create them outside."
         )
-        with following() if is_symbolic(call) else nullcontext():
-            staged = stage(run, call.values, refusal if objects in self._initialized else None)
+        here, broken_off = _trace.current(), list[BrokenOff]()
+        reason = refusal if objects in self._initialized else None
+        is_open = is_symbolic(call)
+        given = list(map(with_compared_sizes, call.values)) if is_open else call.values
+        with following() if is_open else contextlib.nullcontext():
+            try:
+                staged = stage(run, given, reason, broken_off)
+                if staged.created:
+                    self._initialize(*self._known(staged, call, real))
+            except BaseException:  # whatever it is: variables exist, and need their values
+                with contextlib.suppress(Exception), _trace.at(here):
+                    for trace in broken_off:
+                        self._initialize(*self._known(trace.created(), call, real))
+                raise
             if staged.created:
-                self._initialize_surely(*self._known(staged, call, real))
-                if staged.error is not None:
-                    raise staged.error
-                staged = stage(run, call.values, refusal)
+                staged = stage(run, given, refusal)
         self._initialized.add(objects)
         return staged
 
@@ -317,13 +366,6 @@ class Function:
     def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Value]]:
         """Return a program and its arguments, with known sizes if they are known."""
         return (staged, call.values) if real is None else (real.filled(staged), real.values)
-
-    def _initialize_surely(self, staged: Staged, values: Sequence[Value]) -> None:
-        try:
-            self._initialize(staged, values)
-        except KeyboardInterrupt:
-            self._initialize(staged, values)  # they exist, and need their values
-            raise
 
     def _initialize(self, staged: Staged, values: Sequence[Value]) -> None:
         """Give the variables that a trace created their first values."""
@@ -337,7 +379,7 @@ class Function:
                 )
         program, used = _trace.last_outputs(staged.program, len(staged.created))
         given = [*map(LOCAL.frame.read, staged.reads), *values]
-        inputs = [x if need else 0.0 for x, need in zip(given, used, strict=True)]
+        inputs = list(itertools.compress(given, used))
         if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
             raise CompileError(
                 f"{self._signature.name} creates variables from its arguments: call it once with "
@@ -427,6 +469,10 @@ class BoundFunction:
         self.function = function
         self.__self__ = instance
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the object and the method's name."""
+        return getattr, (self.__self__, vars(self.function)["__name__"])
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method."""
         return self.function(self.__self__, *args, **kwargs)
@@ -494,7 +540,9 @@ def compile(
         static_argnames: arguments whose value is part of the signature though it is a number.
         donate: "auto" lets XLA reuse the memory of variables that are read and assigned,
             except in programs that call back into Python; True refuses such programs; False
-            never does. Values that you took before a step stay readable in any case.
+            never does: if a step runs out of memory, its variables keep their old values, at
+            the price of the memory for both; the next step then waits for the one before.
+            Values that you took before a step stay readable in any case.
         input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
             refused. An open size (None) is traced for each size.
         guard: "finite" has a call that would write NaN or an infinity to a variable raise and
@@ -515,6 +563,8 @@ def compile(
         CreationError: (from a call) when it creates variables on any call but the first, or
             one that nobody keeps.
         ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
+        ExecutionError: (from a call, or a later one or a read) when XLA fails to run the program,
+            as when memory runs out. A first call changes nothing then.
         CheckError: (from a call) when a check or the guard fails; no variable is changed then.
         ShardingError: (from a call) when variables and arguments lie on different devices, or
             an argument cannot be divided as `in_shardings` says.

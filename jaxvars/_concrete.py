@@ -9,6 +9,7 @@ import jax
 
 from jaxvars._entry import Elsewhere, Entry, cells_of
 from jaxvars._signature import Call
+from jaxvars._store import refuse_if_forked
 from jaxvars._variable import Variable
 
 if TYPE_CHECKING:
@@ -41,9 +42,16 @@ class ConcreteFunction:
         self.signature = signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; raises TypeError when the arguments have another signature."""
+        """Call it.
+
+        Raises:
+            TypeError: when the arguments have another signature.
+            CompileError: under other settings of JAX than it was traced under.
+        """
+        refuse_if_forked(f"{self.name} is called")
         call = self._bind(args, kwargs)
-        if call.key != self._entry.key:
+        if call.key[:3] != self._entry.key[:3]:
+            self._entry.check_settings()
             raise TypeError(
                 f"This concrete function of {self.name} takes ({self.signature}); it was called "
                 "with other types. Call the compiled function itself to have them traced."
@@ -52,6 +60,9 @@ class ConcreteFunction:
             return self._entry.run(tuple(call.values))
         except Elsewhere:
             return self._entry.inline(call.values)
+        except (ValueError, RuntimeError) as error:
+            self._entry.explain(error, call.values)
+            raise
 
     @property
     def jaxpr(self) -> Any:

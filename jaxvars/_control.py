@@ -60,6 +60,9 @@ def cond(
 ) -> Any:
     """Run one of two functions, which may read and assign variables.
 
+    A gradient through the function that does not run is None where it runs eagerly, as in
+    TensorFlow, and zero where it is staged: which one runs is not known then.
+
     Args:
         pred: a scalar: a bool, number, array or variable.
         true_fun: what to run if it holds: takes the operands.

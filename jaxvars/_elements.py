@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - an index that is known is a Python number, and its mistakes raise at once;
-- one that is traced may be outside: it reads the nearest element, and writes nothing.
+- one that is traced may be outside: it reads the nearest element, and writes nothing, unless
+  indices are checked (`_indices.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
+from jaxvars._indices import check_inside
 from jaxvars._open_program import is_open
 from jaxvars._tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
@@ -77,6 +79,7 @@ def row(buffer: Value, index: Value) -> Value:
     size = buffer.shape[0]
     if size == 0:
         raise IndexError("This TensorArray has no elements.")
+    check_inside(index, size, "a TensorArray")
     index = jnp.clip(index, 0, size - 1)
     return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
@@ -85,6 +88,7 @@ def put(buffer: Value, index: Value, element: Value) -> Value:
     """Return the buffer with an element, or as it is if the index is outside."""
     size = buffer.shape[0]
     if size == 0:
+        check_inside(index, size, "a TensorArray")
         return buffer
     inside = (index >= 0) & (index < size)
     element = jnp.where(inside, element, row(buffer, index))

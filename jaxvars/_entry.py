@@ -4,7 +4,9 @@ Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common ca
 - from the moment a value is donated until the new one is in a tray that is in `HAND` nothing
   can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if somebody may hold it;
-- the first run, which compiles, is given copies: it may be interrupted anywhere;
+- off jit's fast path Python runs between execution and return, where an exception would lose what
+  was donated: copies take its place before (`_Program`). The first run, which compiles, is given
+  copies, too, and commits when it has finished: it may fail;
 - only what was assigned is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
   that an error in the callback changes nothing;
@@ -18,6 +20,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any, TypeAlias, final
 
 import jax
@@ -25,17 +28,45 @@ import jax
 from jaxvars import _trace
 from jaxvars._arrivals import Arrivals, lowered_like
 from jaxvars._checks import FAILURE, calling_back, raise_if_failed, without_signals
+from jaxvars._custom import with_explicit_rules
 from jaxvars._frames import DETOUR, LOCAL
-from jaxvars._homes import apart, gather, home_now, is_about_places, mesh_of, placed
+from jaxvars._homes import (
+    apart,
+    gather,
+    home_now,
+    is_about_deleted,
+    is_about_places,
+    mesh_of,
+    placed,
+)
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
 from jaxvars._staging import Staged
-from jaxvars._store import CALLBACKS, HAND, SHARED, STORE, Cell, Tray, exclusively, settle, stored
+from jaxvars._store import (
+    CALLBACKS,
+    HAND,
+    HOT_PATH_FILE,
+    SHARED,
+    STORE,
+    UNPROVEN,
+    Cell,
+    Tray,
+    doubt,
+    exclusively,
+    fail,
+    has_failed,
+    prove,
+    settle,
+    stored,
+)
+from jaxvars.errors import CompileError
 
 Value: TypeAlias = Any
 Leaves: TypeAlias = Sequence[Value]
 
+_LARGE = 2**26  # bytes: a step that computes as much takes far longer than to ask if one failed
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+_KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matters to
 
 
 @final
@@ -43,12 +74,38 @@ class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
     """The call is made inside a transform, a tape or another function."""
 
 
-@final
 class Miss(Exception):  # noqa: N818 - a signal between us, not an error
-    """The arguments are not those that a program was made for."""
+    """The arguments, or JAX's settings, are not those that a program was made for."""
+
+
+@final
+class OtherShapes(Miss):
+    """It is the arguments."""
 
 
 _ENTRIES: weakref.WeakSet[Entry] = weakref.WeakSet()
+
+
+@final
+class _Program:
+    """A function for jit, which says when jit leaves its fast path, for free while it does not.
+
+    There jit looks the function up in dicts, and so asks for its hash, before anything else:
+    with settings, placements or kinds of arguments that are new to it, after
+    `jax.clear_caches()`, and where its cache was full.
+    """
+
+    def __init__(self, run: Callable[..., Any], name: str, leaving: Callable[[], None]) -> None:
+        self._run = run
+        self._leaving = leaving
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *args: Value) -> Any:
+        return self._run(*args)
+
+    def __hash__(self) -> int:
+        self._leaving()
+        return id(self)
 
 
 @final
@@ -59,6 +116,7 @@ class Entry:
         key: the signature it was traced for.
         staged: the program and the cells it touches.
         run: takes the traced arguments to the function's result, updating the variables.
+        broke_off: an exception may have ended a call while jit was on its slow path.
     """
 
     def __init__(
@@ -76,8 +134,11 @@ class Entry:
         self._whole = staged
         self.name = name
         self.is_stale = False
+        self.broke_off = False
         self.run: Callable[[Leaves], Any] = self._first_run
-        self.has_callbacks = bool(_CALLBACKS & _trace.primitives_in(staged.program))
+        primitives = _trace.primitives_in(staged.program)
+        self.has_callbacks = bool(_CALLBACKS & primitives)
+        self._makes_keys = bool(_KEYS & primitives)
         # A check of numbers fails after the program has run, when donated values are gone.
         checked = any(getattr(jax.config, name) for name in ("jax_debug_nans", "jax_debug_infs"))
         self._donates = donate and not self.has_callbacks and not checked
@@ -86,8 +147,7 @@ class Entry:
         self._lowered = list(map(lowered_like, self._specs, values))
         self._group_cells()
         self._jitted = self._jit()
-        inner = staged.function()
-        self._inner = jax.jit(self._named(lambda reads, leaves: inner(*reads, *leaves)))
+        self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = self._finisher()
         self._owners: list[Callable[[], object]] = []
         self._array: type | None = None  # what values are when they are no tracers
@@ -111,7 +171,8 @@ class Entry:
         this = weakref.ref(self)
 
         def gone(_: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-            if (entry := this()) is not None and not is_ending():  # then modules are gone, too
+            entry = this()
+            if entry is not None and not is_ending():  # pragma: no branch - then modules are gone
                 entry.is_stale = True
                 evict(entry)
                 settle()  # so that its tray lets go of the values
@@ -131,7 +192,8 @@ class Entry:
         self._given = [cell for cell in reads if cell.key in written]
         self._kept = [cell for cell in reads if cell.key not in written]
         given = {cell.key for cell in self._given}
-        self._tray = Tray([*self._given, *(cell for cell in writes if cell.key not in given)])
+        others = [cell for cell in writes if cell.key not in given]
+        self._tray = Tray([*self._given, *others], self.name)
         if self._is_checked:  # a failed check gives back what was there
             self._given = list(self._tray.cells)
         signals = [cell for cell in self.staged.reads if cell.deliver is not None]
@@ -154,7 +216,7 @@ class Entry:
             groups = [self._given, self._kept] if self._kept else [self._given]
             lent = [tuple(cell.home for cell in cells) for cells in groups]
             options["in_shardings"] = (*lent, *self._arrivals.shardings)
-        return jax.jit(self._named(self._run_grouped), **options)
+        return jax.jit(_Program(self._run_grouped, self.name, self._leave_fast_path), **options)
 
     def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         def named(*args: Value) -> Any:
@@ -166,8 +228,10 @@ class Entry:
     def _run_grouped(self, given: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
         kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
-        if tuple(map(leaf_of, leaves)) != self._specs:
+        if _trace.settings() != self.key[2]:  # jit is here whenever they are new to it
             raise Miss
+        if tuple(map(leaf_of, leaves)) != self._specs:
+            raise OtherShapes
         values = [*given, *kept, *self._idle]
         outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
         results, written = self.staged.split(outputs)
@@ -194,16 +258,29 @@ class Entry:
         return finish
 
     # ------------------------------------------------------------ running
+    def _leave_fast_path(self) -> None:
+        """Prepare for an exception at any place in jit's Python; called by jit on its way there.
+
+        Copies take the place of what is about to be donated.
+        """
+        if self.broke_off:
+            self.broke_off = False
+            self._jitted.clear_cache()  # or jit would never use its fast path for such a call
+        frame = sys._getframe(1) if self._donates else None
+        while frame is not None:
+            if frame.f_code is _FLY and frame.f_locals["self"] is self:
+                old, keys = frame.f_locals.get("old"), self._tray.keys  # none if nothing is written
+                if old and STORE.get(keys[0]) is old[0]:
+                    STORE.update(zip(keys, _copies(old), strict=False))
+            elif _is_hot(frame, self._tray) and self._tray.values is frame.f_locals.get("old"):
+                old, n = self._tray.values, len(self._given)
+                self._tray.values = (*_copies(old[:n]), *old[n:])
+            frame = frame.f_back
+
     def _first_run(self, leaves: Leaves) -> Any:
-        """Run once on copies, so that jit has compiled before anything is donated."""
+        """Run once on copies, which compiles."""
         _check_place()
-        try:
-            result = exclusively(lambda: self._first_flight(leaves))
-        except (Miss, Elsewhere):
-            raise
-        except BaseException:
-            self._jitted.clear_cache()  # or jit would stay on its slow path
-            raise
+        result = exclusively(lambda: self._first_flight(leaves))
         touches = self._tray.keys or self._kept or self._arrivals.shardings
         steady = self._run_carefully if touches else self._run_pure
         self.run = self._run_on_copies if self.has_callbacks else steady
@@ -234,21 +311,26 @@ class Entry:
         settle()
         self._jitted = self._jit()
         self.run = self._first_run
-        if (cool := self._cool()) is not None:
+        cool = self._cool()
+        if cool is not None:  # pragma: no branch - the function lives as long as this
             cool()
 
-    def explain(self, error: ValueError, leaves: Leaves) -> None:
-        """Raise ShardingError if JAX refused a call because things do not lie together."""
-        if is_about_places(error):
+    def explain(self, error: Exception, leaves: Leaves) -> None:
+        """Raise an error that names the variables because of which JAX refused a call."""
+        if is_about_deleted(error):
+            exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
+        elif is_about_places(error):
             cells = [*self._tray.cells, *self._kept]
             homes = exclusively(lambda: [(f"Variable {c.name!r}", home_now(c)) for c in cells])
             given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
             raise apart(homes, given) from error
+        else:
+            fail(self.name, error)
 
     @property
     def parts(self) -> Parts | None:
         """What a hot path needs of the program; None where there can be none."""
-        if self.has_callbacks or self.is_stale or (self._tray.keys and self._array is None):
+        if self.has_callbacks or self.is_stale:
             return None
         return Parts(
             jitted=self._jitted,
@@ -258,12 +340,30 @@ class Entry:
             given=len(self._given),
             kept=tuple(cell.key for cell in self._kept),
             finish=self._finish,
+            doubt=self._doubt(),
+            keeps=not self._donates,
+            keys=_trace.key_maker() if self._makes_keys else None,
             careful=self._run_carefully,
         )
 
+    def _doubt(self) -> Callable[[Tray], bool] | None:
+        """Return what says whether the last run failed, if it is to be asked at each call."""
+        if self._donates and _trace.largest_value(self.staged.program) < _LARGE:
+            return None
+        return functools.partial(has_failed, wait=not self._donates)
+
     def _run_pure(self, leaves: Leaves) -> Any:
         """Run a program that touches no variable."""
-        return self._finished(self._jitted((), *leaves))
+        return self._finished(self._call((), *leaves))
+
+    def _call(self, *inputs: Any) -> Any:
+        try:
+            return self._jitted(*inputs)
+        except Miss:
+            raise
+        except BaseException:
+            self.broke_off = True
+            raise
 
     def _run_carefully(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what somebody else may hold."""
@@ -276,15 +376,26 @@ class Entry:
 
     def _fly(self, leaves: Leaves) -> Any:
         tray = self._tray
+        prove()
         if not tray.keys:
-            return self._jitted((), *self._lend(), *leaves)
+            return self._call((), *self._lend(), *leaves)
         if self._donates and not SHARED.isdisjoint(tray.keys):
             shared = SHARED.intersection([cell.key for cell in self._given])
             STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
-        inputs = [(x,) for x in (self._gather(self._given), *self._lend(), *leaves)]
-        ((tray.values, result),) = map(self._jitted, *inputs)
-        HAND[0] = tray  # no call since the values were donated: see `_store.py`
+        old = self._gather(self._given)
+        inputs = [(x,) for x in (old, *self._lend(), *leaves)]
+        tray.before = () if self._donates else tuple(map(STORE.get, tray.keys))
+        tray.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
+        try:
+            ((tray.values, result),) = map(self._jitted, *inputs)
+            HAND[0] = tray  # no call since the values were donated: see `_store.py`
+        except Miss:
+            raise
+        except BaseException:
+            self.broke_off = True
+            doubt(tray)  # XLA may have the values that it was given
+            raise
         return result
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
@@ -294,9 +405,9 @@ class Entry:
         return self._finished(exclusively(lambda: self._fly_on_copies(leaves)))
 
     def _fly_on_copies(self, leaves: Leaves) -> Any:
-        given = tuple(map(_trace.fresh, self._gather(self._given)))
-        run = self._call_back if self.has_callbacks else self._jitted
-        outputs = run(given, *self._lend(), *leaves)
+        given = tuple(_copies(self._gather(self._given)))
+        run = self._call_back if self.has_callbacks else self._call
+        outputs = jax.block_until_ready(run(given, *self._lend(), *leaves))
         if not self._tray.keys:
             return outputs
         new, result = outputs
@@ -323,8 +434,7 @@ class Entry:
             CALLBACKS.pop()
 
     def _run_and_wait(self, *inputs: Any) -> Any:
-        outputs = self._jitted(*inputs)
-        jax.block_until_ready(outputs)
+        outputs = jax.block_until_ready(self._call(*inputs))
         jax.effects_barrier()
         return outputs
 
@@ -333,11 +443,34 @@ class Entry:
         if self._arrivals.wanted:
             self._settle(leaves)
             leaves = self._arrivals.constrain(leaves)
-        return self._whole.apply(self._inner, list(leaves))
+        if self._inlined is None:
+            self._inlined = self._to_inline()
+        staged, run = self._inlined
+        return staged.apply(run, list(leaves))
+
+    def _to_inline(self) -> tuple[Staged, Callable[..., Any]]:
+        """Return the program as it may be differentiated, and what runs it."""
+        staged = with_explicit_rules(self._whole)
+        inner = staged.function()
+        return staged, jax.jit(self._named(lambda reads, leaves: inner(*reads, *leaves)))
 
     # ------------------------------------------------------------ looking inside
+    def check_settings(self) -> None:
+        """Raise CompileError if JAX's settings are others than it was traced under."""
+        if _trace.settings() != self.key[2]:
+            raise CompileError(
+                f"{self.name} was traced under other settings of JAX (jax.enable_x64, "
+                "jax.default_matmul_precision, jax.set_mesh, ...) than those of now, and can only "
+                "run under these. Go back to them, or trace it for those of now: fn.trace(...)."
+            )
+
     def lower(self) -> Any:
-        """Return the lowered program."""
+        """Return the lowered program.
+
+        Raises:
+            CompileError: under other settings of JAX.
+        """
+        self.check_settings()
         if self._arrivals.wanted and self._arrivals.shardings is None:
             self._settle(())
             self._jitted = self._jit()
@@ -349,10 +482,22 @@ class Entry:
         return self._jitted.lower(*specs, *self._lowered)
 
 
+_FLY = Entry._fly.__code__
+
+
+def _is_hot(frame: FrameType, tray: Tray) -> bool:
+    return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["tray"] is tray
+
+
+def _copies(values: Leaves) -> Leaves:
+    with _trace.at(_trace.EVAL):
+        return list(map(_trace.fresh, values))
+
+
 def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
     """Have all programs that use some cells compiled anew: the cells have new homes."""
     keys = {cell.key for cell in cells}
-    for entry in _all_entries() if keys else ():
+    for entry in _all_entries():
         if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):
             entry.renew()
 
@@ -361,11 +506,13 @@ def _all_entries() -> list[Entry]:
     while True:
         try:
             return list(_ENTRIES)
-        except RuntimeError:  # another thread has added one meanwhile
+        except RuntimeError:  # pragma: no cover - another thread has added one meanwhile
             continue
 
 
 def _check_place() -> None:
+    if _trace.current() is not _trace.EVAL:
+        _trace.put_back()
     if (DETOUR and LOCAL.frame is not LOCAL.eager) or _trace.current() is not _trace.EVAL:
         raise Elsewhere
 

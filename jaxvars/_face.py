@@ -65,6 +65,10 @@ class Face(ABC):
     def value(self) -> Value:
         """The array it stands for now."""
 
+    def _known(self) -> Value:
+        """Return the value, for Python or NumPy, and not to compute with it."""
+        return self.value
+
     # ------------------------------------------------------------ shape and type
     @property
     def shape(self) -> tuple[int, ...]:
@@ -94,11 +98,11 @@ class Face(ABC):
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
         """Return the value as a NumPy array of its own (it may be changed)."""
-        return np.array(whole(self.value))
+        return np.array(whole(self._known()))
 
     def item(self) -> Any:
         """Return the value of a scalar as a Python number or string."""
-        return self.value.item()
+        return self._known().item()
 
     def astype(self, dtype: Any) -> Value:
         """Return the value converted to another dtype."""
@@ -109,7 +113,7 @@ class Face(ABC):
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.array(whole(self.value), dtype=dtype, copy=copy)
+        return np.array(whole(self._known()), dtype=dtype, copy=copy)
 
     def __jax_array__(self) -> Value:
         return self.value
@@ -120,19 +124,19 @@ class Face(ABC):
                 f"The truth value of a variable of shape {self.shape} is ambiguous. Say what is "
                 "meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
             )
-        return bool(self.value)
+        return bool(self._known())
 
     def __int__(self) -> int:
-        return int(self.value)
+        return int(self._known())
 
     def __float__(self) -> float:
-        return float(self.value)
+        return float(self._known())
 
     def __complex__(self) -> complex:
-        return complex(self.value)
+        return complex(self._known())
 
     def __index__(self) -> int:
-        return self.value.__index__()
+        return self._known().__index__()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -148,7 +152,7 @@ class Face(ABC):
         return bool(jnp.any(self.value == plain(item)))
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec) if spec else str(self)
+        return format(self._known(), spec) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.

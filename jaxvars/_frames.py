@@ -23,6 +23,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
@@ -35,18 +36,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._interruption import is_interruption
 from jaxvars._open_program import is_open
 from jaxvars._placement import SCOPES, brought_here
-from jaxvars._reread import reread
+from jaxvars._reread import is_for_tape, reread
 from jaxvars._store import (
+    FORKED,
     NEWS,
     SHARED,
     STORE,
     Cell,
     announce,
+    be_forked,
     exclusively,
+    inherited,
     is_held_elsewhere,
     is_interrupting,
+    prove,
+    refuse_if_forked,
     seek,
     stored,
     take,
@@ -59,15 +66,17 @@ from jaxvars.errors import (
     StaleReadWarning,
     StateError,
     StringVariableError,
+    TapeError,
     user_line,
     warn_user,
 )
 
 Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
 T = TypeVar("T")
+Change: TypeAlias = tuple[Cell, Callable[[Value], Value]]
 
-DETOUR: list[None] = []
-"""Not empty while a frame, a tape or eager mode is in force in any thread."""
+DETOUR: dict[int, object] = {}
+"""Not empty while a frame, a tape or eager mode is in force in any thread: see `Detour`."""
 
 PLACED: list[Callable[[Cell, Value, str], None]] = []
 """Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
@@ -77,6 +86,24 @@ TRACING = threading.RLock()
 
 
 _EPOCHS = itertools.count(1)
+
+
+class Detour:
+    """Has compiled functions take the slow way, from `begin` to `end`, or until it is gone.
+
+    So no exception leaves them slow, wherever it comes.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def begin(self) -> None:
+        """Have them take the slow way."""
+        key = id(self)
+        DETOUR[key] = weakref.ref(self, lambda _: DETOUR.pop(key, None))
+
+    def end(self) -> None:
+        """Let them take the hot path, if nothing else is in its way."""
+        DETOUR.pop(id(self), None)
 
 
 class Owner(ABC):
@@ -124,6 +151,7 @@ class Frame(ABC):
     def __init__(self, trace: Any) -> None:
         self.trace = trace
         self.observers: list[Any] = []
+        self._detour = Detour()
         self._seen: dict[int, tuple[Value, Value]] = {}
         self._epochs: list[tuple[int | None, Any]] = []
 
@@ -131,9 +159,9 @@ class Frame(ABC):
     def get(self, cell: Cell) -> Value:
         """Return the cell's value."""
 
-    @abstractmethod
     def put(self, cell: Cell, value: Value) -> None:
-        """Make `value` the cell's value."""
+        """Make `value` the cell's value, where several are written one after the other."""
+        raise NotImplementedError
 
     @abstractmethod
     def create(self, cell: Cell, value: Value) -> None:
@@ -143,12 +171,20 @@ class Frame(ABC):
         """Return the cell's value, and let the tapes see it."""
         return self._observed(cell) if self.observers else self.get(cell)
 
-    def write(self, cell: Cell, value: Value) -> None:
-        """Make `value` the cell's value; raise where it would leak out of a transform."""
-        self.write_all([cell], [value])
+    def peek(self, cell: Cell) -> Value | None:
+        """Return the cell's value if it is at hand, to be shown: no program or tape reads it."""
+        return None
 
-    def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
-        """Write several cells."""
+    def write_all(
+        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+    ) -> None:
+        """Write several cells; raise where a value would leak out of a transform.
+
+        Args:
+            cells: to be written.
+            values: one for each. Eagerly, what the caller may hold is copied: he may donate it.
+            held: those of the values that he may hold, among others; all of them when None.
+        """
         for cell in cells:
             self.check_writable(cell)
         for cell, value in zip(cells, values, strict=True):
@@ -156,6 +192,12 @@ class Frame(ABC):
                 self.put(cell, value)
             else:
                 cell.deliver(value)
+        self._tell(cells, values)
+
+    def _tell(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+        """Let the tapes know what has been assigned."""
+        for tape in self.observers:
+            tape.wrote(cells, values)
 
     def keeps_signals(self) -> bool:
         """Tell whether a signal may be written here, to go out with the program's results."""
@@ -163,27 +205,49 @@ class Frame(ABC):
 
     def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
-        self.check_writable(cell)
+        self.modify_all((cell, change))
+
+    def modify_all(self, *changes: Change) -> None:
+        """Replace the values of cells, all of them as one step."""
+        cells = [cell for cell, _ in changes]
+        for cell in cells:
+            self.check_writable(cell)
+        if any(map(moves, cells)) and any(tape.through_assigns for tape in self.observers):
+            self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())
+            return
+        self._replace(*changes)
+        self._tell(cells, [None] * len(cells))
+
+    def _replace(self, *changes: Change) -> None:
         with _trace.at(self.trace):  # not something that a tape differentiates
-            self.put(cell, change(self.get(cell)))
+            for cell, change in changes:
+                self.put(cell, change(self.get(cell)))
 
     def check_writable(self, cell: Cell) -> None:
         """Raise ForeignTransformError unless we are in this frame's own trace."""
-        if cell.deliver is None and _trace.strip(_trace.current()) is not self.trace:
+        elsewhere = cell.deliver is None and _trace.strip(_trace.current()) is not self.trace
+        if elsewhere and not _trace.put_back():
             raise _foreign_write(cell)
 
     def observe(self, tape: Any) -> None:
         """Let `tape` see the reads from now on."""
         self.renew()
         self.observers.append(tape)
-        DETOUR.append(None)
+        self._detour.begin()
 
     def unobserve(self, tape: Any) -> None:
-        """Let `tape` see no more reads."""
-        self.renew()
-        self.observers.remove(tape)
-        DETOUR.pop()
+        """Let `tape` see no more reads, if it does."""
+        try:
+            self._forget(tape)
+        except BaseException:  # Ctrl-C: again, or compiled functions would stay slow
+            self._forget(tape)
+            raise
+
+    def _forget(self, tape: Any) -> None:
+        if tape in self.observers:
+            self.observers.remove(tape)
         if not self.observers:
+            self._detour.end()
             self._seen.clear()
 
     # An epoch is a time in which inner functions traced by JAX may be used again. One is over,
@@ -197,7 +261,7 @@ class Frame(ABC):
 
     def end(self) -> None:
         """Go back to the epoch before."""
-        if self._epochs:
+        if self._epochs:  # pragma: no branch - none if Ctrl-C came in `begin`
             self._epochs.pop()[1].__exit__(None, None, None)
 
     def renew(self) -> None:
@@ -246,26 +310,39 @@ class EagerFrame(Frame):
 
     def read(self, cell: Cell) -> Value:
         """Return the value on the device of the open scope, if there is one."""
+        if FORKED:
+            refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._observed(cell) if self.observers else self.get(cell)
         return brought_here(value) if SCOPES and cell.home is not None else value
 
     def get(self, cell: Cell) -> Value:
         """Return the value from `STORE`; warn if it is about to become a constant."""
+        if FORKED:
+            return inherited(cell)
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
         staging = _trace.current() is not _trace.EVAL and not is_interrupting()
         if staging and _trace.is_staging():
+            if is_for_tape():
+                raise _read_by_kept_rule(cell)
             _warn_stale(cell)
         if NEWS:
             seek([cell])
         return take(cell)
 
-    def put(self, cell: Cell, value: Value) -> None:
-        """Put the value into `STORE`."""
-        self.write_all([cell], [value])
+    def peek(self, cell: Cell) -> Value | None:
+        """Return the value from `STORE`."""
+        is_run = _trace.strip(_trace.current()) is _trace.EVAL
+        return self.get(cell) if is_run else take(cell)
 
-    def write_all(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+    def write_all(
+        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+    ) -> None:
         """Put several values into `STORE`, all or none."""
+        if FORKED:
+            refuse_if_forked(f"Variable {cells[0].name!r} is written")
+        theirs = None if held is None else set(map(id, held))
+        kept: set[int] = set()
         pairs: list[tuple[Cell, Value]] = []
         for cell, value in zip(cells, values, strict=True):
             if cell.deliver is not None:
@@ -274,28 +351,36 @@ class EagerFrame(Frame):
             self.check_writable(cell)
             if _trace.is_tracer(value):
                 raise _foreign_write(cell)
+            if theirs is None or id(value) in theirs:
+                value = _trace.copied(value)
+            else:
+                kept.add(cell.key)
             pairs.append((cell, value))
         if NEWS:
             seek(cells)
         new = {cell.key: at_home(cell, value) for cell, value in pairs}
 
         def commit() -> None:
-            SHARED.update(new)
+            SHARED.difference_update(new)
+            SHARED.update(kept)
             STORE.update(new)
 
         exclusively(commit)
+        self._tell(cells, values)
 
-    def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
-        """Replace the value; no other thread's change comes between."""
-        self.check_writable(cell)
+    def _replace(self, *changes: Change) -> None:
+        """Replace the values; no other thread's change comes between."""
+        cells = [cell for cell, _ in changes]
+        for cell in cells:
+            if FORKED:
+                refuse_if_forked(f"Variable {cell.name!r} is written")
         if NEWS:
-            seek([cell])
+            seek(cells)
 
         def replace() -> None:
-            value = change(stored(cell))
-            if _trace.is_tracer(value):
-                raise _foreign_write(cell)
-            STORE[cell.key] = at_home(cell, value)
+            prove([cell.key for cell in cells])
+            new = {cell.key: at_home(cell, change(stored(cell))) for cell, change in changes}
+            STORE.update(new)
 
         with _trace.at(_trace.EVAL):
             exclusively(replace)
@@ -331,6 +416,10 @@ class BoundFrame(Frame):
         """Return the bound value; a cell that is not bound is read from the frame below."""
         self.note_inner_read()
         return self.values[cell.key] if cell.key in self.values else self.parent.read(cell)
+
+    def peek(self, cell: Cell) -> Value | None:
+        """Return the bound value, or that of the frame below."""
+        return self.values[cell.key] if cell.key in self.values else self.parent.peek(cell)
 
     def put(self, cell: Cell, value: Value) -> None:
         """Bind a new value."""
@@ -373,6 +462,28 @@ class CaptureFrame(Frame):
         self._inputs: dict[int, Value] = {}
         self._news: set[int] = set()
 
+    def read(self, cell: Cell) -> Value:
+        """Return the cell's value; what interrupts the trace gets the one outside."""
+        if is_interrupting_trace():
+            return outside(lambda: LOCAL.eager.read(cell))
+        return super().read(cell)
+
+    def write_all(
+        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+    ) -> None:
+        """Write several cells; what interrupts the trace writes them outside."""
+        if is_interrupting_trace():
+            if any(map(_trace.is_tracer, values)):
+                raise _interrupting_write(cells[0])
+            return outside(lambda: LOCAL.eager.write_all(cells, values, held))
+        return super().write_all(cells, values, held)
+
+    def modify_all(self, *changes: Change) -> None:
+        """Replace the values of cells; what interrupts the trace does so outside."""
+        if is_interrupting_trace():
+            return outside(lambda: LOCAL.eager.modify_all(*changes))
+        return super().modify_all(*changes)
+
     def get(self, cell: Cell) -> Value:
         """Return the cell's value; the first time, make it an input of the program."""
         self.note_inner_read()
@@ -384,6 +495,10 @@ class CaptureFrame(Frame):
             with _trace.at(self.trace):
                 self.values[cell.key] = reread(self.values[cell.key], source)
         return self.values[cell.key]
+
+    def peek(self, cell: Cell) -> Value | None:
+        """Return the value if the function has read or written the cell."""
+        return self.values.get(cell.key)
 
     def put(self, cell: Cell, value: Value) -> None:
         """Make the value an output of the program."""
@@ -410,16 +525,19 @@ class CaptureFrame(Frame):
 
     def create(self, cell: Cell, value: Value) -> None:
         """Take note of a new cell and of how its first value is computed."""
-        if self.refuse_creation:
+        if is_interrupting_trace():
+            outside(lambda: LOCAL.eager.create(cell, value))
+        elif self.refuse_creation:
             raise CreationError(f"{self.refuse_creation} Variable {cell.name!r}: {user_line()}.")
-        if any(map(is_open, cell.aval.shape)):
+        elif any(map(is_open, cell.aval.shape)):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} with a size that is open "
                 "while the function is traced. A variable has fixed sizes."
             )
-        made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
-        self.created.append((made, value))
-        self.values[cell.key] = self._inputs[cell.key] = value
+        else:
+            made = Created(weakref.ref(cell), cell.key, cell.name, user_line())
+            self.created.append((made, value))
+            self.values[cell.key] = self._inputs[cell.key] = value
 
 
 @final
@@ -435,6 +553,15 @@ class _Local(threading.local):
 LOCAL = _Local()
 
 
+def _detour_if_forked() -> None:
+    be_forked()
+    DETOUR[0] = FORKED  # compiled functions take the slow way, which refuses
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
+    os.register_at_fork(after_in_child=_detour_if_forked)
+
+
 def lifted(fn: Callable[[], T]) -> T:
     """Run `fn` eagerly even where a function is being traced, if it needs no traced value.
 
@@ -444,14 +571,13 @@ def lifted(fn: Callable[[], T]) -> T:
     if LOCAL.frame is LOCAL.eager or not LOCAL.frame.lifts:
         return fn()
     try:
-        with _trace.at(_trace.EVAL):
-            return within(LOCAL.eager, fn)
+        return outside(fn)
     except jax.errors.UnexpectedTracerError:
         return fn()
 
 
 @final
-class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
+class entered(Detour):  # noqa: N801 - used as a statement: `with entered(frame)`
     """Make a frame the current one of this thread."""
 
     __slots__ = ("_inside", "frame", "previous")
@@ -463,7 +589,7 @@ class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
     def __enter__(self) -> None:
         self.previous = LOCAL.frame
         self._inside = True
-        DETOUR.append(None)  # no call since: it is there if and only if we are inside
+        self.begin()
         self.frame.begin(None if self.frame is LOCAL.eager else LOCAL.epoch)
         LOCAL.frame = self.frame
 
@@ -475,7 +601,7 @@ class entered:  # noqa: N801 - used as a statement: `with entered(frame)`
         if self._inside:
             self._inside = False
             LOCAL.frame = self.previous
-            DETOUR.pop()
+            self.end()
             self.frame.end()
             self.previous.renew()
 
@@ -488,6 +614,17 @@ def within(frame: Frame, fn: Callable[[], T]) -> T:
             return fn()
     finally:
         scope.leave()
+
+
+def is_interrupting_trace() -> bool:
+    """Return whether a signal handler or finalizer runs that came while a function was traced."""
+    return LOCAL.frame is not LOCAL.eager and is_interruption(within.__code__)
+
+
+def outside(fn: Callable[[], T]) -> T:
+    """Run `fn` as if no function was being traced."""
+    with _trace.at(_trace.EVAL):
+        return within(LOCAL.eager, fn)
 
 
 def moves(cell: Cell) -> bool:
@@ -514,6 +651,11 @@ class Created:
     name: str
     line: str
 
+    def is_wanting(self) -> bool:
+        """Return whether the cell is there and has no value."""
+        cell = self.ref()
+        return cell is not None and cell.owner() is not None and cell.key not in STORE
+
 
 # ---------------------------------------------------------------- messages
 def _foreign_write(cell: Cell) -> ForeignTransformError:
@@ -527,6 +669,15 @@ def _foreign_write(cell: Cell) -> ForeignTransformError:
     )
 
 
+def _interrupting_write(cell: Cell) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"Variable {cell.name!r} is assigned at {user_line()} by a signal handler or finalizer "
+        "that came while a function was traced, and the value would be part of it. Use "
+        f"{cell.name}.assign_add or a @jv.compile'd function, or set a flag and assign after the "
+        "call."
+    )
+
+
 def _warn_stale(cell: Cell) -> None:
     warn_user(
         f"Variable {cell.name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "
@@ -534,6 +685,16 @@ def _warn_stale(cell: Cell) -> None:
         "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
         "value as an argument.",
         StaleReadWarning,
+    )
+
+
+def _read_by_kept_rule(cell: Cell) -> TapeError:
+    return TapeError(
+        f"Variable {cell.name!r} is read at {user_line()} by the rule of a derivative, for a "
+        "function that is called inside jax.jit, or a loop or branch of JAX's own. JAX runs the "
+        "rule once and keeps the result: later assignments would not reach it. Use @jv.compile, "
+        "jv.scan, jv.cond or jv.while_loop instead, or pass the value to the function as an "
+        "argument."
     )
 
 

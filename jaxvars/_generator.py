@@ -274,8 +274,8 @@ def _stepped(state: Value, example: Value) -> tuple[Value, Value]:
 def _skipped(state: Value, delta: Value) -> Value:
     """Return the state some draws on: words of a 64-bit sum, and its carry."""
     high, low = state[2] + delta[0], state[3] + delta[1]
-    counter = [high + (low < delta[1]), low]
-    return jnp.concatenate([state[:2], jnp.stack(counter).astype(jnp.uint32)])
+    counter = [high + (low < delta[1]).astype(jnp.uint32), low]
+    return jnp.concatenate([state[:2], jnp.stack(counter)])
 
 
 def _furthest(old: Value, states: Value) -> Value:

@@ -41,9 +41,11 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._exact import form_of
 from jaxvars._frames import Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
+from jaxvars._walk import is_endless
 
 Value: TypeAlias = Any
 
@@ -79,14 +81,14 @@ _READING = """
 """
 
 _WRITING = """
-    if HAND[0] is not tray: return careful(({leaves}))
+    if {doubt}HAND[0] is not tray: return careful(({leaves}))
     HAND[0] = BUSY
     try:
         old = tray.values
         ((tray.values, result),) = map(jitted, (old{part},), {kept}{each})
         if tray.values[0].__class__ is not array:
             tray.values = old
-            raise elsewhere
+            raise elsewhere{keep}
     finally:
         HAND[0] = tray
     {result}
@@ -105,6 +107,10 @@ class Parts(NamedTuple):
         given: how many of them are donated to it.
         kept: keys of the cells whose values are lent to it.
         finish: makes the function's result, or None.
+        doubt: takes the tray; returns whether its values could not be computed. None for a
+            program that needs so little memory that this is not asked at each call.
+        keeps: whether the tray keeps the values before, which were not donated.
+        keys: what random keys are made of by default, if it makes any: jit does not ask.
         careful: runs the program where the hot path may not.
     """
 
@@ -115,6 +121,9 @@ class Parts(NamedTuple):
     given: int
     kept: tuple[int, ...]
     finish: Callable[[Any], Any] | None
+    doubt: Callable[[Tray], bool] | None
+    keeps: bool
+    keys: str | None
     careful: Callable[[Sequence[Value]], Any]
 
 
@@ -140,6 +149,8 @@ def write(
     ]
     if None in guards:
         return None
+    if parts.keys is not None:
+        guards.append("config.jax_default_prng_impl == keys")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
     leaves = [f"C{n}" if place is None else f"a{place}" for n, place in enumerate(places)]
@@ -150,7 +161,7 @@ def write(
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
-    names.update(place=_trace.place, EVAL=_trace.EVAL)
+    names.update(place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -178,6 +189,8 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
         part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
         kept=f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}),), " if parts.kept else "",
         each=_tuple(f"({leaf},)" for leaf in leaves),
+        doubt="" if parts.doubt is None else "doubt(tray) or ",
+        keep="\n        tray.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
     )
 
@@ -213,8 +226,11 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     names[f"T{i}"], names[f"V{i}"] = type(value), value
     if type(value) is bool or value is None or isinstance(value, enum.Enum):
         return f"a{i} is V{i}"
-    if type(value) in (str, bytes, *_NUMBERS):
+    if type(value) in (str, bytes, int) or (type(value) is float and abs(value) > 0):
         return f"type(a{i}) is T{i} and a{i} == V{i}"
+    if type(value) is float:  # NaN, or a zero with a sign
+        names[f"V{i}"] = value.hex()
+        return f"type(a{i}) is T{i} and a{i}.hex() == V{i}"
     del names[f"T{i}"], names[f"V{i}"]  # do not keep it alive
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 
@@ -237,7 +253,7 @@ class HotPaths:
 
     def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
-        if not self._trees:
+        if not self._trees or is_endless(args) or is_endless(kwargs):
             return MISS
         leaves, treedef = jax.tree.flatten((args, kwargs))
         path = self._trees.get(treedef)
@@ -265,7 +281,7 @@ class HotPaths:
         path = write(parts, leaves, values, in_order=False, by_shape=True)
         if path is not None:
             others = list(self._trees.items())[: _KEPT - 1]
-            self._trees = {treedef: path, **dict(others)}
+            self._trees = {form_of(treedef): path, **dict(others)}
 
 
 def _no_path(_: tuple[Any, ...]) -> Any:

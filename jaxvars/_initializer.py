@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars._display import did_you_mean
+from jaxvars._exact import told_by_pickle
 from jaxvars._seeds import Shape, as_shape, key_of, unseen
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import DtypeError
@@ -31,6 +32,9 @@ DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
 
 class Initializer(ABC):
     """The base of initializers: called with a shape, they give the first value of a variable."""
+
+    def __init_subclass__(cls) -> None:
+        told_by_pickle(cls)
 
     def __call__(self, shape: Shape, dtype: Any = None) -> Value:
         """Return a value.

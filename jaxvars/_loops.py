@@ -6,6 +6,7 @@ are the same over tuples whose elements have names, for messages; `_control.py` 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
@@ -28,6 +29,8 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
+from jaxvars._frames import LOCAL
+from jaxvars._paths import depending_p, paths
 from jaxvars._reversal import while_loop as while_loop_in_reverse
 from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
@@ -90,6 +93,9 @@ def named_while(
         while truth(cond_fun(*carried(arrays))) and count != max_iterations:
             arrays = carried.advance(body_fun(*carried(arrays)))
             count += 1
+        if not count and LOCAL.frame.observers:
+            with contextlib.suppress(Exception):  # a body that cannot be staged need not be
+                arrays = _as_if_staged(body_fun, carried)
         return carried(arrays)
     body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
     test = stage(lambda *xs: truth(cond_fun(*carried(xs))), carried.arrays, CREATES)
@@ -98,6 +104,17 @@ def named_while(
     final = loop.run() if max_iterations is None else loop.run_bounded(max_iterations)
     threads.write(final[0])
     return carried(final[1])
+
+
+def _as_if_staged(body_fun: Callable[..., tuple[Any, ...]], carried: Carried) -> list[Value]:
+    """Return what a loop that did not run carries, which depends on what its body needs."""
+    body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
+    program = Threads([body]).programs[0]
+    sources = [*program.consts, *map(LOCAL.frame.read, body.reads), *carried.arrays]
+    params = {"body_jaxpr": body.program}
+    found = paths("while", params, [1 << i for i in range(len(sources))], len(carried.arrays))
+    each = [[y for i, y in enumerate(sources) if path >> i & 1] for path in found]
+    return [depending_p.bind(x, *ys) for x, ys in zip(carried.arrays, each)]  # noqa: B905 - more paths
 
 
 @final

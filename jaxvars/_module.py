@@ -8,10 +8,11 @@
         def __call__(self, x):
             return x @ self.w + self.b
 
-Nothing is registered and no attribute access is intercepted: variables are found when asked
-for, in attributes, lists, tuples, dicts, dataclasses and other objects, each once, a module's
-own before those of its submodules, attributes sorted by name. `super().__init__()` is only
-needed to give a name.
+Nothing is registered: variables are found when asked for, in attributes, lists, tuples, dicts,
+dataclasses and other objects, each once, a module's own before those of its submodules,
+attributes sorted by name. `super().__init__()` is only needed to give a name. An attribute that
+is a Variable stays one: it is assigned (`model.b.assign(x)`, `model.b += x`), replaced by another
+Variable, or deleted.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
+from types import MemberDescriptorType
 from typing import Any, ParamSpec, TypeVar
 
 from jaxvars import _display
-from jaxvars._state import unique
+from jaxvars._foreign import walk_known
+from jaxvars._state import cells_by_path
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable, name_scope
-from jaxvars._walk import Holder, walk
+from jaxvars._walk import Holder, Path, behind, walk
+from jaxvars.errors import user_line
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,6 +65,17 @@ class Module(Holder):
             raise ValueError(f"{name!r} is no module name: use letters, digits and underscores.")
         self._name = name
 
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        held, new = behind(_replaced(self, name)), behind(value)
+        if isinstance(held, Variable) and not isinstance(new, Variable):
+            raise AttributeError(
+                f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
+                f"{type(value).__name__}: the module would lose the variable. Assign to it:\n"
+                f"    self.{name}.assign(value)    # not: self.{name} = value\n"
+                f"or, to take it out of the module, delete it first: del self.{name}."
+            )
+        super().__setattr__(name, value)
+
     @property
     def name(self) -> str:
         """What it is called."""
@@ -84,16 +99,16 @@ class Module(Holder):
 
     @property
     def named_variables(self) -> dict[str, Variable]:
-        """All variables by path, like `layers/0/w`."""
-        named: dict[str, Variable] = {}
-        for path, variable in walk(self, Variable):
-            named[unique("/".join(path), named)] = variable
-        return named
+        """All variables by path, like `layers/0/w`; a module of flax that is not adapted raises."""
+        return named_variables(self)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables, each once."""
-        return tuple(variable for _, variable in walk(self, Variable))
+        return tuple(variable for _, variable in self._found())
+
+    def _found(self) -> Iterator[tuple[Path, Variable]]:
+        return walk_known(self, Variable)
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
@@ -135,6 +150,40 @@ class Module(Holder):
 
     def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
         return _display.treescope_repr(self, path, subtree_renderer)
+
+
+def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:
+    """Yield all variables in an object, with their paths.
+
+    Raises:
+        InteropError: at a module of another library that holds state, but no variables.
+    """
+    return root._found() if isinstance(root, Module) else walk_known(root, Variable)
+
+
+def named_variables(root: object) -> dict[str, Variable]:
+    """Return all variables in an object by path; slots are under the paths of their variables.
+
+    Raises:
+        InteropError: at a module of another library that holds state, but no variables.
+    """
+    found = list(variables_in(root))
+    owners = {variable.cell.key: variable for _, variable in found}
+    cells = cells_by_path((path, variable.cell) for path, variable in found)
+    return {path: owners[cell.key] for path, cell in cells.items()}
+
+
+def _replaced(module: Module, name: str) -> Any:
+    """Return what setting an attribute replaces; None where its class decides what setting means.
+
+    It does not ask `__getattr__`, which a class may have.
+    """
+    declared = getattr(type(module), name, None)
+    if isinstance(declared, MemberDescriptorType):
+        with suppress(AttributeError):
+            return declared.__get__(module)
+        return None
+    return None if hasattr(declared, "__set__") else vars(module).get(name, declared)
 
 
 def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:

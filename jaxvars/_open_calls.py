@@ -67,7 +67,9 @@ def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None
         jax.ShapeDtypeStruct(shape, leaf.dtype, weak_type=leaf.weak)
         for leaf, shape in zip(traced, shapes, strict=True)
     ]
-    return Opened(call._replace(key=(call.key[0], leaves), values=specs), sizes, call.values)
+    return Opened(
+        call._replace(key=(call.key[0], leaves, *call.key[2:]), values=specs), sizes, call.values
+    )
 
 
 def is_symbolic(call: Call) -> bool:

@@ -24,14 +24,12 @@ from jaxvars._entry import renew_users
 from jaxvars._frames import LOCAL
 from jaxvars._homes import settle_at
 from jaxvars._mesh import as_sharding, current_mesh, is_spec
-from jaxvars._module import table_of
+from jaxvars._module import named_variables, table_of
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_slots import slot_home
-from jaxvars._state import unique
 from jaxvars._store import exclusively
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable
-from jaxvars._walk import walk
 from jaxvars.errors import ForeignTransformError, ShardingError
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
@@ -91,12 +89,8 @@ def _pairs(rules: Any) -> Iterable[tuple[str, Spec]]:
 
 
 def _named(model: object) -> dict[str, Variable]:
-    named: dict[str, Variable] = {}
-    for path, variable in walk(model, Variable):
-        name = "/".join(path) or variable.name
-        if not is_string(variable.dtype):
-            named[unique(name, named)] = variable
-    return named
+    named = named_variables(model).items()
+    return {path: v for path, v in named if not is_string(v.dtype)}
 
 
 def _homes(
@@ -134,9 +128,9 @@ def _followers(
         (slot, slot_home(homes[id(variable)], variable.shape, slot.shape))
         for variable, slots in optimizer.known()
         if id(variable) in homes
-        for slot in slots
+        for slot in slots.values()
     ]
-    slots = {id(slot) for _, all_slots in optimizer.known() for slot in all_slots}
+    slots = {id(slot) for _, all_slots in optimizer.known() for slot in all_slots.values()}
     shared = [v for v in optimizer.variables if id(v) not in slots]
     found += [(v, slot_home(moved[0][1], None, v.shape)) for v in shared if moved]
     return [(v, home) for v, home in found if home is not None]

@@ -4,12 +4,15 @@
 |---|---|
 | array (JAX or NumPy), Python int, float or complex | traced: shape, dtype and weak type count |
 | Variable, Module, an object without an `==` of its own | itself, keyed by identity |
-| bool, str, None, enum, and whatever else is hashable | static: its value counts |
-| anything named in `static_argnames` | static: its value counts |
+| bool, str, None, enum, tuples and frozen dataclasses of such | static: type and value count |
+| a number named in `static_argnames` | static: type and value count |
+| an object that can't be told by what it holds | itself, keyed by identity |
 | set, bytearray and other unhashable builtins | refused |
 
 Rules this file keeps:
 - an argument counts the same whether it is passed by position, by name, or by default;
+- nothing is told by its own `==`, which may say too much (`_exact.py`);
+- JAX's settings are part of a key;
 - a key never keeps an object alive that is keyed by identity.
 """
 
@@ -23,16 +26,21 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._frames import Owner
-from jaxvars._tensor import TensorSpec, to_tensor
-from jaxvars.errors import CompileError
+from jaxvars import _trace
+from jaxvars._exact import Inexact, Same, exact, form_of
+from jaxvars._frames import Owner, cells_in
+from jaxvars._indices import indices_are_checked
+from jaxvars._open_compare import uncompared
+from jaxvars._tensor import TensorSpec, check_argument, to_tensor
+from jaxvars._walk import is_endless
+from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 
 Value: TypeAlias = Any
 
 NUMBERS = (int, float, complex)
-TRACED_TYPES = frozenset({*NUMBERS, np.ndarray, np.float32, np.float64, np.int32, np.int64})
 _REFUSED = (set, bytearray, memoryview)
-_REST = inspect.Parameter.VAR_POSITIONAL
+_REST, _NAMED = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+_ANY = inspect.Signature([inspect.Parameter("args", _REST), inspect.Parameter("kwargs", _NAMED)])
 
 
 class Traced(NamedTuple):
@@ -47,14 +55,33 @@ class Traced(NamedTuple):
         return f"{self.dtype}[{sizes}]"
 
 
-class Static(NamedTuple):
-    """What the key keeps of a static leaf."""
+@final
+class Static:
+    """What the key keeps of a static leaf; raises Inexact if that can't be told by its value."""
 
-    kind: type
-    value: Any
+    __slots__ = ("_key", "kind", "value")
+
+    def __init__(self, value: Any) -> None:
+        self._key = exact(value, _function_itself)
+        self.kind = type(value)
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def __str__(self) -> str:
         return repr(self.value)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the value, which a function may have been given, is another one by now."""
+        try:
+            return exact(self.value, _function_itself) != self._key
+        except Inexact:
+            return True
 
 
 class Itself(NamedTuple):
@@ -67,6 +94,13 @@ class Itself(NamedTuple):
         return f"<{self.kind.__name__} object {self.number:#x}>"
 
 
+def _function_itself(value: Any) -> Same:
+    """Return what stands for a function, like `jnp.tanh`; of an object with variables, none is."""
+    if _has_no_value(type(value)) and callable(value) and not any(cells_in(value)):
+        return Same(value)
+    raise Inexact
+
+
 Leaf: TypeAlias = Traced | Static | Itself
 
 
@@ -74,14 +108,14 @@ class Call(NamedTuple):
     """A call, taken apart.
 
     Attributes:
-        key: names the signature.
+        key: names the signature: the structure, the leaves, JAX's settings, and whether indices
+            are checked.
         values: the traced leaves.
         objects: the leaves that stay themselves, to be referred to weakly.
         rebuild: makes `(args, kwargs)` from new traced leaves.
-        paths: what each leaf is called, for messages.
     """
 
-    key: tuple[Any, tuple[Leaf, ...]]
+    key: tuple[Any, tuple[Leaf, ...], int, bool]
     values: list[Value]
     objects: list[Any]
     rebuild: Callable[[Sequence[Value]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -94,7 +128,11 @@ def leaf_of(value: Any) -> Leaf:
     ('float32[2,3]', "'relu'")
     """
     if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
-        return Traced(tuple(value.shape), value.dtype, bool(getattr(value, "weak_type", False)))
+        return Traced(
+            tuple(map(uncompared, value.shape)),
+            value.dtype,
+            bool(getattr(value, "weak_type", False)),
+        )
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
         return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
     kind = type(value)
@@ -105,20 +143,28 @@ def leaf_of(value: Any) -> Leaf:
             f"An argument is a {kind.__name__}, which can be neither traced nor part of the "
             "cache key: pass a tuple or a frozenset."
         )
-    if counts_as_itself(value):
+    if isinstance(value, Owner) or (_has_no_value(kind) and not isinstance(value, enum.Enum)):
         return Itself(kind, id(value))
-    return Static(kind, value)
+    return _static(value)
+
+
+def _static(value: Any) -> Leaf:
+    try:
+        return Static(value)
+    except (Inexact, RecursionError):
+        return Itself(type(value), id(value))
+
+
+def _has_no_value(kind: type) -> bool:
+    return kind.__eq__ is object.__eq__ or kind.__hash__ is None
 
 
 def counts_as_itself(value: Any) -> bool:
-    """Tell whether a leaf is keyed by identity."""
-    kind = type(value)
+    """Return whether an argument is a leaf that is keyed by identity."""
     if isinstance(value, Owner):
         return True
-    if isinstance(value, enum.Enum):
-        return False
-    odd = kind.__eq__ is object.__eq__ or kind.__hash__ is None
-    return odd and jax.tree_util.all_leaves([value])
+    is_leaf = jax.tree_util.all_leaves([value]) and not isinstance(value, _REFUSED)
+    return is_leaf and isinstance(leaf_of(value), Itself)
 
 
 def _is_leaf(value: object) -> bool:
@@ -141,7 +187,7 @@ class Signature:
         try:
             self._signature = inspect.signature(fn)
         except (TypeError, ValueError):  # some builtins have none
-            self._signature = None
+            self._signature = _ANY
         self._check_names()
 
     def completed(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -165,10 +211,18 @@ class Signature:
         args, kwargs = self._canonical(args, kwargs)
         if self.specs is not None:
             args = self._fitted(args, self.specs)
+        if is_endless(args) or is_endless(kwargs):
+            raise CompileError(
+                f"An argument of {self.name} is a list or dict that contains itself, or is nested "
+                f"too deeply ({user_line()}): pass the arrays in it."
+            )
         leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
         static = self._static_flags(args, kwargs) if self.static else [False] * len(leaves)
         keys = tuple(map(_key_of, leaves, static))
         traced = [isinstance(key, Traced) for key in keys]
+        for i, leaf in enumerate(leaves):
+            if traced[i] and isinstance(leaf, int | np.ndarray | np.generic):
+                self._check(leaf, treedef, i)
 
         def rebuild(values: Sequence[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             new = iter(values)
@@ -177,18 +231,30 @@ class Signature:
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        return Call((treedef, keys), values, objects, rebuild)
+        key = (form_of(treedef), keys, _trace.settings(), indices_are_checked())
+        return Call(key, values, objects, rebuild)
+
+    def _check(self, leaf: Any, treedef: Any, i: int) -> None:
+        try:
+            check_argument(leaf, "")
+        except (NotATensorError, DtypeError):
+            name = self._names((treedef, range(treedef.num_leaves)))[i]
+            check_argument(leaf, f"argument {name} of {self.name}")
 
     def difference(self, old: Any, new: Any) -> str:
         """Say what changed from one key to another."""
         if old[0] != new[0]:
             return self._changed_structure(old, new)
+        if old[2] != new[2]:
+            return "JAX's settings changed"
         names = self._names(new)
         changes = [
             f"{name}: {_arrow(before, after)}"
             for name, before, after in zip(names, old[1], new[1], strict=True)
             if before != after
         ]
+        if old[3] != new[3]:
+            changes.append("indices are checked" if new[3] else "indices are not checked")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"
@@ -200,9 +266,9 @@ class Signature:
         return "; ".join(f"{name}: the structure changed" for name in changed)
 
     def _structures(self, key: Any) -> dict[str, Any]:
-        args, kwargs = jax.tree.unflatten(key[0], range(len(key[1])))
+        args, kwargs = jax.tree.unflatten(tree_of(key), range(len(key[1])))
         named = {self._positional_name(i): x for i, x in enumerate(args)} | kwargs
-        return {name: jax.tree.structure(x) for name, x in named.items()}
+        return {name: form_of(jax.tree.structure(x)) for name, x in named.items()}
 
     def describe(self, key: Any) -> str:
         """Return a signature as text."""
@@ -210,13 +276,13 @@ class Signature:
         return ", ".join(f"{n}: {leaf}" for n, leaf in zip(names, key[1], strict=True)) or "()"
 
     def _names(self, key: Any) -> list[str]:
-        tree = jax.tree.unflatten(key[0], range(len(key[1])))
+        tree = jax.tree.unflatten(tree_of(key), range(len(key[1])))
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [self._path_name(path) for path, _ in paths]
 
     def traced_names(self, key: Any) -> list[tuple[str, str]]:
         """Return for each traced leaf the argument that it is in, and what it is called itself."""
-        tree = jax.tree.unflatten(key[0], range(len(key[1])))
+        tree = jax.tree.unflatten(tree_of(key), range(len(key[1])))
         paths, _ = jax.tree_util.tree_flatten_with_path(tree)
         return [
             (self._argument(path), self._path_name(path))
@@ -227,9 +293,13 @@ class Signature:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names of the arguments; none where they are not known, or any will do."""
-        found = self._signature.parameters if self._signature else {}
-        free = any(p.kind is p.VAR_KEYWORD for p in found.values())
-        return () if free else tuple(found)
+        return () if self._rest_of_names else tuple(self._signature.parameters)
+
+    @property
+    def _rest_of_names(self) -> str | None:
+        """The name of `**kwargs`, if the function has it."""
+        found = self._signature.parameters.values()
+        return next((p.name for p in found if p.kind is _NAMED), None)
 
     def _path_name(self, path: tuple[Any, ...]) -> str:
         return f"{self._argument(path)}{jax.tree_util.keystr(tuple(path[2:]))}"
@@ -239,35 +309,35 @@ class Signature:
         return first.key if which.idx == 1 else self._positional_name(first.idx)
 
     def _positional_name(self, i: int) -> str:
-        parameters = list(self._signature.parameters.values()) if self._signature else []
+        parameter, place = self._positional(i)
+        return f"{parameter.name}[{place}]" if parameter.kind is _REST else parameter.name
+
+    def _positional(self, i: int) -> tuple[inspect.Parameter, int]:
+        """Return the parameter that takes an argument, and the argument's place in `*args`."""
+        parameters = list(self._signature.parameters.values())
         kinds = [parameter.kind for parameter in parameters]
-        first = kinds.index(_REST) if _REST in kinds else len(parameters)
-        if i < first:
-            return parameters[i].name
-        name = parameters[first].name if first < len(parameters) else "args"
-        return f"{name}[{i - first}]"
+        first = kinds.index(_REST) if _REST in kinds else i
+        return parameters[min(i, first)], i - first
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if self._signature is None:
-            return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 
     def _static_flags(self, args: Any, kwargs: Any) -> list[bool]:
-        names = list(self._signature.parameters) if self._signature else []
-        by_position = [name in self.static for name in names[: len(args)]]
-        by_position += [False] * (len(args) - len(by_position))
+        known, rest = self._signature.parameters, self._rest_of_names in self.static
+        by_position = [self._positional(i)[0].name in self.static for i in range(len(args))]
+        by_name = [name in self.static or (rest and name not in known) for name in kwargs]
         flags = (
-            tuple(_spread(x, flag) for x, flag in zip(args, by_position, strict=True)),
-            {name: _spread(x, name in self.static) for name, x in kwargs.items()},
+            tuple(map(_spread, args, by_position)),
+            dict(zip(kwargs, map(_spread, kwargs.values(), by_name), strict=True)),
         )
         return jax.tree.leaves(flags)
 
     def _fitted(self, args: tuple[Any, ...], specs: tuple[TensorSpec, ...]) -> tuple[Any, ...]:
         method = len(args) > len(specs) and counts_as_itself(args[0])
         own, rest = args[: int(method)], args[int(method) :]
-        if len(rest) < len(specs) or not self._are_defaults(rest[len(specs) :]):
+        if len(rest) < len(specs) or not self._are_defaults(args, len(own) + len(specs)):
             raise CompileError(
                 f"{self.name} has an input_signature of {len(specs)} tensors, but was called "
                 f"with {len(rest)} arguments."
@@ -277,10 +347,8 @@ class Signature:
         )
         return (*own, *fitted, *rest[len(specs) :])
 
-    def _are_defaults(self, values: tuple[Any, ...]) -> bool:
-        parameters = self._signature.parameters.values() if self._signature else ()
-        defaults = [p.default for p in parameters if p.default is not p.empty]
-        return all(any(value is default for default in defaults) for value in values)
+    def _are_defaults(self, args: tuple[Any, ...], start: int) -> bool:
+        return all(args[i] is self._positional(i)[0].default for i in range(start, len(args)))
 
     def _fit(self, i: int, value: Any, spec: TensorSpec) -> Value:
         if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
@@ -295,9 +363,9 @@ class Signature:
         return array
 
     def _check_names(self) -> None:
-        known = list(self._signature.parameters) if self._signature else []
+        known = list(self._signature.parameters)
         unknown = sorted(self.static - set(known))
-        if unknown and self._signature:
+        if unknown and not self._rest_of_names:
             raise CompileError(
                 f"static_argnames names {unknown}, but {self.name} has the arguments {known}."
             )
@@ -313,14 +381,20 @@ def _key_of(leaf: Any, static: bool) -> Leaf:
             f"A static argument is a {type(leaf).__name__}, which is not hashable: pass a tuple, "
             "a frozen dataclass or another hashable value."
         ) from None
-    return Static(type(leaf), leaf)
+    return _static(leaf)
+
+
+def tree_of(key: Any) -> Any:
+    """Return the structure of the arguments that a key is for."""
+    return getattr(key[0], "treedef", key[0])
 
 
 def _arrow(before: Leaf, after: Leaf) -> str:
     if str(before) != str(after):
         return f"{before} -> {after}"
-    weak = isinstance(after, Traced) and after.weak
-    return f"{before} -> {after} ({'weakly typed' if weak else 'an array of its own type'})"
+    if not isinstance(after, Traced):
+        return f"{before} -> {after} (another one that prints the same)"
+    return f"{before} -> {after} ({'weakly typed' if after.weak else 'an array of its own type'})"
 
 
 def _spread(value: Any, flag: bool) -> Any:

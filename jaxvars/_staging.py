@@ -19,6 +19,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._around import around
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
+from jaxvars._open_compare import is_compared
 from jaxvars._reread import reread_p
 from jaxvars._store import Cell
 
@@ -39,7 +40,7 @@ class Rebuild:
     ([1.0], {'loss': 2.0, 'note': 'text'})
     """
 
-    __slots__ = ("_rest", "arrays", "treedef")
+    __slots__ = ("_rest", "arrays", "order", "treedef")
 
     def __init__(self, result: object, *, whole: type | None = None) -> None:
         is_leaf = None if whole is None else lambda x: isinstance(x, whole)
@@ -47,6 +48,7 @@ class Rebuild:
         self._rest: list[Callable[[], object] | None]
         self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
         self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
+        self.order = order_of(result)
 
     def __call__(self, arrays: Sequence[Value]) -> Any:
         """Return a result of the same form with these arrays in it."""
@@ -70,6 +72,27 @@ class Rebuild:
         return all(rest is None for rest in self._rest)
 
 
+def order_of(tree: object) -> Any:
+    """Return the keys of the dicts in a tree, in the order that JAX does not keep.
+
+    >>> in_order({"a": 1, "b": 2}, order_of({"b": 0, "a": 0}))
+    {'b': 2, 'a': 1}
+    """
+    if type(tree) is dict:
+        return {key: order_of(child) for key, child in tree.items()}
+    return tuple(map(order_of, tree)) if isinstance(tree, list | tuple) else None
+
+
+def in_order(tree: Any, order: Any) -> Any:
+    """Return a tree with the keys of its dicts in an order that `order_of` gave."""
+    if isinstance(order, dict):
+        return {key: in_order(tree[key], child) for key, child in order.items()}
+    if order is None:
+        return tree
+    parts = [in_order(*pair) for pair in zip(tree, order, strict=True)]
+    return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
+
+
 @final
 class _Constant:
     """A part of a result that is the same each time."""
@@ -91,7 +114,7 @@ def _weak(held: object) -> Callable[[], object]:
 
 
 def _is_array(leaf: object) -> bool:
-    if isinstance(leaf, jax.Array | bool | int | float | complex):
+    if isinstance(leaf, jax.Array | bool | int | float | complex) or is_compared(leaf):
         return True
     return isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "OSUT"
 
@@ -108,7 +131,6 @@ class Staged:
         writes: the cells written, in order.
         created: the cells created, in order.
         rebuild: makes the function's result from the list of array results.
-        error: what the function raised, if it did so after creating cells.
     """
 
     program: Any
@@ -116,7 +138,6 @@ class Staged:
     writes: list[Cell]
     created: list[Created]
     rebuild: Rebuild
-    error: BaseException | None
 
     def function(self) -> Callable[..., list[Value]]:
         """Return the program as a function of flat inputs."""
@@ -137,8 +158,9 @@ class Staged:
         frame = LOCAL.frame
         for cell in self.writes:
             frame.check_writable(cell)
-        results, new = self.split(run([*map(frame.read, self.reads)], values))
-        frame.write_all(self.writes, new)
+        read = [*map(frame.read, self.reads)]
+        results, new = self.split(run(read, values))
+        frame.write_all(self.writes, new, [*read, *values])  # JAX hands on what it was given
         return self.rebuild(results)
 
     def to_run(self) -> Staged:
@@ -147,23 +169,30 @@ class Staged:
         return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
 
 
-def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | None) -> Staged:
+def stage(
+    fn: Callable[..., Any],
+    specs: Sequence[Any],
+    refuse_creation: str | None,
+    broken_off: list[BrokenOff] | None = None,
+) -> Staged:
     """Trace `fn` once, in a capture frame of its own.
 
     Args:
         fn: takes values like `specs`, positionally.
         specs: arrays, numbers or `jax.ShapeDtypeStruct`.
         refuse_creation: why `fn` may not create variables, or None.
-
-    Raises:
-        Exception: what `fn` raises, unless it created variables before; then the error is
-            kept in the result, so that they can have their first values all the same.
+        broken_off: what the caller needs if this raises is put into it.
     """
     found: dict[str, Any] = {}
+    kept = [] if broken_off is None else broken_off
 
     def flat(*leaves: Value) -> list[list[Value]]:
         frame = CaptureFrame(refuse_creation)
-        return within(frame, lambda: _run_captured(fn, leaves, frame, found))
+        kept.append(BrokenOff(frame))
+        outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found))
+        if jax.config.jax_check_tracer_leaks:  # pyright: ignore[reportAttributeAccessIssue]
+            kept.clear()
+        return outputs
 
     program, indices = _trace.capture(flat, specs)
     cells = found.pop("cells")
@@ -173,17 +202,26 @@ def stage(fn: Callable[..., Any], specs: Sequence[Any], refuse_creation: str | N
 def _run_captured(
     fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
 ) -> list[list[Value]]:
-    result, error = None, None
-    try:
-        with around():
-            result = fn(*leaves)
-    except BaseException as raised:
-        if not frame.created:
-            raise
-        error = raised
-    rebuild = Rebuild(result)
+    with around():
+        rebuild = Rebuild(fn(*leaves))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
-    writes = [] if error else list(frame.written.values())
+    writes = list(frame.written.values())
     created = [made for made, _ in frame.created]
-    found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild, error=error)
+    found.update(cells=frame.cells, writes=writes, created=created, rebuild=rebuild)
     return [arrays, [frame.values[cell.key] for cell in writes], [v for _, v in frame.created]]
+
+
+@final
+class BrokenOff:
+    """A trace that something may interrupt, before or after its body has run."""
+
+    def __init__(self, frame: CaptureFrame) -> None:
+        self._frame = frame
+        self._resumed = _trace.Resumed(frame.trace)
+
+    def created(self) -> Staged:
+        """Return what makes the first values of the variables that have none."""
+        kept = [(made, x) for made, x in self._frame.created if made.is_wanting()]
+        program, indices = self._resumed.capture([x for _, x in kept])
+        reads, created = [self._frame.cells[i] for i in indices], [made for made, _ in kept]
+        return Staged(program=program, reads=reads, writes=[], created=created, rebuild=Rebuild(()))

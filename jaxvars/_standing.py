@@ -15,7 +15,7 @@ import threading
 from typing import final
 
 from jaxvars import _trace
-from jaxvars._frames import DETOUR, LOCAL
+from jaxvars._frames import LOCAL, Detour
 
 
 @final
@@ -24,6 +24,7 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.placed: list[tuple[_trace.Listener, _trace.recording]] = []
+        self.detour = Detour()
 
 
 _LOCAL = _Local()
@@ -58,8 +59,8 @@ def leave(listener: _trace.Listener, what: str) -> None:
     while _LOCAL.placed:
         placed, recording = _LOCAL.placed.pop()
         recording.__exit__(None, None, None)
-        DETOUR.pop()
         others.append(placed)
+    _LOCAL.detour.end()
     for other in reversed(others):
         if other is not listener:
             _put(other)
@@ -67,9 +68,9 @@ def leave(listener: _trace.Listener, what: str) -> None:
 
 def _put(listener: _trace.Listener) -> None:
     recording = _trace.recording(listener)
-    recording.__enter__()
     _LOCAL.placed.append((listener, recording))
-    DETOUR.append(None)
+    _LOCAL.detour.begin()
+    recording.__enter__()
 
 
 def _refuse_elsewhere(what: str) -> None:

@@ -25,10 +25,12 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._display import array_text
-from jaxvars._frames import LOCAL, BoundFrame, Owner, cells_in, within
+from jaxvars._foreign import walk_known
+from jaxvars._frames import LOCAL, BoundFrame, Owner, within
 from jaxvars._store import Cell
 from jaxvars._tensor import to_tensor
-from jaxvars.errors import StateError
+from jaxvars._walk import Path, Tied
+from jaxvars.errors import StateError, user_line
 
 Value: TypeAlias = Any
 
@@ -70,13 +72,15 @@ class State(Mapping[str, Any]):
 
         Raises:
             StateError: when there is no variable in an object.
+            InteropError: when there is a module of flax, equinox or Keras that is not adapted.
         """
-        cells = named_cells(objects, named)
+        untold: list[str] = []
+        cells = named_cells(objects, named, untold.append)
         frame = LOCAL.frame
         values = [frame.read(cell) for cell in cells.values()]
         if copy:
             values = [v if isinstance(v, np.ndarray) else _trace.fresh(v) for v in values]
-        return cls(Layout(cells), values)
+        return cls(Layout(cells, untold), values)
 
     def commit(self, *, copy: bool = True) -> None:
         """Make these the values of the variables, all of them or none.
@@ -88,6 +92,7 @@ class State(Mapping[str, Any]):
         Raises:
             StateError: listing every variable whose value does not fit or that is gone.
         """
+        self._refuse_without_variables()
         problems = [
             p for p in map(_misfit, self._layout.refs, self._layout.paths, self._values) if p
         ]
@@ -95,24 +100,41 @@ class State(Mapping[str, Any]):
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
         cells = [ref() for ref in self._layout.refs]
         values = [to_tensor(value) for value in self._values]
-        if copy:
-            values = [v if isinstance(v, np.ndarray) else _trace.fresh(v) for v in values]
-        LOCAL.frame.write_all([cell for cell in cells if cell is not None], values)
+        held = None if copy else ()
+        LOCAL.frame.write_all([cell for cell in cells if cell is not None], values, held)
 
     def replace(self, values: Mapping[str, Value]) -> State:
         """Return a State with some values, given by path, replaced."""
+        if not isinstance(values, Mapping):
+            raise StateError(
+                f"State.replace takes a dict from paths to values, not {type(values).__name__}: "
+                "state.replace({path: value})."
+            )
         unknown = [path for path in values if path not in self._layout.index]
         if unknown:
             raise StateError(f"No variable at {unknown}; there are {list(self._layout.paths)}.")
         return State(self._layout, [values.get(path, old) for path, old in self.items()])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle paths and values: what variables they belong to is known in this process alone."""
+        return _unpickle, (self._layout.paths, self._values)
+
     def bound(self) -> dict[int, Value]:
         """Return the values by cell key."""
+        self._refuse_without_variables()
         return dict(zip(self._layout.keys, self._values, strict=True))
 
     def rebound(self, values: Mapping[int, Value]) -> State:
         """Return a State of the same variables with values by cell key."""
         return State(self._layout, [values[key] for key in self._layout.keys])
+
+    def _refuse_without_variables(self) -> None:
+        if self._layout.paths and not self._layout.refs:
+            raise StateError(
+                f"The State used at {user_line()} came out of a pickle: it refers to no variables. "
+                "Put its values into a State of the variables here, which have the same paths:\n"
+                "    state = jv.State.of(model).replace(state)"
+            )
 
     def __getitem__(self, path: str) -> Value:
         if path not in self._layout.index:
@@ -132,14 +154,20 @@ class State(Mapping[str, Any]):
 
 @final
 class Layout:
-    """Which variables a State holds, and under which paths; equal for the same ones."""
+    """Which variables a State holds, and under which paths; equal for the same ones.
 
-    __slots__ = ("index", "keys", "paths", "refs")
+    Attributes:
+        untold: paths that say which variable it is in this process only.
+    """
 
-    def __init__(self, cells: Mapping[str, Cell]) -> None:
+    __slots__ = ("index", "keys", "paths", "refs", "untold")
+
+    def __init__(self, cells: Mapping[str, Cell | None], untold: Iterable[str] = ()) -> None:
+        known = [cell for cell in cells.values() if cell is not None]  # none of an unpickled State
+        self.untold = tuple(untold)
         self.paths = tuple(cells)
-        self.refs = tuple(weakref.ref(cell) for cell in cells.values())
-        self.keys = tuple(cell.key for cell in cells.values())
+        self.refs = tuple(map(weakref.ref, known))
+        self.keys = tuple(cell.key for cell in known)
         self.index = {path: i for i, path in enumerate(self.paths)}
 
     def __repr__(self) -> str:
@@ -158,23 +186,93 @@ def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Value]], Layout]:
     return list(zip(keys, values, strict=True)), layout
 
 
+def _unpickle(paths: Sequence[str], values: Sequence[Value]) -> State:
+    return State(Layout(dict.fromkeys(paths)), values)
+
+
 jax.tree_util.register_pytree_with_keys(State, _flatten_with_keys, State)
 
 
-def named_cells(objects: Sequence[object], named: Mapping[str, object]) -> dict[str, Cell]:
-    """Return the cells of all variables in some objects by path; see `State.of`."""
-    cells: dict[str, Cell] = {}
-    seen: set[int] = set()
+def named_cells(
+    objects: Sequence[object],
+    named: Mapping[str, object],
+    untold: Callable[[str], None] = lambda _: None,
+) -> dict[str, Cell]:
+    """Return the cells of all variables in some objects by path; see `State.of`.
+
+    Args:
+        objects: some objects.
+        named: more, with the names that their paths begin with.
+        untold: called with what is a path only in this process, as several variables have it.
+    """
+
+    def outside(part: Tied) -> str:
+        owner = part.tie()
+        if isinstance(owner, Owner) and not part.is_path and part != owner.cell.name:
+            untold(f"slots of several {owner.cell.name!r}")
+        return part
+
+    found: list[tuple[Path, Cell]] = []
     for prefix, root in [*_prefixed(objects, alone=not named), *named.items()]:
-        before = len(seen)
-        for path, cell in cells_in(root):
-            if cell.key not in seen:
-                seen.add(cell.key)
-                parts = [part for part in (prefix, *path) if part] or [cell.name]
-                cells[unique("/".join(parts), cells)] = cell
-        if len(seen) == before and not any(True for _ in cells_in(root)):
+        owners = walk_known(root, Owner)
+        cells = [(tuple(filter(None, (prefix, *path))), owner.cell) for path, owner in owners]
+        if not cells:
             raise StateError(f"There is no Variable in this {type(root).__name__}: {root!r}.")
-    return cells
+        found += cells
+    return cells_by_path(found, outside, lambda path, *_: untold("/".join(path)))
+
+
+def cells_by_path(
+    found: Iterable[tuple[Path, Cell]],
+    outside: Callable[[Tied], str] = str,
+    alike: Callable[[Path, Cell, Cell], None] = lambda *_: None,
+) -> dict[str, Cell]:
+    """Return cells by joined path, each under its first; a slot is under its variable's path.
+
+    Args:
+        found: the cells with their paths.
+        outside: names what stands for a variable that is not among them.
+        alike: called with a path that two of them have, so that only their order differs, and both.
+    """
+    paths: dict[int, tuple[Path, Cell]] = {}
+    for path, cell in found:
+        paths.setdefault(cell.key, (path, cell))
+    naming = _Naming(paths, outside, alike)
+    return {naming.name_of(key): cell for key, (_, cell) in paths.items()}
+
+
+@final
+class _Naming:
+    """Joins paths; an object, for functions that call each other would keep the cells alive."""
+
+    def __init__(
+        self,
+        paths: Mapping[int, tuple[Path, Cell]],
+        outside: Callable[[Tied], str],
+        alike: Callable[[Path, Cell, Cell], None],
+    ) -> None:
+        self._paths, self._outside, self._alike = paths, outside, alike
+        self._names: dict[int, str] = {}
+        self._named: dict[str, Cell] = {}
+        self._taken: dict[Path, Cell] = {}
+
+    def name_of(self, key: int) -> str:
+        """Return the joined path of the cell of a key."""
+        if key not in self._names:
+            path, cell = self._paths[key]
+            resolved = tuple(map(self._resolve, path))
+            if self._taken.setdefault(resolved, cell) is not cell:
+                self._alike(path, self._taken[resolved], cell)
+            self._names[key] = unique("/".join(resolved) or cell.name, self._named)
+            self._named[self._names[key]] = cell
+        return self._names[key]
+
+    def _resolve(self, part: str) -> str:
+        if not isinstance(part, Tied):
+            return part
+        owner = part.tie()
+        is_inside = isinstance(owner, Owner) and owner.cell.key in self._paths
+        return self.name_of(owner.cell.key) if is_inside else self._outside(part)
 
 
 def _prefixed(objects: Sequence[object], *, alone: bool) -> list[tuple[str, object]]:

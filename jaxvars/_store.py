@@ -17,25 +17,34 @@ Rules this file keeps:
 - whoever takes `HAND` puts it back, whatever happens;
 - a value that somebody was given, or gave, is marked in `SHARED`, and copied before it is
   donated. It is given only while the values are in `STORE`;
-- no user code runs while `HAND` is `BUSY`, except a step's own callbacks.
+- no user code runs while `HAND` is `BUSY`, except a step's own callbacks;
+- XLA runs a step after its call has returned, and may fail then. So a value that a step left
+  behind is handed out when that step is known to have succeeded, and not before: see `prove`.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars.errors import ForeignTransformError, UninitializedError, user_line
+from jaxvars.errors import (
+    ExecutionError,
+    ForeignTransformError,
+    JaxvarsError,
+    UninitializedError,
+    user_line,
+)
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
 T = TypeVar("T")
@@ -60,13 +69,26 @@ NEWS: dict[int, int] = {}
 """The keys of cells created while somebody waits, until they are found in an object, with how
 often they are still looked for: one that is used again and again outside is nobody's."""
 
+UNPROVEN: dict[tuple[int, ...], Step] = {}
+"""Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
+
+LOST: dict[int, tuple[Value, str]] = {}
+"""Arrays that were deleted because a step failed, by cell key, and what to say of them."""
+
+FORKED: list[None] = []
+"""Not empty in a process that was forked after values were computed: JAX's threads are gone, and
+what computes would wait for them forever. See `be_forked`."""
+
 _LOOKS = 16
 
 HOT_PATH_FILE = "<a compiled step of jaxvars>"
 """The file name of code that takes `HAND` for itself."""
 
 _KEYS = itertools.count(1)
-_WAITING = threading.RLock()
+_STATUS = re.compile(
+    "[A-Z_]+: "
+)  # how messages of XLA begin; jit's fast path makes it a ValueError
+_waiting = threading.RLock()
 _BOX = {0: object()}
 _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict holds and nobody else
 
@@ -107,27 +129,49 @@ class Cell:
         pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
         discard: Callable[..., Any] = SHARED.discard,
         forget: Callable[..., Any] = NEWS.pop,
+        find: Callable[..., Any] = LOST.pop,
     ) -> None:
         # A step in flight and a tray hold their cells, so this comes after them.
         key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
         pop(key, None)
         discard(key)
         forget(key, None)
+        find(key, None)
 
 
 @final
 class Tray:
-    """The values of some cells on their way from one run of a step to the next."""
+    """The values of some cells on their way from one run of a step to the next.
 
-    __slots__ = ("cells", "keys", "values")
+    Attributes:
+        name: of the step.
+        before: the values before its last run, if these were not donated.
+    """
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
+    __slots__ = ("before", "cells", "held", "keys", "name", "refs", "values")
+
+    def __init__(self, cells: Sequence[Cell], name: str) -> None:
         self.cells = tuple(cells)
         self.keys = tuple(cell.key for cell in cells)
+        self.held = frozenset(self.keys)
+        self.refs = tuple(map(weakref.ref, cells))
+        self.name = name
+        self.before: Sequence[Value] = ()
         self.values: Sequence[Value] = ()
 
 
-BUSY = Tray(())
+@final
+class Step(NamedTuple):
+    """What is kept of a tray until its values are known to have been computed."""
+
+    name: str
+    held: frozenset[int]  # keys
+    refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
+    before: Sequence[Value]
+    sample: weakref.ref[Value] | None  # one of the values, that is computed if all are
+
+
+BUSY = Tray((), "")
 HAND: list[Tray | None] = [None]
 
 
@@ -140,7 +184,7 @@ def exclusively(action: Callable[[], T]) -> T:
         ForeignTransformError: where waiting would never end.
     """
     _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
-    with _WAITING:
+    with _trace.restoring(), _waiting:
         while HAND[0] is BUSY:
             _refuse_to_wait()
             time.sleep(1e-5)
@@ -157,8 +201,125 @@ def _in_flight(action: Callable[[], T], held: Tray | None) -> T:
     # A frame of its own, by which `_flight_above` knows that it is below, and where values are.
     if held is not None:
         STORE.update(zip(held.keys, held.values, strict=True))
-        held.values = ()
+        doubt(held)
+        held.values = held.before = ()
     return action()
+
+
+# ---------------------------------------------------------------- steps that fail
+def doubt(tray: Tray) -> None:
+    """Take note that the values of a tray, now in `STORE`, may fail to be computed."""
+    value = _one_of(tray.values)
+    sample = None if value is None else weakref.ref(value)
+    UNPROVEN[tray.keys] = Step(tray.name, tray.held, tray.refs, tray.before, sample)
+
+
+def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -> None:
+    """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
+
+    Args:
+        keys: of the cells whose steps to wait for; None for all.
+        error: what a step has just raised: what was donated to it is lost.
+    """
+    for own, step in tuple(UNPROVEN.items()):
+        values = [STORE[key] for key in own if key in STORE]
+        value = _one_of(values)
+        is_gone = value is None or value.is_deleted()
+        concerned = keys is None or not step.held.isdisjoint(keys)
+        may_wait = concerned or (not keys and step.before)
+        if not (may_wait or (not keys and (is_gone or _is_ready(value)))):
+            continue
+        problem = error if is_gone else _failure_of(step, value, values)
+        names = [] if problem is None else _take_back(step, problem)
+        UNPROVEN.pop(own, None)
+        if problem is not None and (names or step.before):
+            raise _failed(step.name, problem, names) from problem
+
+
+def fail(name: str, error: BaseException) -> None:
+    """Raise ExecutionError if an error came from XLA when it ran a function; return if not.
+
+    Args:
+        name: of the function.
+        error: what it raised.
+    """
+    from_xla = isinstance(error, jax.errors.JaxRuntimeError) or _STATUS.match(str(error))
+    if not from_xla or isinstance(error, JaxvarsError) or is_interrupting():
+        return
+    exclusively(lambda: prove(None, error))
+    if "RESOURCE_EXHAUSTED" in str(error):
+        raise _failed(name, error, []) from error
+
+
+def _is_ready(value: Value) -> bool:
+    """Return whether the program that computes a value has run; random keys cannot say so."""
+    return getattr(value, "is_ready", lambda: True)()
+
+
+def failure_of(value: Value) -> Exception | None:
+    """Wait until a value is computed; return the error if it could not be."""
+    try:
+        value.block_until_ready()
+    except Exception as error:  # noqa: BLE001 - XLA has several kinds
+        return error
+    return None
+
+
+def _failure_of(step: Step, value: Value, values: Sequence[Value]) -> Exception | None:
+    """Return why a step failed, by one of the values; by all if that was assigned since."""
+    judged = [value] if step.sample is not None and step.sample() is value else values
+    return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
+
+
+def _one_of(values: Sequence[Value]) -> Value:
+    """Return one of the values that a step has computed, all of which it computes or none."""
+    for value in values:  # a generator that is interrupted as it is closed hides the interrupt
+        if hasattr(value, "is_ready"):
+            return value
+    return values[0] if values else None
+
+
+def has_failed(tray: Tray, *, wait: bool) -> bool:
+    """Return whether the last run of the step whose values are in a tray may have failed."""
+    value = _one_of(tray.values)
+    try:
+        return value is not None and (wait or _is_ready(value)) and failure_of(value) is not None
+    except RuntimeError:  # pragma: no cover - another thread has donated it meanwhile
+        return True
+
+
+def _take_back(step: Step, problem: BaseException) -> list[str]:
+    """Give cells the values before a failed step; return the names of those that have none."""
+    lost: list[Cell] = []
+    for i, ref in enumerate(step.refs):
+        cell = ref()
+        value = None if cell is None else STORE.get(cell.key)
+        if cell is None or value is None:
+            continue
+        if not value.is_deleted() and failure_of(value) is None:
+            continue
+        old = step.before[i] if step.before else None
+        if old is None:
+            lost.append(cell)
+        else:
+            SHARED.add(cell.key)
+            STORE[cell.key] = old
+    names = [cell.name for cell in lost]
+    for cell in lost:
+        LOST[cell.key] = (STORE[cell.key], str(_failed(step.name, problem, names)))
+        STORE[cell.key].delete()  # so that no program runs with it
+    return names
+
+
+def _failed(name: str, problem: BaseException, lost: Sequence[str]) -> ExecutionError:
+    why = str(problem).replace("INTERNAL: ", "").replace("Error dispatching computation: ", "")
+    if not lost:
+        return ExecutionError(f"{name} failed when it ran: {why} No variable was changed by it.")
+    return ExecutionError(
+        f"{name} failed when it ran: {why} It had been given the memory of its variables, so these "
+        f"have no value any more: {', '.join(map(repr, lost))}. Assign them, or restore a "
+        "checkpoint. With jv.compile(donate=False) they keep their values in such a case."
+    )
 
 
 def _refuse_to_wait() -> None:
@@ -201,15 +362,52 @@ def seek(cells: Iterable[Cell]) -> None:
             NEWS[key] = left
 
 
+# ---------------------------------------------------------------- forked processes
+def be_forked() -> None:
+    """Have a process that was just forked keep the values, and refuse to compute.
+
+    Values that were in the hands of another thread are not there.
+    """
+    global _waiting
+    if not any(isinstance(value, jax.Array) for value in STORE.values()):
+        return  # JAX may start here
+    held = HAND[0]
+    if held is not None and held.values:
+        STORE.update(zip(held.keys, held.values, strict=True))
+        held.values = held.before = ()
+    HAND[0] = None
+    _waiting = threading.RLock()  # another thread may have had it
+    FORKED.append(None)
+
+
+def refuse_if_forked(what: str) -> None:
+    """Raise ExecutionError in a forked process."""
+    if FORKED:
+        raise ExecutionError(
+            f"{what} at {user_line()} in a process that was forked after JAX had been used. JAX's "
+            "threads are not there, so it would wait forever. Use processes that are spawned:\n"
+            '    multiprocessing.get_context("spawn").Pool()    # or .Process(...)\n'
+            "or fork before JAX is used. Values of variables can be read here, as with v.numpy()."
+        )
+
+
+def inherited(cell: Cell) -> Value:
+    """Return a value that was there when this process was forked."""
+    value = stored(cell)
+    if value.__class__ is not np.ndarray and not _is_ready(value):
+        refuse_if_forked(f"Variable {cell.name!r}, which was still being computed, is read")
+    return value
+
+
 def settle() -> None:
     """Put the values back into `STORE`, unless they are in use; never wait."""
-    if HAND[0] is None or HAND[0] is BUSY or not _WAITING.acquire(blocking=False):
+    if HAND[0] is None or HAND[0] is BUSY or not _waiting.acquire(blocking=False):
         return
     try:
-        if HAND[0] is not BUSY:
+        if HAND[0] is not BUSY:  # pragma: no branch - another thread has taken it meanwhile
             exclusively(lambda: None)
     finally:
-        _WAITING.release()
+        _waiting.release()
 
 
 def take(cell: Cell) -> Value:
@@ -224,15 +422,20 @@ def take(cell: Cell) -> Value:
     key = cell.key
     while True:
         SHARED.add(key)
-        if HAND[0] is not None:
+        if HAND[0] is not None or (UNPROVEN and _is_unproven(key)):
             flight = _flight_above() if HAND[0] is BUSY else None
             if flight is not None:  # in a signal handler or callback of a step
-                return _copied(_in_hand(flight, cell))
-            exclusively(lambda: None)
+                return _copied(_in_hand(flight, cell), cell)
+            exclusively(lambda: prove((key,)))
             continue
         value = stored(cell)
-        if HAND[0] is None and key in SHARED and STORE.get(key) is value:
+        is_safe = HAND[0] is None and key in SHARED and STORE.get(key) is value
+        if is_safe:  # pragma: no branch - another thread has written it meanwhile
             return value
+
+
+def _is_unproven(key: int) -> bool:
+    return bool([None for step in tuple(UNPROVEN.values()) if key in step.held])
 
 
 def is_interrupting() -> bool:
@@ -248,7 +451,10 @@ def is_held_elsewhere(cell: Cell) -> bool:
 def stored(cell: Cell) -> Value:
     """Return the value of a cell from `STORE`; raise UninitializedError if it has none."""
     try:
-        return STORE[cell.key]
+        value = STORE[cell.key]
+        if value.__class__ is not np.ndarray and value.is_deleted():
+            raise _deleted(cell)
+        return value
     except KeyError:
         SHARED.discard(cell.key)
         raise UninitializedError(
@@ -258,17 +464,37 @@ def stored(cell: Cell) -> Value:
         ) from None
 
 
+def _deleted(cell: Cell) -> JaxvarsError:
+    lost = LOST.get(cell.key)
+    if lost is not None and lost[0] is STORE.get(cell.key):
+        return ExecutionError(lost[1])
+    return UninitializedError(
+        f"Variable {cell.name!r} is used at {user_line()} and has no value any more: the array "
+        "that it holds was read, as with v.value, and then donated to a jitted function "
+        "(donate_argnums) or deleted. Assign a new value. An array that is read is the variable's "
+        "own, so donate a copy:\n"
+        "    step(jnp.copy(v.value))    # not: step(v.value), nor step(v)\n"
+        "or use @jv.compile, which donates the memory of the variables that it assigns."
+    )
+
+
 def _in_hand(flight: Tray, cell: Cell) -> Value:
     if cell.key in flight.keys and flight.values:
         return flight.values[flight.keys.index(cell.key)]
-    return stored(cell)
+    return STORE[cell.key] if cell.key in STORE else stored(cell)
 
 
-def _copied(value: Value) -> Value:
+def _copied(value: Value, cell: Cell) -> Value:
+    if getattr(value, "is_deleted", bool)():  # Python 3.11 collects garbage inside of XLA's call
+        raise ForeignTransformError(
+            f"Variable {cell.name!r} is read at {user_line()} by a finalizer, while a compiled "
+            "step runs that has been given its memory: the old value is gone, and the new one is "
+            "not there yet. Read it before, and keep what the finalizer needs."
+        )
     try:
         with _trace.at(_trace.EVAL):  # whatever JAX was at when the signal came
             return _trace.fresh(value)
-    except RecursionError:  # a signal came while JAX was compiling this very copy
+    except RecursionError:  # pragma: no cover - a signal came while JAX compiled this very copy
         return jax.device_put(np.array(value), value.sharding)
 
 

@@ -7,7 +7,9 @@ Rules this file keeps:
 - an array must have the dtype asked for, exactly; NumPy's 64-bit default is taken as 32-bit
   while 64-bit is off in JAX, unless a value does not fit;
 - what was asked for explicitly is given, or refused with the cure: never narrowed silently;
-- a finite number never becomes an infinite one, nor a whole one another one;
+- a finite number never becomes an infinite one, nor a whole one another one; if one becomes 0,
+  that is said;
+- NumPy's masked arrays are refused: a tensor has no mask;
 - what is made from NumPy memory is a copy, and made at once: JAX may otherwise share it.
 """
 
@@ -23,7 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars.errors import DtypeError, NotATensorError
+from jaxvars._walk import is_endless
+from jaxvars.errors import DtypeError, NotATensorError, warn_user
 
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
 
@@ -41,6 +44,11 @@ _X64_CURE = (
 def is_string(dtype: object) -> bool:
     """Tell whether `dtype` is the dtype of text."""
     return isinstance(dtype, np.dtypes.StringDType)
+
+
+def is_host(value: object) -> bool:
+    """Return whether a value lies in Python's memory, so that a tensor made of it is a copy."""
+    return not isinstance(value, jax.Array) and not hasattr(value, "__jax_array__")
 
 
 def as_dtype(dtype: Any) -> Any:
@@ -144,30 +152,94 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         raise _dtype_error(name, dtype, str(array.dtype))
     if loose and _fits_kind(array.dtype, dtype):
         _check_range(array, dtype, what)
+        if isinstance(array, np.ndarray):  # lax would make 32 bits of it first
+            return _copied(array, dtype)
         return jax.lax.convert_element_type(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
         raise _dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
-        _check_range(array, dtype, what)
+        _check_range(array, dtype, what, refuse_zeros=True)
         return _copied(array, dtype)
     return array
+
+
+def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
+    """Raise if JAX cannot take what a compiled function is given.
+
+    Raises:
+        NotATensorError: when it has a dtype that JAX does not have, or a mask.
+        DtypeError: when it is an integer that does not fit.
+    """
+    array = _from_numpy(value, what)
+    if isinstance(value, int):
+        _check_range(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
+
+
+def as_operand(value: Any, dtype: Any, name: str) -> Any:
+    """Return what an operator is given beside variable `name`: a number as it is, or a tensor.
+
+    Raises:
+        NotATensorError: when the value is not a tensor.
+        DtypeError: when a number is outside of what `dtype` can hold.
+    """
+    what = f"the value for variable {name!r}"
+    if isinstance(value, list | tuple | str | bytes) or not _is_literal(value):
+        return to_tensor(value, what=what)
+    known = np.asarray(value)
+    if _fits_kind(known.dtype, dtype):
+        _check_range(known, dtype, what)
+    return value
 
 
 def _array_of(value: object, what: str) -> Array:
     if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
-        return value.__jax_array__()  # pyright: ignore[reportAttributeAccessIssue] - just looked
+        found = value.__jax_array__()  # pyright: ignore[reportAttributeAccessIssue] - just looked
+        if isinstance(found, jax.Array):
+            return found
+        raise NotATensorError(
+            f"{what} is a {type(value).__name__}, whose __jax_array__ returned a "
+            f"{type(found).__name__}, not a jax.Array."
+        )
     if value is None or isinstance(value, dict | set | frozenset) or callable(value):
         raise _not_a_tensor(value, what)
-    if isinstance(value, list | tuple) and any(map(_holds_array, jax.tree.leaves(value))):
-        return _stack(value, what)
+    if isinstance(value, list | tuple):
+        if is_endless(value):
+            raise NotATensorError(
+                f"{what} is a {type(value).__name__} that contains itself, or is nested too deeply."
+            )
+        leaves = jax.tree.leaves(value)
+        refuse_masked(leaves, what)
+        if any(map(_holds_array, leaves)):
+            return _stack(value, what)
     return _from_numpy(value, what)
+
+
+def refuse_masked(values: Sequence[object], what: str) -> None:
+    """Refuse NumPy's masked arrays, whose masks a tensor cannot have.
+
+    Raises:
+        NotATensorError: when one of the values is a masked array.
+    """
+    if any(isinstance(value, np.ma.MaskedArray) for value in values):
+        raise NotATensorError(
+            f"A masked array of NumPy was given as {what}: a tensor has no mask, and the masked "
+            "elements would count. Fill them, for example with x.filled(0), and use the mask, "
+            "x.mask, as an array of its own."
+        )
+
+
+_UNKNOWN: tuple[type, ...] = (np.void, np.longdouble, np.clongdouble)
 
 
 def _from_numpy(value: object, what: str) -> np.ndarray:
     try:
-        array = np.asarray(value)
+        array = np.asanyarray(value)
+        refuse_masked([array], what)
+        array = np.asarray(array)
+    except NotATensorError:
+        raise
     except (ValueError, TypeError, OverflowError) as error:
         raise NotATensorError(f"{what} cannot become a tensor: {error}") from None
     if array.dtype.kind == "O":
@@ -178,6 +250,12 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
         raise NotATensorError(
             f"{what} is {array.dtype}, which is no tensor: convert it to numbers, for example "
             "with .astype('int32')."
+        )
+    if not array.dtype.isnative or issubclass(array.dtype.type, _UNKNOWN):
+        cure = "x['a'], one of its fields" if array.dtype.names else "x.astype('float32')"
+        raise NotATensorError(
+            f"{what} has NumPy's dtype {array.dtype}, which JAX does not have (nor byte orders "
+            f"other than the machine's): pass {cure}, for example."
         )
     return array
 
@@ -263,7 +341,8 @@ def _check_kind(have: Any, want: Any, what: str) -> None:
         )
 
 
-def _check_range(value: Array, dtype: Any, what: str) -> None:
+def _check_range(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
+    """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
     if value.dtype == dtype or value.size == 0 or _trace.is_tracer(value):
         return
     array = np.asarray(value)
@@ -273,12 +352,39 @@ def _check_range(value: Array, dtype: Any, what: str) -> None:
     else:
         info = jnp.finfo(dtype)
         with np.errstate(all="ignore"):
-            fits = not np.any(np.isfinite(array) & ~np.isfinite(array.astype(dtype)))
+            narrow = array.astype(dtype)
+        fits = not np.any(np.isfinite(array) & ~np.isfinite(narrow))
+        if fits:
+            _check_zeros(array, narrow, what, refuse=refuse_zeros)
     if not fits:
+        least, most = array.min(), array.max()
+        span = f"is {least}" if array.ndim == 0 else f"reaches from {least} to {most}"
         raise DtypeError(
-            f"{what} reaches from {array.min()} to {array.max()}, outside of {dtype} "
+            f"{what} {span}, outside of {dtype} "
             f"({info.min} to {info.max}). {_range_cure(array, dtype)}"
         )
+
+
+def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bool) -> None:
+    """Say it if conversion to a narrower dtype makes 0 of what is not: by an error, or a warning.
+
+    `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has asked for
+    the dtype, or has the default one, and only has to know.
+    """
+    parts = ["real", "imag"] if array.dtype.kind == "c" else ["real"]
+    lost = [x[(x != 0) & (getattr(narrow, part) == 0)]
+            for part in parts for x in [getattr(array, part)]]  # fmt: skip
+    found = np.concatenate([np.ravel(x) for x in lost])
+    if not found.size:
+        return
+    message = (
+        f"{what} has numbers too small for {narrow.dtype}, which become 0: {found.size} of "
+        f"{array.size}, for example {found[0]}. {_range_cure(array, narrow.dtype)} If 0 will do, "
+        f"convert it yourself: np.asarray(value).astype({str(narrow.dtype)!r})."
+    )
+    if refuse:
+        raise DtypeError(message)
+    warn_user(message, RuntimeWarning)
 
 
 def _range_cure(array: np.ndarray, dtype: Any) -> str:

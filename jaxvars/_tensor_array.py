@@ -37,6 +37,7 @@ from jaxvars._elements import (
     rows_of,
 )
 from jaxvars._face import plain
+from jaxvars._indices import check_inside
 from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 
@@ -78,7 +79,8 @@ class TensorArray:
 
     An element that was never written is zeros. One that is written again is replaced. Outside of
     the array (there are no negative indices), an index that is known raises IndexError; in
-    compiled code, a traced one reads the nearest element and writes nothing.
+    compiled code, a traced one reads the nearest element and writes nothing, unless
+    `jv.debugging.check_indices()` makes the step fail.
 
     Example:
         >>> import jaxvars as jv
@@ -210,6 +212,7 @@ class TensorArray:
             for index in places:
                 self._check_inside(index)
             return whole[np.asarray(places, int)]
+        check_inside(places, self.size(), "a TensorArray")
         return whole[jnp.clip(places, 0, self.size() - 1)]
 
     def concat(self) -> Value:
@@ -266,6 +269,7 @@ class TensorArray:
                 written = written.write(index, row)
             return written
         self._refuse_growth()
+        check_inside(places, self.size(), "a TensorArray")
         form = self._form._replace(element_shape=rows.shape[1:])
         places = jnp.where(places < 0, self.size(), places)  # -1 would be the last one
         buffer = self._whole(rows.shape[1:]).at[places].set(rows, mode="drop")

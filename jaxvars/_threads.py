@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 
 from jaxvars import _trace
 from jaxvars._carry import Type, type_of
+from jaxvars._custom import with_explicit_rules
 from jaxvars._frames import LOCAL, CaptureFrame, moves
 from jaxvars._reread import reread
 from jaxvars._staging import Staged
@@ -52,6 +53,7 @@ class Threads:
     """
 
     def __init__(self, staged: Sequence[Staged]) -> None:
+        staged = list(map(with_explicit_rules, staged))
         self.programs = [Program(s) for s in staged]
         self._frame = LOCAL.frame
         written = {cell.key: cell for s in staged for cell in s.writes}

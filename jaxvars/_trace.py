@@ -13,25 +13,35 @@ means (run it, stage it, differentiate it, batch it). Three things are built on 
 
 Rules this file keeps:
 - nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
-- two conventions of JAX that its documentation does not promise live here alone: `subfuns=`
-  in the bind of custom-derivative calls, and `requires_low = False` on a pass-through trace;
+- four conventions of JAX that its documentation does not promise live here alone: `subfuns=` in
+  the bind of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
+  staging trace has a frame that makes a jaxpr of equations and constants, and that
+  `jax.clear_caches()` clears a `linear_util.cache` by its `cache_clear`;
 - a value that a recorded primitive hands back is never the same object as one it was given.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import FunctionType
 from typing import Any, Protocol, TypeAlias, final
 
 import jax
 import jax.core
+import numpy as np
 from jax.extend import core as jex
-from jax.extend.core.primitives import copy_p
+from jax.extend import linear_util
+from jax.extend.core.primitives import copy_p, remat_p
+
+from jaxvars._exact import Same, exact, held
 
 Value: TypeAlias = Any  # a jax.Array or a tracer: JAX's own types are only partly public
 
@@ -64,9 +74,62 @@ def strip(trace: Trace) -> Trace:
 
 def is_staging() -> bool:
     """Tell whether operations are being staged into a program instead of run."""
-    if strip(current()) is EVAL:
+    if strip(current()) is EVAL or put_back():
         return False
     return isinstance(copy_p.bind(_PROBE), Tracer)
+
+
+def put_back() -> bool:
+    """Return whether JAX was left in a trace that is over, and make the one before current again.
+
+    An exception that comes while JAX enters or leaves a trace (Ctrl-C does) can leave it current.
+    A trace is over if no function of JAX is under way.
+    """
+    trace, frame = place(None), sys._getframe(1)
+    if strip(trace) is EVAL:
+        return False
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_JAX_FOLDER):
+            return False
+        frame = frame.f_back
+    at(_ROOTS.innermost()).__enter__()
+    return True
+
+
+_JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
+
+
+def restored(error: BaseException) -> BaseException:
+    """Return what was raised, and leave no trace of JAX's behind that it broke off.
+
+    JAX makes a ValueError of whatever is raised while it compares what it knows programs by, such
+    as a KeyboardInterrupt: that is returned instead.
+    """
+    put_back()
+    if isinstance(error, ValueError) and "should be comparable using __eq__" in str(error):
+        name, _, message = str(error).rstrip().rpartition("\n")[2].partition(":")
+        kinds = [kind for kind in _kinds(BaseException) if kind.__name__ == name]
+        with suppress(TypeError):  # one that is not made of a message
+            return kinds[0](*filter(None, [message.strip()])) if kinds else error
+    return error
+
+
+def _kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
+    for known in kind.__subclasses__():
+        yield known
+        yield from _kinds(known)
+
+
+@final
+class restoring:  # noqa: N801 - used as a statement: `with restoring()`
+    """Have what is raised go through `restored`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None and (found := restored(error)) is not error:
+            raise found from error
 
 
 def is_differentiated() -> bool:
@@ -92,6 +155,17 @@ def fresh(value: Value) -> Value:
     return copy_p.bind(value)
 
 
+_copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
+
+
+def copied(value: Value) -> Value:
+    """Return a value that is known in memory of its own; strings, which never change, as it is."""
+    if not isinstance(value, jax.Array):
+        return value
+    with at(EVAL):  # unseen by tapes
+        return _copy(value)
+
+
 def aval_of(value: Value) -> Any:
     """Return the abstract value of `value`, as a strongly typed one."""
     aval = jax.typeof(value)
@@ -104,6 +178,44 @@ remembering = jax.make_user_context(None)
 JAX keeps the traces of jitted and checkpointed functions and of scan bodies by function and
 shapes. Such a trace holds the values of variables that were read in it, as constants.
 """
+
+
+_COUNT = itertools.count(1)
+_KEPT = 4096  # settings that are known at a time
+_FUNCTION = linear_util.wrap_init(
+    lambda: None, debug_info=jex.DebugInfo("settings", "settings", (), None)
+)
+_SETTING = threading.RLock()  # so that two threads give the same settings the same number
+
+
+def _new_number(*_: Any) -> int:
+    number = next(_COUNT)
+    if number % _KEPT == 0:
+        _forget()
+    return number
+
+
+_number: Any = linear_util.cache(_new_number)  # JAX keeps one for each state of its settings
+_forget, _number.cache_clear = _number.cache_clear, lambda: None  # `jax.clear_caches()` keeps them
+
+
+def settings() -> int:
+    """Return a number for all that `jax.jit` takes into account besides a function's arguments.
+
+    JAX says itself which settings these are: each has part in the keys of its caches. It leaves out
+    one, what random keys are made of by default.
+    """
+    with _SETTING, at(EVAL), remembering(None):
+        try:
+            devices = jax.sharding.get_mesh()
+        except ValueError:  # inside of a map with a named axis
+            devices = None
+        return _number(_FUNCTION, devices, key_maker())
+
+
+def key_maker() -> str:
+    """Return what random keys are made of by default."""
+    return jax.config.jax_default_prng_impl  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
 
 
 new_primitive = jex.Primitive
@@ -131,29 +243,66 @@ def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int
         The closed jaxpr with one input per variable before those of `specs`, and the
         indices of these variables, as given to `read_variable`.
     """
-    closed = jax.make_jaxpr(fn)(*specs)
+    return _with_variables(jax.make_jaxpr(fn)(*specs))
+
+
+@final
+class Resumed:
+    """What is needed to make a program of a trace that was broken off, even after its body.
+
+    Args:
+        trace: that stages, before anything is staged in it.
+    """
+
+    def __init__(self, trace: Any) -> None:
+        self._trace = trace
+        self._held = trace.frame.tracing_eqns, trace.frame.constvar_to_val  # JAX lets go of them
+
+    def capture(self, values: Sequence[Value]) -> tuple[Any, list[int]]:
+        """Return what `capture` would return for a function with these results."""
+        frame = self._trace.frame
+        frame.tracing_eqns, frame.constvar_to_val = self._held
+        outputs = [self._trace.to_jaxpr_tracer(x, None) for x in values]
+        info = frame.debug_info._replace(result_paths=None)
+        jaxpr, consts = frame.to_jaxpr(self._trace, outputs, info, None)
+        if hasattr(jaxpr, "with_consts"):  # pragma: no cover - JAX 0.12 made them one class
+            return _with_variables(jaxpr.with_consts(consts))
+        return _with_variables(jex.ClosedJaxpr(jaxpr, consts))  # pragma: no cover - before
+
+
+def _with_variables(closed: Any) -> tuple[Any, list[int]]:
     jaxpr = open_jaxpr(closed)
     reads = [eqn for eqn in jaxpr.eqns if eqn.primitive is read_variable_p]
     names = tuple(f"variable_{eqn.params['index']}" for eqn in reads)
     info = jaxpr.debug_info
-    eqns, outputs = _merged([e for e in jaxpr.eqns if e.primitive is not read_variable_p], jaxpr)
+    eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not read_variable_p]
     opened = jaxpr.replace(
         invars=[*(eqn.outvars[0] for eqn in reads), *jaxpr.invars],
-        eqns=_needed(eqns, outputs)[0],
-        outvars=outputs,
+        eqns=_needed(eqns, jaxpr.outvars)[0],
         debug_info=info._replace(arg_names=names + tuple(info.arg_names or ())),
     )
     return _closed(closed, opened), [eqn.params["index"] for eqn in reads]
 
 
 def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
-    """Return a closed jaxpr with the last `count` outputs only, and which inputs these need."""
+    """Return a closed jaxpr of the last `count` outputs, and which inputs it still has."""
     jaxpr = open_jaxpr(closed)
     outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
     eqns, needed = _needed([e for e in jaxpr.eqns if not e.effects], outputs)
-    info = jaxpr.debug_info._replace(result_paths=None)
-    sliced = jaxpr.replace(outvars=outputs, eqns=eqns, debug_info=info)
-    return _closed(closed, sliced), [var in needed for var in jaxpr.invars]
+    used = [var in needed for var in jaxpr.invars]
+    return _closed(closed, _sliced(jaxpr, used, eqns, outputs, result_paths=None)), used
+
+
+def _sliced(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:
+    """Return a jaxpr with some of its inputs, and other equations and outputs."""
+    info = jaxpr.debug_info
+    names = info.arg_names and tuple(itertools.compress(info.arg_names, used))
+    return jaxpr.replace(
+        invars=list(itertools.compress(jaxpr.invars, used)),
+        eqns=eqns,
+        outvars=outputs,
+        debug_info=info._replace(arg_names=names, **changes),
+    )
 
 
 def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
@@ -177,15 +326,7 @@ def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
     outputs = [_same(var, same) for var in jaxpr.outvars]
     eqns, needed = _needed(eqns, outputs)
     kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
-    info = jaxpr.debug_info
-    names = info.arg_names and tuple(itertools.compress(info.arg_names, kept))
-    opened = jaxpr.replace(
-        invars=list(itertools.compress(jaxpr.invars, kept)),
-        eqns=eqns,
-        outvars=outputs,
-        debug_info=info._replace(arg_names=names),
-    )
-    return _closed(closed, opened), kept[:count]
+    return _closed(closed, _sliced(jaxpr, kept, eqns, outputs)), kept[:count]
 
 
 def _closed(like: Any, jaxpr: Any) -> Any:
@@ -203,49 +344,15 @@ def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set
     return kept[::-1], needed
 
 
-def _merged(eqns: Sequence[Any], jaxpr: Any) -> tuple[list[Any], list[Any]]:
-    """Drop copies and equations that stand there already; return the rest and the outputs.
-
-    A tape's replay writes the forward pass a second time. XLA would merge the two, but later.
-    """
-    same: dict[Any, Any] = {}
-    known: dict[Any, Any] = {}
-    kept: list[Any] = []
-    for old in eqns:
-        eqn = old.replace(invars=[_same(var, same) for var in old.invars])
-        key = None if eqn.effects else _equation_key(eqn)
-        first = known.setdefault(key, eqn) if key is not None else eqn
-        if eqn.primitive is copy_p:
-            same[eqn.outvars[0]] = eqn.invars[0]
-        elif first is eqn or any(isinstance(var, jex.DropVar) for var in first.outvars):
-            kept.append(eqn)
-        else:
-            same.update(zip(eqn.outvars, first.outvars, strict=True))
-    return kept, [_same(var, same) for var in jaxpr.outvars]
-
-
 def _same(var: Any, same: dict[Any, Any]) -> Any:
     return var if isinstance(var, jex.Literal) else same.get(var, var)
 
 
-def _equation_key(eqn: Any) -> Any:
-    """Return what two equations that compute the same have in common; None if it is unclear."""
-    return _key_of(eqn, eqn.invars, eqn.params)
-
-
-def _key_of(eqn: Any, given: Iterable[Any], params: dict[str, Any]) -> Any:
-    key = (eqn.primitive, tuple(map(_literal_key, given)), tuple(params.items()), eqn.ctx)
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
-
-
-def _literal_key(var: Any) -> Any:
-    if not isinstance(var, jex.Literal):
-        return var
-    return var.aval, repr(var.val) if getattr(var.val, "ndim", 0) == 0 else id(var.val)  # 0. == -0.
+def _value_key(value: Any) -> Any:
+    """Return what stands for an input of an operation: a number by its type and bits."""
+    if isinstance(value, jax.Array) or np.ndim(value):
+        return Same(value)
+    return jax.typeof(value), np.asarray(value).tobytes()
 
 
 def _program_key(program: Any) -> Any:
@@ -254,10 +361,11 @@ def _program_key(program: Any) -> Any:
     numbers: dict[Any, int] = {}
 
     def number(var: Any) -> Any:
-        literal = isinstance(var, jex.Literal)
-        return _literal_key(var) if literal else (numbers.setdefault(var, len(numbers)), var.aval)
+        if isinstance(var, jex.Literal):
+            return var.aval, _value_key(var.val)
+        return numbers.setdefault(var, len(numbers)), var.aval
 
-    rows: list[Any] = [tuple(map(id, getattr(program, "consts", ())))]
+    rows: list[Any] = [tuple(map(Same, getattr(program, "consts", ())))]
     rows.append(tuple(map(number, [*jaxpr.constvars, *jaxpr.invars])))
     for eqn in jaxpr.eqns:
         params = tuple((name, _param_key(value)) for name, value in eqn.params.items())
@@ -267,7 +375,8 @@ def _program_key(program: Any) -> Any:
 
 
 def _param_key(value: Any) -> Any:
-    return _program_key(value) if hasattr(open_jaxpr(value), "eqns") else value
+    is_program = hasattr(open_jaxpr(value), "eqns")
+    return _program_key(value) if is_program else exact(value, held)
 
 
 def closure(
@@ -279,8 +388,14 @@ def closure(
 
 def opened(closed: Any) -> tuple[Callable[..., list[Value]], list[Value]]:
     """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
-    jaxpr = open_jaxpr(closed)
+    jaxpr = _without_constants(closed)
     return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
+
+
+def _without_constants(closed: Any) -> Any:
+    """Return the jaxpr inside a closed one, which keeps nothing of what it closed over."""
+    jaxpr = open_jaxpr(closed)
+    return jaxpr if jaxpr is not closed else jaxpr.replace(consts=[])
 
 
 def open_jaxpr(closed: Any) -> Any:
@@ -333,20 +448,70 @@ CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
 
 
 def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[Value]:
-    pairs = zip(eqn.invars, inputs, strict=True)
-    given = [x if isinstance(x, jex.Literal) else id(value) for x, value in pairs]
-    is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
-    params = {"": _program_key(eqn.params["call_jaxpr"])} if is_custom else eqn.params
-    key = _key_of(eqn, given, params)
-    if eqn.effects or key is None or key not in known:
+    single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
+    key = None if single else _call_key(eqn, inputs)
+    if key is None or key not in known:
         scope = str(eqn.source_info.name_stack)
         with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
             made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
         outputs = made if eqn.primitive.multiple_results else [made]
-        if eqn.effects or key is None:
+        if key is None:
             return outputs
-        known[key] = (outputs, inputs)  # the inputs live on, so that no other has their id
-    return known[key][0]
+        known[key] = outputs
+    return known[key]
+
+
+def _call_key(eqn: Any, inputs: list[Value]) -> Any:
+    """Return what names the results of an operation; it keeps its inputs, known by identity."""
+    is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
+    params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
+    return eqn.primitive, tuple(map(_value_key, inputs)), params, eqn.ctx
+
+
+def is_single(name: str, params: dict[str, Any]) -> bool:
+    """Return whether an operation that stands twice has to run twice: it draws, or has effects."""
+    inside = [open_jaxpr(jaxpr) for jaxpr in inner_jaxprs(params)]
+    draws = "rng_uniform" in {name}.union(*map(primitives_in, inside))
+    return draws or any(jaxpr.effects for jaxpr in inside)
+
+
+def has_users_rule(closed: Any) -> bool:
+    """Return whether a function with a rule of a user's is called in a program, or in its jits."""
+    eqns = open_jaxpr(closed).eqns
+    jits = (eqn.params["jaxpr"] for eqn in eqns if eqn.primitive.name == "jit")
+    return any(map(runs_users_code, eqns)) or any(map(has_users_rule, jits))
+
+
+def with_rules(
+    closed: Any, values: Iterable[Value], call: Callable[[Callable[..., Any], Any], Sequence[Value]]
+) -> list[Value]:
+    """Run a program, but for the functions with a rule of a user's.
+
+    Args:
+        closed: the program.
+        values: its inputs.
+        call: takes such a function and a list of its inputs, returns its results.
+    """
+    jaxpr = open_jaxpr(closed)
+    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+    for eqn in jaxpr.eqns:
+        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+        bind = functools.partial(_bind, eqn)
+        if runs_users_code(eqn):
+            outputs = call(bind, inputs)
+        elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
+            outputs = with_rules(eqn.params["jaxpr"], inputs, call)
+        else:
+            outputs = bind(*inputs)
+        found.update(zip(eqn.outvars, outputs, strict=True))
+    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+
+
+def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:
+    with eqn.ctx.manager:
+        made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
+    return made if eqn.primitive.multiple_results else [made]
 
 
 def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:
@@ -354,15 +519,38 @@ def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:
     return jex.jaxprs_in_params(params)
 
 
-def primitives_in(jaxpr: Any) -> set[str]:
+_PRIMITIVES: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def primitives_in(program: Any) -> frozenset[str]:
     """Return the names of all primitives in a jaxpr and in those it contains."""
-    names: set[str] = set()
-    todo = [open_jaxpr(jaxpr)]
+    jaxpr = open_jaxpr(program)
+    if jaxpr not in _PRIMITIVES:
+        names = {eqn.primitive.name for eqn in jaxpr.eqns}
+        inside = (inner for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn.params))
+        _PRIMITIVES[jaxpr] = frozenset(names.union(*map(primitives_in, inside)))
+    return _PRIMITIVES[jaxpr]
+
+
+def largest_value(jaxpr: Any) -> int:
+    """Return the bytes of the largest value that a jaxpr, or one that it contains, computes."""
+    largest, todo = 0, [open_jaxpr(jaxpr)]
     while todo:
         for eqn in todo.pop().eqns:
-            names.add(eqn.primitive.name)
+            shaped = [var.aval for var in eqn.outvars if hasattr(var.aval, "dtype")]
+            largest = max([largest, *(aval.size * aval.dtype.itemsize for aval in shaped)])
             todo.extend(map(open_jaxpr, inner_jaxprs(eqn.params)))
-    return names
+    return largest
+
+
+def has_primitive(program: Any, wanted: Callable[[str], bool], *, outside: str) -> bool:
+    """Return whether a program has an operation of a wanted name outside of a named scope."""
+    return any(
+        wanted(eqn.primitive.name)
+        or any(has_primitive(p, wanted, outside=outside) for p in inner_jaxprs(eqn.params))
+        for eqn in open_jaxpr(program).eqns
+        if outside not in str(eqn.source_info.name_stack)
+    )
 
 
 def integers_in(jaxpr: Any) -> set[int]:
@@ -405,6 +593,15 @@ def is_light(program: Any, limit: int) -> bool:
     return count <= limit and not jaxpr.effects
 
 
+def carried_by_scan(params: dict[str, Any]) -> slice:
+    """Return which inputs of a scan are its carry."""
+    if "ft_in" in params:  # pragma: no cover - from JAX 0.12 on
+        sizes = [len(list(part)) for part in params["ft_in"].unpack()[:2]]
+    else:  # pragma: no cover - before
+        sizes = [params["num_consts"], params["num_carry"]]
+    return slice(sizes[0], sum(sizes))
+
+
 def while_loops(name: str, params: dict[str, Any]) -> list[str]:
     """Return "f at file.py:12" of the condition of each while loop in an operation."""
     found = []
@@ -416,6 +613,39 @@ def while_loops(name: str, params: dict[str, Any]) -> list[str]:
         for eqn in open_jaxpr(jaxpr).eqns:
             found += while_loops(eqn.primitive.name, eqn.params)
     return found
+
+
+def run_inside(equation: Equation, listener: Listener) -> list[Value]:
+    """Run an operation such that a listener sees what runs inside of it.
+
+    A jitted function becomes a part of the program around it. The blocks of JAX's loops and
+    branches are traced again; those of other operations are not seen.
+    """
+    name, params = equation.name, equation.params
+    if name in ("jit", remat_p.name):
+        with recording(listener):
+            return _evaluated(params["jaxpr"], equation.inputs)
+    if name not in ("cond", "scan", "while"):
+        return list(equation.function(*equation.inputs))
+
+    def heard(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(heard, value))
+        if not hasattr(open_jaxpr(value), "eqns"):
+            return value
+
+        def run(*values: Value) -> list[Value]:
+            with recording(listener):
+                return _evaluated(value, values)
+
+        return jax.make_jaxpr(run)(*value.in_avals)
+
+    params = {name: heard(value) for name, value in params.items()}
+    return list(equation.function(*equation.inputs, **params))
+
+
+def _evaluated(program: Any, values: Sequence[Value]) -> list[Value]:
+    return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
 
 
 # ---------------------------------------------------------------- recorder
@@ -437,7 +667,8 @@ class Equation:
 
     Attributes:
         name: the primitive's name.
-        function: takes values like `inputs`, returns the list of outputs.
+        function: takes values like `inputs`, returns the list of outputs. That of a loop or
+            branch takes other parameters, too.
         inputs: the values that it was applied to.
         params: the primitive's parameters.
     """
@@ -462,39 +693,17 @@ class Equation:
         return (self.name, len(self.inputs), params)
 
 
-@final
-class _ById:
-    """Stands for an unhashable object, and keeps it, so that its identity stays its own."""
-
-    __slots__ = ("held",)
-
-    def __init__(self, held: object) -> None:
-        self.held = held
-
-    def __hash__(self) -> int:
-        return id(self.held)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and other.held is self.held
-
-
 def _hashable(value: Any) -> object:
     """Return what stands for a parameter in a key; a program or function is not kept alive."""
     if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):
         return tuple(map(_function_key, value))
     if callable(value) or hasattr(value, "eqns"):
         return _reference(value)
-    try:
-        hash(value)
-    except TypeError:
-        return _ById(value)
-    return (type(value), value)
+    return exact(value, held)
 
 
 def _function_key(wrapped: Any) -> object:
     """Return what names one of the functions of a custom-derivative call."""
-    if not hasattr(wrapped, "transforms"):
-        return _hashable(wrapped)
     steps = tuple((rule, tuple(map(_given_key, given))) for rule, given in wrapped.transforms)
     return (_reference(wrapped.f), steps)
 
@@ -505,13 +714,36 @@ def _given_key(given: Any) -> object:
     return _hashable(given)
 
 
+_RULES = ("subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd")
+
+
+def runs_users_code(equation: Any) -> bool:
+    """Return whether to differentiate an operation may run Python that reads what it likes."""
+    return not all(_is_jaxs_own(equation.params.get(name)) for name in _RULES)
+
+
+def _is_jaxs_own(part: Any) -> bool:
+    """Return whether what a custom-derivative call holds calls no function but JAX's own."""
+    if isinstance(part, tuple | list):
+        return all(map(_is_jaxs_own, part))
+    if hasattr(part, "transforms"):
+        return _is_jaxs_own(part.f) and _is_jaxs_own(part.transforms)
+    if not callable(part) or isinstance(part, type):
+        return True
+    if not isinstance(part, FunctionType):
+        inner = getattr(part, "__wrapped__", None)
+        return inner is not None and _is_jaxs_own(inner)
+    held = [cell.cell_contents for cell in part.__closure__ or ()]
+    return part.__code__.co_filename.startswith(_JAX_FOLDER) and _is_jaxs_own(held)
+
+
 def _reference(value: Any) -> object:
     if getattr(value, "__qualname__", "").startswith("transformation_with_aux"):
         return None  # JAX makes one for each call, to say what form the outputs had
     try:
         return weakref.ref(value)
     except TypeError:
-        return _ById(value)
+        return Same(value)
 
 
 @final
@@ -544,7 +776,10 @@ class Recorder(Trace):
         if primitive.multiple_results:
             self._refuse_hidden_arrays(primitive.name, params)
             return self._pass(
-                primitive.name, lambda *xs: primitive.bind(*xs, **params), tracers, params
+                primitive.name,
+                lambda *xs, **other: primitive.bind(*xs, **(other or params)),
+                tracers,
+                params,
             )
         return self._pass(
             primitive.name, lambda *xs: [primitive.bind(*xs, **params)], tracers, params
@@ -565,19 +800,25 @@ class Recorder(Trace):
         return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
 
     def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Value]:
-        """Run a call primitive, whose body is a function."""
-        body = {"f": f, **params}
-        return self._pass(
-            primitive.name, lambda *xs: primitive.bind(f, *xs, **params), tracers, body
-        )
+        """Run the body of a call primitive, one operation after the other."""
+        with at(self):
+            return f.call_wrapped(*tracers)
 
-    def process_shard_map(self, *_: Any, **__: Any) -> Any:
-        """Refuse an eager shard_map: its body runs device by device, out of our sight."""
-        raise NotImplementedError(
-            "jax.shard_map was called eagerly while a GradientTape records. Wrap it in "
-            "jax.jit, or call it inside jv.compile, and the tape will see it:\n"
-            "    f = jax.jit(jax.shard_map(body, ...))"
-        )
+    def process_shard_map(self, primitive: Any, fun: Any, tracers: Any, /, **params: Any) -> Any:
+        """Run a shard_map as a jitted function, whose body is traced now: it is for one call."""
+        form: list[Any] = []
+
+        def call(*xs: Value) -> list[Value]:
+            form[:] = [primitive.bind(*xs, subfuns=(fun,), **params)]
+            return list(form[0])
+
+        with at(strip(self)):
+            closed = jax.make_jaxpr(call)(*tracers)
+        program, run = _opened(closed)
+        params = {"jaxpr": program}
+        self._refuse_hidden_arrays("shard_map", params)
+        outputs = iter(self._pass("jit", run, [*closed.consts, *tracers], params))
+        return form[0].map(lambda _: next(outputs))
 
     def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
         """Run a jitted function, with the arrays it closed over as inputs if they matter."""
@@ -608,7 +849,7 @@ class Recorder(Trace):
         self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
     ) -> list[Value]:
         with at(self.parent):
-            if not self.listener.wants(inputs):
+            if self.listener is None or not self.listener.wants(inputs):
                 return function(*inputs)
             equation = Equation(name, function, list(inputs), params)
             return self.listener.run(equation, strip(self.parent) is not EVAL)
@@ -622,20 +863,39 @@ class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
     and once that cache is full every jitted call in the process takes its slow path.
     """
 
-    __slots__ = ("_listener", "_placed", "_recorder")
+    __slots__ = ("_before", "_listener", "_recorder", "in_order")
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
+        self.in_order = True  # False after it was closed before one that was opened in it
+        self._recorder: Recorder | None = None
 
     def __enter__(self) -> None:
-        self._recorder = _free_recorder(current())
+        self._before = current()
+        self._recorder = _free_recorder(self._before)
         self._recorder.listener = self._listener
-        self._placed = at(self._recorder)
-        self._placed.__enter__()
+        at(self._recorder).__enter__()
 
-    def __exit__(self, *error: object) -> None:
-        self._placed.__exit__(*error)
-        self._recorder.listener = None
+    def __exit__(self, *_: object) -> None:
+        """Go back, also where `__enter__` was interrupted."""
+        if self._recorder is not None:
+            self.in_order = place(None) is self._recorder or not self._is_out_of_order()
+            if self._recorder.listener is self._listener:  # else an outer one has closed it
+                at(self._before).__enter__()
+                self._recorder.listener = None
+            self._recorder = None
+
+    def _is_out_of_order(self) -> bool:
+        """Close recorders that were put on this one; return whether it or they close too early."""
+        trace, inner = current(), list[Recorder]()
+        while isinstance(trace, Recorder) and trace is not self._recorder:
+            inner.append(trace)
+            trace = trace.parent
+        if self._recorder is None or self._recorder.listener is not self._listener:
+            return True
+        for recorder in inner if trace is self._recorder else ():
+            recorder.listener = None
+        return trace is self._recorder and bool(inner)
 
 
 @final
@@ -644,6 +904,13 @@ class _Roots(threading.local):
 
     def __init__(self) -> None:
         self.recorder = Recorder(EVAL)
+
+    def innermost(self) -> Trace:
+        """Return the last recorder in use, or `EVAL`."""
+        trace, found = EVAL, self.recorder
+        while found is not None and found.listener is not None:
+            trace, found = found, found._child
+        return trace
 
 
 _ROOTS = _Roots()
@@ -699,8 +966,7 @@ _HIDDEN: weakref.WeakKeyDictionary[Any, list[Value]] = weakref.WeakKeyDictionary
 def _opened(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
     """Return a jitted function's program without constants, and it as a function of these too."""
     if closed not in _OPENED:
-        jaxpr, n = open_jaxpr(closed), len(closed.consts)
-        program = jaxpr if jaxpr is not closed else jaxpr.replace(consts=[])
+        program, n = _without_constants(closed), len(closed.consts)
         call = jax.jit(lambda *xs: jax.core.eval_jaxpr(program, list(xs[:n]), *xs[n:]))
         _OPENED[closed] = program, call
     return _OPENED[closed]

@@ -16,9 +16,11 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias, final
 
 import jax
@@ -27,11 +29,20 @@ import numpy as np
 
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain, processes_of, whole
-from jaxvars._frames import LOCAL, Owner, lifted
+from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
+from jaxvars._indices import watched
 from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
-from jaxvars._store import Cell
-from jaxvars._tensor import TensorSpec, fit, fit_dtype, is_string, to_tensor
+from jaxvars._store import FORKED, Cell, refuse_if_forked
+from jaxvars._tensor import (
+    TensorSpec,
+    as_operand,
+    fit,
+    fit_dtype,
+    is_host,
+    is_string,
+    to_tensor,
+)
 from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 
 Value: TypeAlias = Any
@@ -70,13 +81,33 @@ def name_scope(name: str) -> Generator[str]:
         _NAMES.scopes = outer
 
 
+def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any], Variable]:
+    """Return the method of an operator like `+=`: it assigns, and returns the variable."""
+
+    def change(self: Variable, other: Any) -> Variable:
+        cell, given = self.cell, self._near(as_operand(plain(other), self.dtype, self.name))
+
+        def changed(old: Value) -> Value:
+            new = operation(old, given)
+            return fit(new, cell.aval.shape, cell.aval.dtype, name=cell.name)
+
+        LOCAL.frame.modify(cell, changed)
+        return self
+
+    return change
+
+
+DEFAULT_NAME = "Variable"
+"""What a variable is called that was given no name."""
+
+
 @final
 class Variable(Face, Owner):
     """A value that can be assigned: the one mutable thing in jaxvars.
 
     Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
     functions called directly take `v.value`). `==` is elementwise; hashing and `is` go by
-    identity.
+    identity. `v += x` and the like assign: `v` stays the variable.
 
     Args:
         initial_value: a number, string, (nested) list, NumPy or JAX array, another Variable
@@ -122,9 +153,11 @@ class Variable(Face, Owner):
     ) -> None:
         if not isinstance(name, str | None):
             raise TypeError(f"The name of a variable is text, not {name!r}.")
-        name = "/".join((*_NAMES.scopes, name or "Variable"))
+        refuse_if_forked("A variable is created")
+        name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
-        value = _initial(initial_value, dtype, shape, name)
+        make = functools.partial(_initial, initial_value, dtype, shape, name)
+        value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
@@ -149,8 +182,15 @@ class Variable(Face, Owner):
 
     @property
     def value(self) -> Value:
-        """The value now: a `jax.Array` (a tracer in compiled code), or NumPy strings."""
+        """The value now: a `jax.Array` (a tracer in compiled code), or NumPy strings.
+
+        The array shares its memory with the variable until that is assigned: donate a copy of it
+        (`jnp.copy(v.value)`) to a `jax.jit` with `donate_argnums`, or the variable has no value.
+        """
         return LOCAL.frame.read(self.cell)
+
+    def _known(self) -> Value:
+        return LOCAL.frame.peek(self.cell) if FORKED else self.value
 
     def read_value(self) -> Value:
         """Return the value now; TensorFlow's word for `value`."""
@@ -163,10 +203,12 @@ class Variable(Face, Owner):
         Of a variable without a value, where it was placed.
         """
         try:
-            value = LOCAL.frame.get(self.cell)  # not brought to the device of a scope
+            value = LOCAL.frame.peek(self.cell)  # not brought to the device of a scope
         except UninitializedError:
             return self.cell.home  # where it will be
-        return None if _trace.is_tracer(value) or is_string(self.dtype) else value.sharding
+        if value is None or _trace.is_tracer(value) or is_string(self.dtype):
+            return None
+        return value.sharding
 
     @property
     def device(self) -> Any:
@@ -181,7 +223,7 @@ class Variable(Face, Owner):
 
         Args:
             value: of the variable's shape and dtype; Python numbers and lists of them are
-                converted to the dtype when it can hold them.
+                converted to the dtype when it can hold them. It is copied.
             read_value: return the variable (True) or nothing.
 
         Raises:
@@ -193,8 +235,10 @@ class Variable(Face, Owner):
         >>> v.assign([3, 4]).numpy()
         array([3., 4.], dtype=float32)
         """
-        cell = self.cell
-        LOCAL.frame.write(cell, fit(plain(value), cell.aval.shape, cell.aval.dtype, name=cell.name))
+        cell, given = self.cell, plain(value)
+        make = functools.partial(fit, given, cell.aval.shape, cell.aval.dtype, name=cell.name)
+        new = outside(make) if is_interrupting_trace() else make()
+        LOCAL.frame.write_all([cell], [new], () if is_host(given) else None)
         return self if read_value else None
 
     def assign_add(self, delta: Any, *, read_value: bool = True) -> Variable | None:
@@ -227,6 +271,21 @@ class Variable(Face, Owner):
         LOCAL.frame.modify(self.cell, lambda old: jnp.subtract(old, delta))
         return self if read_value else None
 
+    # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
+    __iadd__ = _in_place(operator.add)
+    __isub__ = _in_place(operator.sub)
+    __imul__ = _in_place(operator.mul)
+    __itruediv__ = _in_place(operator.truediv)
+    __ifloordiv__ = _in_place(operator.floordiv)
+    __imod__ = _in_place(operator.mod)
+    __ipow__ = _in_place(operator.pow)
+    __imatmul__ = _in_place(operator.matmul)
+    __iand__ = _in_place(operator.and_)
+    __ior__ = _in_place(operator.or_)
+    __ixor__ = _in_place(operator.xor)
+    __ilshift__ = _in_place(operator.lshift)
+    __irshift__ = _in_place(operator.rshift)
+
     def __getitem__(self, index: Any) -> Slice:
         return Slice(self, index)
 
@@ -243,7 +302,9 @@ class Variable(Face, Owner):
             updates: of shape `indices.shape + v.shape[1:]`, or one that broadcasts to it.
 
         Raises:
-            IndexError: when an index is outside of the first dimension.
+            IndexError: when an index is known and outside of the first dimension. In compiled code
+                JAX drops the update then, unless `jv.debugging.check_indices()` is on; this holds
+                for all methods that scatter.
 
         >>> Variable([1.0, 2.0, 3.0]).scatter_update([0, 2], [9.0, 8.0]).numpy()
         array([9., 2., 8.], dtype=float32)
@@ -346,7 +407,12 @@ class Variable(Face, Owner):
     def _update(self, how: str, index: Any, updates: Any) -> Variable:
         shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
         new = self._operand(updates, shape)
-        LOCAL.frame.modify(self.cell, lambda old: getattr(old.at[index], how)(new))
+
+        def change(old: Value) -> Value:
+            with watched(old):
+                return getattr(old.at[index], how)(new)
+
+        LOCAL.frame.modify(self.cell, change)
         return self
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Value:
@@ -358,9 +424,13 @@ class Variable(Face, Owner):
                 f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
                 f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
             )
+        return self._near(new)
+
+    def _near(self, value: Any) -> Any:
+        """Return a value on the device that the variable was placed on, if that is one."""
         home = self.cell.home
-        elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(new, home)
-        return jax.device_put(new, home) if elsewhere else new
+        elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(value, home)
+        return jax.device_put(value, home) if elsewhere else value
 
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
@@ -375,10 +445,10 @@ class Variable(Face, Owner):
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
         return _unpickle, (
-            *_dump(self.value),
+            *_dump(self._known()),
             self.name,
             self.trainable,
-            dump_sharding(self.cell.home or _committed(self.value)),
+            dump_sharding(self.cell.home or _committed(self._known())),
         )
 
     # ------------------------------------------------------------ display
@@ -387,14 +457,16 @@ class Variable(Face, Owner):
         yield "shape", self.shape
         yield "dtype", str(self.dtype)
         yield "trainable", self.trainable, True
-        yield "value", self.value
+        with suppress(UninitializedError):
+            if (value := LOCAL.frame.peek(self.cell)) is not None:
+                yield "value", value
 
     def __repr__(self) -> str:
         flag = "" if self.trainable else " trainable=False"
         kind = "string" if is_string(self.dtype) else str(self.dtype)
         sizes = ",".join(map(str, self.shape))
         try:
-            value = _shown(self.value)
+            value = _shown(LOCAL.frame.peek(self.cell))
         except UninitializedError:
             value = "without a value"
         return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"
@@ -410,7 +482,9 @@ class Variable(Face, Owner):
 class Slice(Face):
     """A part of a variable, `v[index]`: reads as an array, and can be assigned.
 
-    Its value is that of the moment it was taken.
+    Its value is that of the moment it was taken. An index that is known and out of range raises
+    IndexError. One that is traced, in compiled code, does not: JAX reads another element and drops
+    a write, unless `jv.debugging.check_indices()` makes the step fail.
 
     >>> v = Variable([1.0, 2.0, 3.0])
     >>> part = v[1:]
@@ -467,21 +541,18 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
     """Return the first value, in memory that is nobody else's."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, Face):
-        value = lifted(lambda: _owned(to_tensor(plain(given()), dtype, what=what)))
+        value = lifted(lambda: _owned(plain(given()), dtype, what))
     else:
-        value = to_tensor(plain(given), dtype, what=what)
-        if isinstance(given, jax.Array | Face) and not isinstance(value, np.ndarray):
-            value = _trace.fresh(on_mesh(value))
+        value = _owned(plain(given), dtype, what)
     if shape is None:
         return value
     return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
 
 
-def _owned(value: Value) -> Value:
-    """Return what a callable gave, in memory that nobody else can donate."""
-    if isinstance(value, np.ndarray) or _trace.is_tracer(value):
-        return value
-    return _trace.fresh(on_mesh(value))
+def _owned(given: Any, dtype: Any, what: str) -> Value:
+    """Return a value as a tensor, in memory that nobody else can donate."""
+    value = to_tensor(given, dtype, what=what)
+    return value if is_host(given) else _trace.fresh(on_mesh(value))
 
 
 def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
@@ -539,8 +610,8 @@ def _check_index(variable: Variable, index: Any) -> None:
         raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
 
 
-def _shown(value: Value) -> str:
-    if _trace.is_tracer(value):
+def _shown(value: Value | None) -> str:
+    if value is None or _trace.is_tracer(value):
         return "(traced)"
     if (count := processes_of(value)) > 1:
         return f"(on {count} processes)"

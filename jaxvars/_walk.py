@@ -27,9 +27,32 @@ _CLOSED = (
 
 Path: TypeAlias = tuple[str, ...]
 
+_DEEPEST = 200
+_NESTED = frozenset({list, tuple, dict})
+
 
 class Holder(ABC):  # noqa: B024 - a mark, without methods
     """An object whose own contents are listed before those of the holders in it."""
+
+
+class Tied(str):
+    """A part of a path that stands for an object found elsewhere, such as a slot's variable.
+
+    Args:
+        name: what the object is called here.
+        tie: returns the object, or None if it is gone.
+        is_path: whether the name is a path that the user gave, rather than the object's name.
+    """
+
+    __slots__ = ("is_path", "tie")
+
+    def __new__(cls, name: str, tie: Callable[[], object], is_path: bool = False) -> Tied:
+        made = super().__new__(cls, name)
+        made.tie, made.is_path = tie, is_path
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.tie, self.is_path
 
 
 class Alias(ABC):
@@ -55,7 +78,20 @@ def behind(value: object) -> object:
     return value if find is None else find(value)
 
 
-def walk(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
+def is_endless(value: object, depth: int = 0) -> bool:
+    """Return whether a list, tuple or dict contains itself, or is nested too deeply.
+
+    To be asked before JAX flattens it: that leaves Python's count of recursions wrong for good.
+    """
+    if type(value) not in _NESTED:
+        return False
+    children: Iterable[object] = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
+    if _NESTED.isdisjoint(map(type, children)):  # asked at each call: usually all are arrays
+        return False
+    return depth == _DEEPEST or any(is_endless(child, depth + 1) for child in children)
+
+
+def walk(root: object, kind: type[T] | tuple[type[T], ...]) -> Iterator[tuple[Path, T]]:
     """Yield each object of `kind` below `root` (or `root` itself), with its path.
 
     An object of `kind` is entered too, so that modules within modules are found.
@@ -73,7 +109,11 @@ def walk(root: object, kind: type[T]) -> Iterator[tuple[Path, T]]:
 
 
 def _walk(
-    value: object, kind: type[T], path: Path, seen: set[int], holders: list[tuple[Path, object]]
+    value: object,
+    kind: type[T] | tuple[type[T], ...],
+    path: Path,
+    seen: set[int],
+    holders: list[tuple[Path, object]],
 ) -> Iterator[tuple[Path, T]]:
     if isinstance(value, _CLOSED) or id(value) in seen:
         return
@@ -93,12 +133,18 @@ def _children(value: object) -> Iterable[tuple[str, object]]:
     if other is not value:
         return [("", other)]
     if isinstance(value, Mapping):
-        return sorted(((str(key), child) for key, child in value.items()), key=lambda kv: kv[0])
+        return sorted(((_part(key), child) for key, child in value.items()), key=lambda kv: kv[0])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [(str(i), child) for i, child in enumerate(value)]
+    if isinstance(value, set | frozenset):
+        return [("0", child) for child in value]  # a set has no order to number them by
     return sorted(_attributes(value).items())
+
+
+def _part(key: object) -> str:
+    return key if isinstance(key, str) else str(key)
 
 
 def _attributes(value: object) -> dict[str, object]:

@@ -39,6 +39,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxvars import _trace
 from jaxvars._batches import Batches as Batches
 from jaxvars._compile import BoundFunction, Function, compile
+from jaxvars._exact import by_identity
 from jaxvars._frames import LOCAL
 from jaxvars._mesh import mesh, shard, use_mesh
 from jaxvars._place import fully_sharded as fully_sharded
@@ -77,7 +78,7 @@ class Strategy(ABC):
 
     def __init__(self, devices: Sequence[Any]) -> None:
         self.mesh: Mesh = mesh({AXIS: len(devices)}, devices)
-        self._compiled = functools.lru_cache(maxsize=64)(compile)
+        self._compiled = by_identity(compile, 64)
 
     @property
     @abstractmethod

@@ -168,6 +168,23 @@ class UninitializedError(JaxvarsError, RuntimeError):
 
 
 @final
+class ExecutionError(JaxvarsError, RuntimeError):
+    """A compiled function that failed while XLA ran it, as when memory runs out.
+
+    XLA runs a program after the call has returned, so a call may succeed and the next one, or the
+    next read of a variable, raise this. The message says whether values of variables were lost:
+    a program that reuses their memory has nothing to give back.
+
+    Wrong: a step whose result does not fit into memory. Cure: smaller batches or results;
+    `jv.compile(donate=False)`, which keeps the old values of variables until the new ones are
+    there; or assign the variables that the message names, as by restoring a checkpoint.
+
+    Also raised in a process that was forked after JAX had been used, where nothing can be computed:
+    use `multiprocessing.get_context("spawn")`.
+    """
+
+
+@final
 class StringVariableError(JaxvarsError, TypeError):
     """A string variable used inside a compiled function, where there are only numbers.
 

@@ -47,6 +47,12 @@ def test_a_value_may_be_assigned_later():
     assert int(jv.compile(lambda: model.seen.assign_add(1).value)()) == 4
 
 
+def test_inside_a_variable_is_shown_without_a_value():
+    shown = []
+    jv.abstract(lambda: shown.append(repr(jv.Variable(1.0, name="v"))))
+    assert shown == ["<Variable 'v' float32[] (traced)>"]
+
+
 def test_what_exists_is_not_changed():
     v, rng = jv.Variable(1.0), jv.random.Generator(7)
     before = rng.state.numpy().tolist()

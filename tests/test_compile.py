@@ -7,9 +7,12 @@ Rules of this file:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import weakref
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -811,6 +814,128 @@ def test_no_tracer_leaks():
             step(jnp.ones(2))
 
 
+# ---------------------------------------------------------------- JAX's settings
+SETTINGS: dict[str, tuple[Any, Any]] = {
+    "jax_enable_x64": (jax.enable_x64, True),
+    "jax_default_matmul_precision": (jax.default_matmul_precision, "highest"),
+    "jax_threefry_partitionable": (jax.threefry_partitionable, False),
+    "jax_default_prng_impl": (jax.default_prng_impl, "rbg"),
+    "jax_numpy_dtype_promotion": (jax.numpy_dtype_promotion, "strict"),
+    "jax_numpy_rank_promotion": (jax.numpy_rank_promotion, "raise"),
+    "jax_default_device": (jax.default_device, jax.devices()[-1]),
+}
+
+
+@contextlib.contextmanager
+def updated(name: str, value: Any) -> Generator[None]:
+    before = getattr(jax.config, name)
+    jax.config.update(name, value)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+
+
+@contextlib.contextmanager
+def set_mesh(_: Any) -> Generator[None]:
+    with jax.set_mesh(jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))):
+        yield
+
+
+OF_JIT = SETTINGS.keys() - {"jax_default_prng_impl"}  # which jit forgets
+WAYS = [
+    *(pytest.param(*SETTINGS[name], id=name) for name in sorted(OF_JIT)),
+    *(
+        pytest.param(functools.partial(updated, name), SETTINGS[name][1], id=f"update {name}")
+        for name in sorted(OF_JIT)
+    ),
+    pytest.param(set_mesh, None, id="set_mesh"),
+]
+
+
+@pytest.mark.parametrize(("setting", "value"), WAYS)
+def test_under_another_setting_another_program_runs(setting: Any, value: Any):
+    w, seen = jv.Variable([1.0, 2.0]), []
+
+    def look() -> Any:
+        mesh = jax.sharding.get_abstract_mesh()
+        return [str(getattr(jax.config, name)) for name in OF_JIT], mesh.axis_names
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        seen.append(None)
+        w.assign_add(x)
+        return look()
+
+    def run() -> None:
+        for _ in range(3):  # the hot path too
+            assert step(np.float32(1.0)) == look()
+            with jv.GradientTape():  # and in what goes on
+                assert step(np.float32(1.0)) == look()
+
+    run()
+    for _ in range(2):
+        with setting(value):
+            run()
+        run()
+    assert (len(seen), float(w[0])) == (2, 31.0)
+    assert step.traces.rows[1][1] == "JAX's settings changed"
+
+
+def test_a_setting_gives_the_numbers_of_a_function_that_never_saw_another():
+    programs = {
+        "dtype": lambda x: jnp.asarray(np.float64(0.1)) + x,
+        "key": lambda x: jax.random.key_data(jax.random.key(0)),
+        "bits": lambda x: jax.random.bits(jax.random.key(1), (3,)),
+        "raw key": lambda x: jax.random.bits(jax.random.PRNGKey(2), (3,)),
+    }
+    for name, program in programs.items():
+        for with_, value in SETTINGS.values():
+            step, x = jv.compile(program), np.zeros(2)
+            for _ in range(3):
+                step(x)
+            with with_(value):
+                found, want = [step(x) for _ in range(3)], jv.compile(program)(x)
+            assert all(y.dtype == want.dtype and np.array_equal(y, want) for y in found), name
+
+
+def test_a_setting_of_one_thread_is_its_own():
+    step = jv.compile(lambda: jnp.ones(()).dtype.name)
+    for _ in range(3):
+        assert step() == "float32"
+
+    def other() -> list[str]:
+        with jax.enable_x64(True):
+            return [step() for _ in range(3)]
+
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(other).result() == ["float64"] * 3
+    assert step() == "float32"
+    assert step.trace_count == 2
+
+
+def test_a_named_axis_is_part_of_what_a_program_is_known_by():
+    scaled = jv.compile(lambda x: x * jax.lax.axis_size("i"))
+    for n in (2, 3, 2):
+        found = jax.vmap(scaled, axis_name="i")(jnp.ones(n))
+        assert found.tolist() == [float(n)] * n
+
+
+def test_a_concrete_function_is_refused_under_other_settings():
+    step = jv.compile(lambda x: x * 2.0)
+    concrete, x = step.trace(jnp.ones(2)), jnp.ones(2)
+    assert concrete(x).tolist() == [2.0, 2.0]
+    with jax.enable_x64(True):
+        for use in (lambda: concrete(x), concrete.lower, lambda: concrete.cost):
+            with pytest.raises(
+                CompileError, match=r"traced under other settings of JAX.*fn\.trace"
+            ):
+                use()
+        assert step.trace(x)(x).tolist() == [2.0, 2.0]
+    assert concrete(x).tolist() == [2.0, 2.0]
+    assert step.trace_count == 2
+
+
 def test_the_trace_survives_clear_caches_and_x64():
     v = jv.Variable([1.0, 2.0])
     runs: list[None] = []
@@ -830,12 +955,15 @@ def test_the_trace_survives_clear_caches_and_x64():
     with jax.enable_x64(True):
         for _ in range(3):
             step(x)
+        jax.clear_caches()
+        step(x)
     assert step(x).dtype == jnp.float32
-    assert v.numpy().tolist() == [11.0, 12.0]
-    assert step(1.0).tolist() == [12.0, 13.0]
+    assert v.numpy().tolist() == [12.0, 13.0]
+    assert len(runs) == 2
+    assert step(1.0).tolist() == [13.0, 14.0]
     with jax.enable_x64(True):
         assert [step(1.0).dtype for _ in range(3)] == [jnp.float32] * 3
-    assert step(1.0).tolist() == [16.0, 17.0]
+    assert step(1.0).tolist() == [17.0, 18.0]
 
 
 def test_a_new_function_for_each_call_is_freed():

@@ -8,6 +8,7 @@ import sys
 import types
 from collections import namedtuple
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Any
 
@@ -17,6 +18,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import jaxvars as jv
 from jaxvars._display import (
     Field,
     Shown,
@@ -380,6 +382,85 @@ def test_show_displays_html_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> No
     rows = table()
     rows.show()
     assert shown == [rows]
+
+
+# ---------------------------------------------------------------- in programs
+class Net(jv.Module):
+    def __init__(self) -> None:
+        self.w, self.b = jv.Variable([1.0, 2.0], name="w"), [jv.Variable(3.0, name="b")]
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w + self.b[0]
+
+
+def shown_by_rich(value: Any) -> str:
+    from rich.console import Console
+
+    with (console := Console(width=200)).capture() as capture:
+        console.print(value)
+    return capture.get()
+
+
+def shown_by_treescope(value: Any) -> str:
+    import treescope
+
+    return treescope.render_to_text(value)
+
+
+def optimizer() -> jv.optimizers.Optimizer:
+    made, v = jv.optimizers.Adam(jv.Variable(0.5)), jv.Variable(1.0)
+    made.apply_gradients([(jnp.float32(1.0), v)])
+    return made
+
+
+SHOWN = [
+    Net(), Net().w, [Net().w], optimizer(), jv.metrics.Mean(), jv.random.Generator(7),
+    jv.checkpoint.Checkpoint(net=Net()),
+]  # fmt: skip
+SHOWS = [
+    repr, str, "{}".format, shown_by_rich, shown_by_treescope, lambda x: x._repr_html_(),
+    lambda x: x.table(), lambda x: (x.sharding, x.device),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("show", SHOWS)
+@pytest.mark.parametrize("value", SHOWN, ids=lambda value: type(value).__name__)
+def test_what_is_shown_is_not_read(show: Any, value: Any) -> None:
+    def showing() -> None:
+        with suppress(AttributeError):  # not each has each
+            show(value)
+
+    assert not jv.compile(showing).trace().captured
+    jax.jit(showing)()  # does not warn that a variable was read
+    with jv.GradientTape() as tape:
+        showing()
+    assert not tape.watched_variables()
+
+
+def test_what_is_shown_in_a_program_is_what_is_known() -> None:
+    net = Net()
+
+    @jv.compile
+    def texts() -> list[str]:
+        before = repr(net.w)
+        net.w.assign([3.0, 4.0])
+        return [before, repr(net.w), repr(net.b[0].assign_add(1.0))]
+
+    assert texts() == [
+        "<Variable 'w' float32[2] (traced)>",
+        "<Variable 'w' float32[2] (traced)>",
+        "<Variable 'b' float32[] (traced)>",
+    ]
+    pure = jv.functionalize(lambda: repr(net.w.assign_add(1.0)))
+    assert pure(jv.State.of(net.w))[0] == "<Variable 'w' float32[2] [4. 5.]>"
+    assert pure(jv.State.of(net))[0] == "<Variable 'w' float32[2] [4. 5.]>"
+
+
+def test_a_module_is_mapped_and_jitted_without_a_warning() -> None:
+    net = Net()
+    states = jax.tree.map(lambda x: jnp.stack([x, x]), jv.State.of(net))
+    mapped = jax.vmap(jv.functionalize(net), in_axes=(0, None))
+    assert jax.jit(mapped)(states, 2.0)[0].tolist() == [[5.0, 7.0]] * 2
 
 
 # ---------------------------------------------------------------- words

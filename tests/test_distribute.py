@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +72,8 @@ def train(strategy):
 
 def test_a_strategy_gives_the_same_result_as_one_device():
     expected, on_one, _ = train(OneDeviceStrategy("CPU:0"))
-    results, on_eight, step = train(MirroredStrategy())
+    strategy = MirroredStrategy()
+    results, on_eight, step = train(strategy)
     np.testing.assert_allclose(results, expected, rtol=3e-6)
     for one, eight in zip(on_one, on_eight, strict=True):
         np.testing.assert_allclose(eight.numpy(), one.numpy(), atol=3e-6, err_msg=one.name)
@@ -79,7 +81,8 @@ def test_a_strategy_gives_the_same_result_as_one_device():
         assert one.sharding.device_set == {jax.devices()[0]}
     (entry,) = step._entries.values()
     assert (step.trace_count, entry._jitted._cache_size()) == (1, 1)
-    assert "all-reduce" in entry.lower().compile().as_text()
+    with strategy.scope():
+        assert "all-reduce" in entry.lower().compile().as_text()
 
 
 def test_run_takes_methods_compiled_functions_and_keyword_arguments():
@@ -279,3 +282,21 @@ def test_two_processes_give_the_same_result_as_one(run_python, tmp_path):
     for result in results:
         for got, wanted in zip(result, expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_two_functions_that_say_they_are_equal_are_two():
+    class Scaled:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.by
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Scaled)
+
+        def __hash__(self) -> int:
+            return 1
+
+    strategy = jv.distribute.OneDeviceStrategy()
+    assert [float(strategy.run(Scaled(by), (1.0,))) for by in (2.0, 3.0)] == [2.0, 3.0]

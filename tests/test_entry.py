@@ -18,7 +18,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars._store import HAND, STORE
+from jaxvars._store import CALLBACKS, HAND, STORE
 from jaxvars.errors import CompileError, StaleReadWarning
 
 N = 1000
@@ -371,6 +371,21 @@ def test_functionalized_it_is_pure():
         lambda c, _: ((c[0], pure(c[1])[1]), None), (0, state), None, length=4
     )
     assert scanned["v"].tolist() == [5.0] * 3
+
+
+def test_a_callback_that_failed_leaves_nothing_in_the_way():
+    v = jv.Variable(0.0)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        jax.debug.callback(lambda y: 1 // int(y), x)
+        return v.assign_add(x)
+
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="ZeroDivisionError"):
+            step(0.0)
+        assert not CALLBACKS
+    assert float(step(2.0)) == 2.0
 
 
 def test_programs_that_call_back_can_be_nested():

@@ -96,13 +96,6 @@ def test_unary_operators_and_methods(f, x):
         np.testing.assert_array_equal(found, f(jnp.asarray(x)))
 
 
-def test_in_place_operators_rebind_the_name_and_leave_the_variable():
-    v = x = jv.Variable([1.0, 2.0])
-    x += 1
-    assert isinstance(x, jax.Array)
-    assert v.numpy().tolist() == [1, 2]
-
-
 def test_the_result_is_no_view_of_the_variable():
     v = jv.Variable([1.0, 2.0])
     before = +v

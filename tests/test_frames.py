@@ -211,6 +211,19 @@ def test_an_inner_function_that_is_used_again_reads_again(reused):
     assert inner(TWO).tolist() == [21, 22]  # eagerly, and not with a tracer of before
 
 
+def test_an_inner_function_that_reads_nothing_is_traced_once():
+    v, traces = V([1.0, 2.0]), []
+    inner = jax.jit(lambda x: (traces.append(None), 2 * x)[1])
+
+    def assign_between(x):
+        for _ in range(3):
+            v.assign_add(inner(v.value))
+        return v + x
+
+    assert jv.compile(assign_between)(TWO).tolist() == [28, 55]
+    assert len(traces) == 1
+
+
 # ---------------------------------------------------------------- frames
 def test_each_thread_has_its_own_stack():
     v, other = V(1.0, name="v"), []

@@ -20,7 +20,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars._hotpath import MISS, is_traced
-from jaxvars.errors import ForeignTransformError, RetraceWarning
+from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
 
 def hot(step: jv.Function, *args: Any, times: int = 3) -> jv.Function:
@@ -126,6 +126,16 @@ def test_static_positions_are_compared_with_their_types():
                 assert step(x, n).dtype.kind == kind
 
 
+def test_static_numbers_are_told_apart_by_their_bits():
+    step = jv.compile(lambda n: repr(n), static_argnames="n")
+    numbers = [0.0, -0.0, float("nan"), 0j, complex(-0.0, 0.0)]
+    for _ in range(3):
+        for n in numbers:
+            for _ in range(3):
+                assert step(n) == repr(n)
+    assert step.trace_count == len(numbers)
+
+
 def test_two_models_take_turns():
     class Model(jv.Module):
         def __init__(self, value: float) -> None:
@@ -137,6 +147,14 @@ def test_two_models_take_turns():
         for model in models:
             step(model, 1.0)
     assert [float(model.w) for model in models] == [5.0 + i for i in range(6)]
+
+
+def test_another_shape_while_the_values_are_with_another_step():
+    factor, (_, step, _) = jv.Variable(2.0), counter()
+    scaled = hot(jv.compile(lambda x: x * factor), jnp.ones(2))
+    hot(step, 1.0)
+    assert scaled(jnp.ones(3)).tolist() == [2.0] * 3
+    assert scaled.trace_count == 2
 
 
 def test_the_same_cell_in_two_programs():
@@ -171,7 +189,7 @@ def test_a_number_too_large_changes_nothing():
     total = jv.Variable(0)
     step = hot(jv.compile(lambda n: total.assign_add(n)), 1)
     before = int(total)
-    with pytest.raises(OverflowError):
+    with pytest.raises(DtypeError, match=r"argument n of .* is 1099511627776, outside of int32"):
         step(2**40)
     assert int(total) == before
     step(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -139,5 +140,38 @@ def test_a_long_loop_does_not_grow():
         gc.collect()
         return len(jax.live_arrays()), len(_store.STORE), len(_store.SHARED)
 
-    loop()
-    assert loop() == loop()
+    with jax.check_tracer_leaks(False):  # which looks at each operation
+        loop()
+        assert loop() == loop()
+
+
+def _made_and_dropped(n: int) -> None:
+    """Use each thing that lives in a table of ours, and let it go."""
+    v = jv.Variable(jnp.full(100, float(n)), name=f"v{n}")
+    with jv.GradientTape() as tape:
+        y = jnp.sum(v * 2)
+    v.assign_sub(tape.gradient(y, v))
+    jv.State.of(v).commit()
+    with jv.name_scope("scope"), pytest.raises(ValueError):
+        v.assign(jnp.ones(3))
+    if n % 50 == 0:  # what compiles takes longer
+        jv.compile(lambda x: v.assign_add(x))(1.0)
+        jv.functionalize(lambda: v.value)(jv.State.of(v))
+        jv.optimizers.Adam(0.1).apply_gradients([(v.value, v)])
+
+
+@pytest.mark.slow
+def test_what_is_made_and_dropped_leaves_no_memory():
+    def memory() -> int:
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    with jax.check_tracer_leaks(False):
+        for n in range(2000):
+            _made_and_dropped(n)
+        before = memory(), len(jax.live_arrays()), len(_store.STORE)
+        for n in range(10_000):
+            _made_and_dropped(n)
+        after = memory(), len(jax.live_arrays()), len(_store.STORE)
+    assert after[1:] == before[1:]
+    assert after[0] - before[0] < 2**25, (after[0] - before[0]) / 2**20

@@ -494,6 +494,16 @@ def test_placing_leaves_values_that_were_taken(grid):
     np.testing.assert_array_equal(taken, ones(8))
 
 
+def test_a_concrete_function_outlives_its_function_and_a_placing(grid):
+    v = jv.Variable(ones(8))
+    concrete = jv.compile(lambda: v.assign_add(1, read_value=False)).trace()
+    concrete()
+    jv.place(v, {"": P("data")}, mesh=grid)
+    concrete()
+    np.testing.assert_array_equal(v, 3 * ones(8))
+    assert v.sharding.spec == P("data")
+
+
 def test_placing_is_refused_while_a_function_is_traced(grid):
     v = jv.Variable(ones(8))
     for transform in (jv.compile, jax.jit):

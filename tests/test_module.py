@@ -350,8 +350,76 @@ def test_the_table_says_on_how_many_devices_a_variable_lies():
 
 def test_the_table_in_compiled_code():
     net, shown = holding(v=V(1.0)), []
-    jv.compile(lambda: shown.append(net.table()))()
+    show = jv.compile(lambda: shown.append(net.table()))
+    show()
     assert shown[0].column("device") == ["traced"]
+    assert not show.trace().captured
+
+
+# ---------------------------------------------------------------- attributes
+@dataclass(slots=True)
+class Slotted(jv.Module):
+    n: object
+
+
+def on_class():
+    return type("OnClass", (jv.Module,), {"n": V(0)})()
+
+
+@pytest.mark.parametrize("make", [lambda: holding(n=V(0)), lambda: Slotted(V(0)), on_class])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_variable_that_is_changed_in_place_stays_in_its_module(make, compiled):
+    net = make()
+    n = net.n
+
+    def step():
+        net.n += 1
+        return net.n.value
+
+    step = jv.compile(step) if compiled else step
+    assert [int(step()), int(step())] == [1, 2]
+    assert net.n is n
+    assert [value for value in net.variables or [n] if value is n] == [n]
+
+
+@pytest.mark.parametrize("make", [lambda: holding(n=V(0)), lambda: Slotted(V(0)), on_class])
+@pytest.mark.parametrize("value", [3.0, None, jnp.ones(2), [V(1)]], ids=repr)
+def test_a_variable_is_not_overwritten_by_something_else(make, value):
+    net = make()
+    message = (
+        rf"(?s)\.n is a Variable, and at test_module\.py:\d+, in test_a_.* it is set to "
+        rf"{type(value).__name__}: .*self\.n\.assign\(value\)    # not: .*del self\.n\."
+    )
+    with pytest.raises(AttributeError, match=message):
+        net.n = value
+    assert type(net.n) is V
+    net.n = other = V(5)
+    assert net.n is other
+
+
+def test_setting_an_attribute_does_not_ask_for_one():
+    class Asking(jv.Module):
+        __slots__ = ("n",)
+
+        def __init__(self):
+            self.n = self.m = V(0)
+
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+    assert Asking().n.numpy() == 0
+
+
+def test_a_variable_is_taken_out_by_deleting_it():
+    net = holding(n=V(0), items=[V(1)])
+    del net.n
+    net.n = 3
+    net.n = 4
+    net.items[0] = net.items
+    assert (net.n, net.variables) == (4, ())
+    optimizer = jv.optimizers.SGD(V(0.5))  # its property decides what setting means
+    optimizer.learning_rate = 0.25
+    assert optimizer.learning_rate.numpy() == 0.25
 
 
 def test_the_summary_of_nothing():

@@ -10,6 +10,7 @@ from jax import export
 
 import jaxvars as jv
 from jaxvars import _open_values, _trace
+from jaxvars._open_compare import compared
 from jaxvars._open_program import at_sizes, size_at, symbol
 
 
@@ -129,3 +130,79 @@ def test_what_needs_to_know_its_sizes_is_traced_for_each():
     assert float(compiled(jnp.arange(4.0))) == 12.0
     assert [all(isinstance(n, int) for n in shape) for shape in runs] == [False, True, True]
     assert compiled.trace_count == 2
+
+
+def test_a_variable_as_large_as_what_was_given_has_a_known_size():
+    made = []
+
+    def f(x):
+        if not made:
+            made.append(jv.Variable(jnp.zeros(x.shape)))
+        return made[0].assign_add(x) + 0
+
+    compiled = jv.compile(f)
+    compiled.open_axes = lambda call: [[True]]
+    assert compiled(jnp.ones(3)).tolist() == [1.0] * 3
+    assert made[0].shape == (3,)
+    with pytest.raises(jv.errors.ShapeError, match=r"shape \(3,\): the update has shape \(4,\)"):
+        compiled(jnp.ones(4))
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda n: n == 1,
+        lambda n: n != 1,
+        lambda n: n == 1.0,
+        lambda n: np.float32(1) == n,
+        lambda n: np.int64(1) == n,
+        lambda n: n % 2 == 0,
+        lambda n: bool(n % 2),
+        lambda n: not n - 1,
+        lambda n: n in (1, 2),
+        lambda n: n in {1, 2},
+        lambda n: (n, 3) == (1, 3),
+        lambda n: np.array_equal((n, 3), (1, 3)),
+        lambda n: [1, 2].count(n),
+        lambda n: 2 * n + 1 == n + 4,
+    ],
+)
+def test_a_question_whose_answer_depends_on_the_size_raises(asks):
+    n = compared(symbol("batch"))
+    with pytest.raises(
+        jax.errors.InconclusiveDimensionOperation,
+        match=r"^test_open_program.py:\d+, in <lambda>, asks whether the open size .*batch",
+    ):
+        asks(n)
+
+
+def test_a_question_with_one_answer_for_all_sizes_has_it():
+    n, m = map(compared, export.symbolic_shape("n, m", constraints=["m >= n + 2"]))
+    assert n == n + 0
+    assert (n, 3) == (n + 1 - 1, 3)
+    assert not any([n == 0, n == n + 1, m == n, n == "a", n == None])  # noqa: E711
+    assert all([n != 0, n, m - n])
+
+
+def test_sizes_are_compared_with_arrays_in_the_program():
+    spec = jax.ShapeDtypeStruct((compared(symbol("batch")),), "float32")
+    for other in (jnp.array([3, 4]), np.array([3, 4])):
+        opened = jax.make_jaxpr(lambda x: x.shape[0] == other)(spec)  # noqa: B023
+        found = _trace.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3))
+        assert found[0].tolist() == [True, False]
+
+
+def test_what_depends_on_its_size_is_traced_for_each():
+    compiled = jv.compile(lambda x: x * (100 if x.shape[0] % 2 else 2))
+    compiled.open_axes = lambda call: [[True]]
+    for n in (1, 2, 3, 4):
+        np.testing.assert_array_equal(compiled(jnp.ones(n)), jnp.ones(n) * (100 if n % 2 else 2))
+    assert compiled.trace_count == 4
+
+
+def test_an_inner_function_is_traced_once_for_an_open_size():
+    inner = jv.compile(lambda x: x * 2)
+    spec = jax.ShapeDtypeStruct((symbol("batch"),), "float32")
+    inner.trace(spec)
+    jv.compile(lambda x: inner(x) + 1).trace(spec)
+    assert inner.trace_count == 1

@@ -7,8 +7,10 @@ Rules of this file:
 from __future__ import annotations
 
 import enum
+import gc
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +20,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars._signature import Itself, Signature, Static, Traced, leaf_of, name_of
-from jaxvars.errors import CompileError, RetraceWarning
+from jaxvars.errors import CompileError, DtypeError, NotATensorError, RetraceWarning
 
 
 class Mode(enum.Enum):
@@ -63,12 +65,164 @@ def test_a_number_is_weak_and_an_array_is_not():
 
 @pytest.mark.parametrize("value", [True, "relu", Mode.TRAIN, Config(1.0), b"x", frozenset({1})])
 def test_hashables_are_static(value: Any):
-    assert leaf_of(value) == Static(type(value), value)
+    assert leaf_of(value) == Static(value)
 
 
 def test_static_values_of_other_types_differ_even_if_equal():
     assert leaf_of(True) != leaf_of(1)
-    assert Static(int, 1) != Static(float, 1.0)
+    assert Static(1) != Static(1.0)
+    assert Static(0.0) != Static(-0.0)
+    assert Static(float("nan")) == Static(float("nan"))
+    assert leaf_of(Config(1)) != leaf_of(Config(True))
+
+
+class Liar:
+    """Equal to all of its kind."""
+
+    def __init__(self, name: str = "") -> None:
+        self.w = jv.Variable(0.0)
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Liar)
+
+    def __hash__(self) -> int:
+        return 1
+
+    @jv.compile
+    def step(self) -> Any:
+        return self.w.assign_add(1.0)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    name: str
+    w: Any = field(default_factory=lambda: jv.Variable(0.0), compare=False)
+
+    @jv.compile
+    def step(self) -> Any:
+        return self.w.assign_add(1.0)
+
+
+@dataclass(frozen=True)
+class Deep:
+    parts: Any
+    act: Any = jnp.tanh
+
+    @property
+    def w(self) -> jv.Variable:
+        return self.parts[0]["w"]
+
+    @jv.compile
+    def step(self) -> Any:
+        return self.w.assign_add(1.0)
+
+
+@dataclass(frozen=True)
+class FrozenModule(jv.Module):
+    title: str
+    w: Any = field(default_factory=lambda: jv.Variable(0.0), compare=False)
+
+    @jv.compile
+    def step(self) -> Any:
+        return self.w.assign_add(1.0)
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """Has its variable from the first call on, against the rules of its kind."""
+
+    name: str
+
+    @jv.compile
+    def step(self) -> Any:
+        if not hasattr(self, "w"):
+            object.__setattr__(self, "w", jv.Variable(0.0))
+        return self.w.assign_add(1.0)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class Layer:
+    """Told by identity, like a function, were it not for its variable."""
+
+    def __init__(self) -> None:
+        self.w = jv.Variable(0.0)
+
+    def __getitem__(self, name: str) -> jv.Variable:
+        return self.w
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x
+
+
+HOLDERS: dict[str, Callable[[], Any]] = {
+    "class with an __eq__": Liar,
+    "frozen dataclass": lambda: Frozen("a"),
+    "variable deep inside": lambda: Deep(({"w": jv.Variable(0.0)},)),
+    "callable with a variable": lambda: Deep((Layer(),)),
+    "module": lambda: FrozenModule("a"),
+    "variable on the first call": lambda: Lazy("a"),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_two_equal_objects_with_variables_are_two_objects(name: str):
+    one, other = HOLDERS[name](), HOLDERS[name]()
+    for _ in range(4):
+        one.step()
+        other.step()
+        other.step()
+    assert (float(one.w), float(other.w)) == (4.0, 8.0)
+    step = jv.compile(lambda model, x: model.w.assign_add(x))
+    for _ in range(3):
+        step(one, 1.0)
+        step(model=other, x=2.0)
+    assert (float(one.w), float(other.w)) == (7.0, 14.0)
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_a_key_does_not_keep_an_object_with_variables(name: str):
+    thing, kind = HOLDERS[name](), type(HOLDERS[name]())
+    for _ in range(3):
+        thing.step()
+    gone = weakref.ref(thing)
+    del thing
+    gc.collect()
+    assert gone() is None
+    assert not [e for e in kind.step._entries.values() if e.is_stale]
+
+
+@dataclass
+class Scaling:
+    """Has an `==`, no hash and no variable: a function like any other."""
+
+    factor: float
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.factor
+
+
+SCALING = Scaling(2.0)
+
+
+def test_a_config_made_for_each_call_is_traced_once():
+    step, runs = counted(lambda x, config: config.act(x * float(config.parts[0])))
+    for part, act, traces in [
+        (1.0, jnp.tanh, 1), (1, jnp.tanh, 2), (True, jnp.tanh, 3), (1.0, jnp.sin, 4),
+        (1.0, jnp.tanh, 4), (1.0, SCALING, 5),
+    ]:  # fmt: skip
+        for _ in range(3):
+            step(1.0, Deep((part, {"a": [Config(2.0)]}), act))
+        assert len(runs) == traces
+
+
+@pytest.mark.parametrize("keys", [(1, True, 1.0), (0.0, -0.0)])
+def test_keys_of_dicts_are_told_apart_by_their_types(keys: Any):
+    step, runs = counted(lambda tree: [repr(key) for key in tree])
+    for _ in range(3):
+        for key in keys:
+            for _ in range(3):
+                assert step({key: jnp.ones(1)}) == [repr(key)]
+    assert len(runs) == len(keys)
 
 
 def test_variables_modules_and_plain_objects_stay_themselves():
@@ -266,6 +420,71 @@ def test_a_static_array_is_refused_with_the_cure():
         step(1.0, np.ones(2))
 
 
+ARGUMENTS: dict[str, tuple[Any, type[Exception], str]] = {
+    "integer": (2**31, DtypeError, "is 2147483648, outside of int32"),
+    "long integer": (2**70, DtypeError, "integers of more than 64 bits"),
+    "big-endian": (np.ones(2, ">f4"), NotATensorError, r">f4, .*x.astype\('float32'\)"),
+    "structured": (np.ones(2, [("a", "f4")]), NotATensorError, r"x\['a'\], one of its fields"),
+    "dates": (np.zeros(2, "M8[s]"), NotATensorError, r"datetime64\[s\], which is no tensor"),
+    "masked": (np.ma.masked_array([1.0], [True]), NotATensorError, "masked array"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_jax_cannot_take_is_refused_by_name(name: str):
+    value, kind, message = ARGUMENTS[name]
+    total = jv.Variable(0.0)
+    step = jv.compile(lambda x, y: total.assign_add(1.0 * jnp.sum(x) + jnp.sum(y["a"])))
+    for given in (1, np.ones(2, np.float32)):
+        for _ in range(2):  # cold, and warm
+            for x, y, argument in [(given, value, "y['a']"), (value, given, "x")]:
+                with pytest.raises(kind, match=message) as info:
+                    step(x, {"a": y})
+                assert f"argument {argument} of <lambda>" in str(info.value)
+            step(given, {"a": given})
+    assert float(total) == 2 * 2 + 2 * 4
+
+
+def test_a_warm_call_with_a_list_that_contains_itself_is_refused():
+    step = jv.compile(lambda x, scale=1: x[0] * scale)
+    for _ in range(2):
+        assert step([1.0, 2.0], scale=2) == 2.0
+    junk: list[Any] = [1.0]
+    junk.append(junk)
+    with pytest.raises(CompileError, match="contains itself"):
+        step(junk, scale=2)
+    with pytest.raises(CompileError, match="contains itself"):
+        step([1.0, 2.0], scale=junk)
+    assert step([1.0, 2.0], scale=2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("fn", "static", "expected"),
+    [
+        (lambda n, *xs, k: (n, xs, k), "k", [False, False, False, True]),
+        (lambda n, *xs, k: (n, xs, k), "n", [True, False, False, False]),
+        (lambda n, *xs, k: (n, xs, k), "xs", [False, True, True, False]),
+        (lambda n, *xs, **more: (n, xs, more), "more", [False, False, False, True]),
+        (lambda n, *xs, **more: (n, xs, more), "k", [False, False, False, True]),
+    ],
+)
+def test_static_arguments_among_others(fn: Any, static: str, expected: list[bool]):
+    seen: list[Any] = []
+    body = lambda *args, **kwargs: seen.append((args, kwargs))  # noqa: E731
+    body.__signature__ = Signature(fn, (), None)._signature
+    step = jv.compile(body, static_argnames=static)
+    step(1.0, 2.0, 3.0, k=4.0)
+    ((args, kwargs),) = seen
+    assert [isinstance(x, float) for x in (*args, kwargs["k"])] == expected
+
+
+def test_a_builtin_without_a_signature():
+    make = jv.compile(dict, static_argnames="k")
+    result = make({"a": 1.0}, b=2.0, k=3)
+    assert jax.tree.map(float, result) == {"a": 1.0, "b": 2.0, "k": 3.0}
+    assert make.traces[0][0] == "args[0]['a']: float32[], b: float32[], k: 3"
+
+
 def test_unknown_static_names_are_refused():
     with pytest.raises(CompileError, match=r"names \['m'\], but .* has the arguments \['x', 'n'\]"):
         jv.compile(lambda x, n: x, static_argnames=("n", "m"))
@@ -293,6 +512,25 @@ def test_input_signature_refuses_what_does_not_fit():
         jv.compile(lambda *xs: xs, input_signature=[jv.TensorSpec(())])(1.0, 2.0)
 
 
+def test_input_signature_leaves_defaults_as_they_are():
+    def body(x: jax.Array, negate: bool = False, double: bool = True) -> jax.Array:
+        return (-x if negate else x) * (2 if double else 1)
+
+    step = jv.compile(body, input_signature=[jv.TensorSpec((2,))])
+    for args in ((), (False,), (False, True)):
+        assert step([1, 2], *args).tolist() == [2.0, 4.0]
+    for args in ((True,), (False, False), (1.0,)):  # True is the default of the other one
+        with pytest.raises(CompileError, match="body has an input_signature of 1 tensors, but was"):
+            step([1, 2], *args)
+
+
+def test_a_trace_takes_the_input_signature_where_no_argument_is_given():
+    step = jv.compile(lambda x: x * 2, input_signature=[jv.TensorSpec((2,))])
+    for args in ((), (jnp.ones(2),)):
+        assert step.trace(*args)(jnp.ones(2)).tolist() == [2.0, 2.0]
+    assert step.trace_count == 1
+
+
 def test_input_signature_leaves_self_out():
     class Double(jv.Module):
         def __init__(self) -> None:
@@ -308,8 +546,9 @@ def test_input_signature_leaves_self_out():
 def test_input_signature_takes_arrays_as_specs_and_refuses_the_rest():
     step = jv.compile(lambda x: x, input_signature=[jnp.ones(2)])
     assert step([1, 2]).dtype == jnp.float32
-    with pytest.raises(CompileError, match="a TensorSpec for each argument"):
-        jv.compile(lambda x: x, input_signature=[[jv.TensorSpec(())]])
+    for wrong in ([jv.TensorSpec(())], jnp.float32, np.dtype("f4")):
+        with pytest.raises(CompileError, match="a TensorSpec for each argument, and not a"):
+            jv.compile(lambda x: x, input_signature=[wrong])
 
 
 # ---------------------------------------------------------------- words
@@ -327,12 +566,29 @@ def test_a_signature_in_words():
     assert step.traces[0][0] == ("x: float32[2,3], flag: True, rest[0]: float32[], k['a']: int32[]")
 
 
+def test_a_function_that_has_no_signature():
+    assert jv.compile(getattr)(jnp.ones((2, 3)), "T").shape == (3, 2)
+    step = jv.compile(dict)
+    assert step(a=1.0) == {"a": 1.0}
+    assert step.traces[0][0] == "a: float32[]"
+
+
+@dataclass(frozen=True)
+class Secret:
+    number: int = field(repr=False)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
         ((1.0, jnp.ones(2)), (1.0, jnp.ones(3)), "y: float32[2] -> float32[3]"),
         ((1.0, 1), (1.0, 1.0), "y: int32[] -> float32[]"),
         ((1.0, "a"), (1.0, "b"), "y: 'a' -> 'b'"),
+        (
+            (1.0, Secret(1)),
+            (1.0, Secret(2)),
+            "y: Secret() -> Secret() (another one that prints the same)",
+        ),
         ((1.0, True), (2.0, False), "y: True -> False"),
         ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
         ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),

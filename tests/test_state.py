@@ -109,6 +109,25 @@ def test_paths(state, paths):
         assert list(state()) == paths
 
 
+def test_slots_are_under_the_paths_of_their_variables():
+    model, optimizer = [Net(), V([0.0, 0.0], name="w")], jv.optimizers.SGD(0.1, momentum=0.9)
+    optimizer.apply_gradients([([2.0, 2.0], model[1]), ([1.0, 1.0], model[0].w)])
+    slots = {p: v for p, v in State.of(m=model, o=optimizer).items() if "slots" in p}
+    assert list(slots) == ["o/slots/m/1/momentum", "o/slots/m/0/w/momentum"]
+    np.testing.assert_allclose(slots["o/slots/m/1/momentum"], [-0.2, -0.2])
+    assert [p for p in State.of(optimizer) if "slots" in p] == [
+        "slots/w/momentum", "slots/w_1/momentum"
+    ]  # fmt: skip
+    for untold in (optimizer, State.of(optimizer), {V(1.0), V(2.0)}):
+        with pytest.raises(StateError, match=r"do not tell apart .*Take the State with the model"):
+            jv.interop.to_bytes(untold)
+    kept = jv.interop.to_numpy(State.of(m=model, o=optimizer))
+    again, other = [Net(), V([0.0, 0.0], name="w")], jv.optimizers.SGD(0.1, momentum=0.9)
+    other.build([again[0].w, again[1]])
+    jv.interop.from_numpy(State.of(m=again, o=other), kept).commit()
+    np.testing.assert_allclose(other.get_slot(again[1], "momentum"), [-0.2, -0.2])
+
+
 def test_a_variable_in_two_places_is_held_once():
     v = V(1.0, name="v")
     assert list(State.of(v, v)) == ["v"]
@@ -163,6 +182,11 @@ def test_states_of_the_same_variables_have_the_same_structure():
     assert jax.tree.structure(State.of(net)) != jax.tree.structure(State.of(Net()))
     total = jax.tree.map(jnp.add, State.of(net), State.of(net))
     assert total["w"].tolist() == [2, 4]
+    layouts = [jax.tree.structure(State.of(net)).node_data()[1] for _ in range(2)]
+    assert len(set(layouts)) == 1  # JAX asks of it to be hashable
+    twins = [State.of(V(1.0, name="v")) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"different pytree metadata[^#]*\n    variables v\n"):
+        jax.tree.map(jnp.add, *twins)
 
 
 def test_optax_takes_it():

@@ -107,6 +107,14 @@ def test_to_tensor(value, dtype, shape):
     assert (found.dtype.name, found.shape, found.weak_type) == (dtype, shape, False)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bfloat16"])
+def test_integers_of_more_than_32_bits_become_floats(dtype: str):
+    for found in (fit([2**31, -(2**33)], (2,), jnp.dtype(dtype), name="w"),
+                  to_tensor([2**31, -(2**33)], dtype)):  # fmt: skip
+        assert found.dtype == dtype
+        assert found.tolist() == [2.0**31, -(2.0**33)]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -214,7 +222,8 @@ def test_a_dtype_asked_for_is_given(value, dtype):
         (jnp.ones(2), "int32", "float32, and dtype int32"),
         ("a", "float32", "text, but dtype float32 was asked for"),
         (1, "string", r"dtype string was asked for: use str\(\)"),
-        (300, "uint8", r"from 300 to 300, outside of uint8 \(0 to 255\)"),
+        (300, "uint8", r"is 300, outside of uint8 \(0 to 255\)"),
+        ([1, 300], "uint8", r"reaches from 1 to 300, outside of uint8"),
         (-1, "uint32", "outside of uint32"),
         (9, "int4", "outside of int4"),
         (jnp.arange(3) * 1000, "int8", "from 0 to 2000, outside of int8"),
@@ -233,6 +242,55 @@ def test_nothing_is_lost_to_a_dtype_asked_for(value, dtype, message):
 
 
 # ---------------------------------------------------------------- memory
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+class Masking:
+    def __array__(self, dtype=None, copy=None):
+        return MASKED
+
+
+@pytest.mark.parametrize(
+    "value",
+    [MASKED, MASKED.astype(np.float32), np.ma.array([1, 2]), [MASKED], [[1.0, np.ma.masked]],
+     (jnp.ones(2), MASKED), np.ma.masked, Masking()],
+    ids=lambda x: type(x).__name__,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "convert", [lambda x: to_tensor(x, what="x"), lambda x: fit(x, (2,), np.dtype("f4"), name="w")]
+)
+def test_masked_arrays_are_refused(convert, value):
+    message = r"masked array of NumPy was given as (x|the value .*'w'): .*x\.filled\(0\)"
+    with pytest.raises(NotATensorError, match=message):
+        convert(value)
+
+
+SMALL = [
+    (np.array([1.0, 1e-60]), None, "float32, which become 0: 1 of 2, for example 1e-60. 64-bit"),
+    (1e-60, None, "float32, which become 0: 1 of 1"),
+    ([0.0, 1e-9], "float16", "float16, which become 0: 1 of 2, for example 1e-09. Ask for a wider"),
+    (np.float32(1e-9), "float16", r"float16, .* yourself: np.asarray\(value\).astype\('float16'\)"),
+    (np.float32([1e-42]), "bfloat16", "bfloat16, which become 0"),
+    (jnp.float32(1e-4), "float8_e4m3fn", "float8_e4m3fn, which become 0"),
+    (np.array([1 + 1e-60j, 1e-60]), None, "complex64, which become 0: 2 of 2"),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype", "message"), SMALL)
+def test_a_number_that_becomes_0_is_said(value, dtype, message):
+    with pytest.warns(RuntimeWarning, match=f"x has numbers too small for {message}"):
+        to_tensor(value, dtype, what="x")
+
+
+def test_assign_drops_no_number_that_becomes_0():
+    with pytest.raises(DtypeError, match="the value for variable 'w' has numbers too small for"):
+        fit(np.array([1.0, 1e-60]), (2,), np.dtype("float32"), name="w")
+    with pytest.warns(RuntimeWarning, match="the value for variable 'w' has numbers too small"):
+        fit([1.0, 1e-60], (2,), np.dtype("float32"), name="w")
+    assert fit(np.array([0.0, 1e-40]), (2,), np.dtype("float32"), name="w").shape == (2,)
+    assert fit(np.float32([0.0, np.nan]), (2,), np.dtype("float32"), name="w").shape == (2,)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("size", [3, 1_000_000])
 def test_numpy_memory_is_copied_at_once(size, dtype):
@@ -320,9 +378,7 @@ def test_another_dtype_is_refused(value, dtype, have):
     ],
 )
 def test_a_number_out_of_range_is_refused(value, dtype):
-    with pytest.raises(
-        DtypeError, match=f"the value for variable 'v' reaches .*outside of {dtype}"
-    ):
+    with pytest.raises(DtypeError, match=f"the value for variable 'v' is .*outside of {dtype}"):
         fit(value, (), dtype, name="v")
 
 

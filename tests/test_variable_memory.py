@@ -18,6 +18,7 @@ from jaxvars._store import SHARED, STORE
 from jaxvars.errors import (
     CreationError,
     NotATensorError,
+    UninitializedError,
 )
 
 V = jv.Variable
@@ -68,13 +69,81 @@ def test_variables_that_were_assigned_one_array_stay_apart():
     assert (a.numpy()[0], b.numpy()[0], x[0]) == (1, -1, 0)
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: lambda: x], ids=["", "call"])
-def test_an_array_that_the_user_donates_afterwards(wrap):
-    x = jnp.ones(1000)
-    v = V(wrap(x))
+class Holding:
+    """Stands for an array, as layers' parameters of other libraries do."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __jax_array__(self):
+        return self.array
+
+
+def donate(x):
     jax.jit(lambda x: x + 1, donate_argnums=0)(x)
     assert x.is_deleted()
-    assert v.numpy().sum() == 1000
+
+
+def recorded(v, x):
+    with jv.GradientTape():
+        jv.compile(lambda x: v.assign(x).value)(x)
+
+
+DOORS = {
+    "Variable": lambda v, x: V(x),
+    "Variable, called": lambda v, x: V(lambda: x),
+    "Variable, __jax_array__": lambda v, x: V(Holding(x)),
+    "assign": lambda v, x: v.assign(x),
+    "assign, another array of the memory": lambda v, x: v.assign(x.addressable_shards[0].data),
+    "assign, __jax_array__": lambda v, x: v.assign(Holding(x)),
+    "assign, a part": lambda v, x: v[...].assign(x),
+    "assign_add": lambda v, x: v.assign_add(x),
+    "scatter_update": lambda v, x: v.scatter_update(jnp.arange(1000), x),
+    "commit": lambda v, x: jv.State.of(v).replace({"v": x}).commit(),
+    "cond": lambda v, x: jv.cond(True, lambda: v.assign(x).value, lambda: v.value),
+    "cond, both": lambda v, x: jv.cond(jnp.bool_(1), lambda: v.assign(x), lambda: v.assign(x)),
+    "compiled": lambda v, x: jv.compile(lambda x: v.assign(x).value)(x),
+    "compiled, recorded": recorded,
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_an_array_that_the_user_donates_afterwards(door):
+    v, x = V(jnp.zeros(1000), name="v"), jnp.ones(1000)
+    made = door(v, x)
+    donate(x)
+    assert (made if type(made) is V else v).numpy().sum() == 1000
+
+
+def test_a_variable_that_was_assigned_has_memory_that_nobody_else_holds():
+    v, w = vector(), V([7.0, 8.0, 9.0], name="w")
+    v.assign(w)
+    assert v.cell.key not in SHARED  # the next step need not copy it
+    donate(w.value)
+    assert v.numpy().tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_an_array_that_was_read_and_donated_is_named(warm):
+    v, kept = vector(), V(2.0, name="kept")
+    step = jv.compile(lambda: v.assign(v * kept).value)
+    for _ in range(3 * warm):
+        step()
+    named = (
+        r"Variable '{}' is used at .*\.py:\d+, in .* has no value any more: .*\(donate_argnums\)"
+    )
+    donate(kept.value)
+    with pytest.raises(UninitializedError, match=named.format("kept")):
+        step()
+    kept.assign(1.0)
+    step()
+    donate(v.value)
+    for use in (step, v.numpy, lambda: v + 1, lambda: v.assign_add(1), lambda: jv.State.of(v)):
+        with pytest.raises(UninitializedError, match=named.format("v")):
+            use()
+    assert "without a value" in repr(v)
+    v.assign([1.0, 2.0, 3.0])
+    assert step().tolist() == [1, 2, 3]
 
 
 def test_a_value_that_was_read_stays_readable():

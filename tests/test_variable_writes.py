@@ -12,6 +12,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.errors import (
     DtypeError,
+    ForeignTransformError,
     NotATensorError,
     ShapeError,
 )
@@ -52,6 +53,89 @@ def test_assigning(method, value, expected):
     w = vector()
     assert getattr(w, method)(value, read_value=False) is None
     assert w.numpy().tolist() == expected
+
+
+IN_PLACE = {
+    "+": ([5, 7], 2, [7, 9]),
+    "-": ([5, 7], 2, [3, 5]),
+    "*": ([5, 7], [2, 3], [10, 21]),
+    "/": ([5.0, 7.0], 2, [2.5, 3.5]),
+    "//": ([5.0, 7.0], np.float32(2), [2.0, 3.0]),
+    "%": ([5, 7], 4, [1, 3]),
+    "**": ([5, 7], 2, [25, 49]),
+    "@": ([[1.0, 2.0], [3.0, 4.0]], jnp.array([[0.0, 1.0], [1.0, 0.0]]), [[2.0, 1.0], [4.0, 3.0]]),
+    "&": ([5, 7], 6, [4, 6]),
+    "|": ([True, False], np.array([False, False]), [True, False]),
+    "^": ([5, 7], 1, [4, 6]),
+    "<<": ([5, 7], 1, [10, 14]),
+    ">>": ([5, 7], V(1), [2, 3]),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("operator", IN_PLACE)
+def test_operators_that_assign(operator, compiled):
+    initial, operand, expected = IN_PLACE[operator]
+    names = {"v": V(initial), "x": operand}
+    v = names["v"]
+
+    def run():
+        exec(f"v {operator}= x", names)
+
+    (jv.compile(run) if compiled else run)()
+    assert names["v"] is v
+    assert v.numpy().tolist() == expected
+    assert not v.value.weak_type
+
+
+@pytest.mark.parametrize(
+    ("initial", "operator", "operand", "error", "message"),
+    [
+        ([1, 2], "+", 0.5, DtypeError, "a value of dtype float32 to variable 'v' of dtype int32"),
+        ([1, 2], "/", 2, DtypeError, "a value of dtype float32 to variable 'v' of dtype int32"),
+        ([1.0], "+", 1e300, DtypeError, "1e\\+300, outside of float32"),
+        ([1.0], "+", [[1.0], [2.0]], ShapeError, "of shape \\(2, 1\\) to variable 'v' of shape"),
+        ([[1.0]], "@", [1.0], ShapeError, "of shape \\(1,\\) to variable 'v' of shape \\(1, 1\\)"),
+        ([1.0], "&", 1, TypeError, "does not accept dtype float32"),
+        ([1.0], "+", None, NotATensorError, "the value for variable 'v' is NoneType"),
+        ([1.0], "*", np.ma.array([1.0], mask=[True]), NotATensorError, "A masked array of NumPy"),
+    ],
+)
+def test_operators_that_assign_refuse_what_assign_refuses(
+    initial, operator, operand, error, message
+):
+    names = {"v": V(initial, name="v"), "x": operand}
+    with pytest.raises(error, match=message):
+        exec(f"v {operator}= x", names)
+    assert names["v"].numpy().tolist() == initial
+
+
+def test_operators_that_assign_in_code_of_others():
+    v = V(0.0)
+    with pytest.raises(ForeignTransformError, match=r"written at .* inside a JAX transform"):
+        jax.jit(lambda x: v.__iadd__(x))(1.0)
+
+    @jv.compile(autograph=True)
+    def step(x):
+        w = v
+        if x > 0:
+            w += x
+        while w < 8:
+            w *= 2
+        return w.value
+
+    assert (step(1.0), v.numpy()) == (8, 8)
+
+    def add():
+        for _ in range(50):
+            v.__iadd__(1)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert v.numpy() == 208
 
 
 def test_assigning_its_own_value():
@@ -98,7 +182,7 @@ def test_a_wrong_value_is_refused_and_nothing_changes(method, value, error, mess
         (lambda: V(1, name="v"), 1.5, "float64 to variable 'v' of dtype int32"),
         (lambda: V(1, name="v"), True, "bool to variable 'v' of dtype int32"),
         (lambda: V(True, name="v"), 1, "int64 to variable 'v' of dtype bool"),
-        (lambda: V(np.uint8(1), name="v"), 256, "'v' reaches from 256 to 256, outside of uint8"),
+        (lambda: V(np.uint8(1), name="v"), 256, "'v' is 256, outside of uint8"),
         (lambda: V(np.uint8(1), name="v"), -1, "outside of uint8"),
         (lambda: V(1, name="v"), 2**40, "outside of int32.*jax_enable_x64"),
     ],

@@ -116,6 +116,10 @@ def test_each_object_is_found_once_under_the_first_path():
     assert paths(Box(p=shared, q=shared)) == ["p/x"]
 
 
+def test_the_elements_of_a_set_have_no_number():
+    assert paths({Leaf(Leaf()), Leaf()}) in (["0", "0/inner", "0"], ["0", "0", "0/inner"])
+
+
 def test_equal_objects_are_different_ones():
     assert paths([Pair(Leaf(), 1), Pair(Leaf(), 1)]) == ["0/second", "1/second"]
 

@@ -1,0 +1,164 @@
+"""Signal handlers and finalizers that come while a function is traced are no part of it."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import pytest
+
+import jaxvars as jv
+from jaxvars.errors import ForeignTransformError
+
+
+@pytest.fixture
+def on_signal() -> Iterator[Callable[[Callable[[], Any]], None]]:
+    old = signal.getsignal(signal.SIGUSR1)
+
+    def install(action: Callable[[], Any]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: action())
+
+    yield install
+    signal.signal(signal.SIGUSR1, old)
+
+
+def _by_signal(action: Callable[[], Any], on_signal: Any) -> Callable[[], None]:
+    on_signal(action)
+    return lambda: signal.raise_signal(signal.SIGUSR1)
+
+
+def _by_del(action: Callable[[], Any], _: Any) -> Callable[[], None]:
+    class Node:
+        def __del__(self) -> None:
+            action()
+
+    return lambda: (Node(), None)[1]
+
+
+def _by_reference(action: Callable[[], Any], _: Any) -> Callable[[], None]:
+    class Node:
+        pass
+
+    def interrupt() -> None:
+        node = Node()
+        reference = weakref.ref(node, lambda _: action())
+        del node
+        assert reference() is None
+
+    return interrupt
+
+
+def _by_finalize(action: Callable[[], Any], _: Any) -> Callable[[], None]:
+    class Node:
+        pass
+
+    return lambda: (weakref.finalize(Node(), action), None)[1]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+@pytest.mark.parametrize("how", [_by_signal, _by_del, _by_reference, _by_finalize])
+def test_what_it_does_happens_once_and_outside(how: Any, on_signal: Any):
+    count, w = jv.Variable(0.0), jv.Variable(jnp.zeros(2))
+    mean = jv.metrics.Mean()
+    bump = jv.compile(lambda: count.assign_add(1.0))
+    seen: list[float] = []
+
+    def act() -> None:
+        seen.append(float(count))
+        count.assign_add(1.0)
+        bump()
+        count.assign(count.numpy() + 1.0)
+        mean.total.add(jnp.ones(()))
+        seen.append(float(count))
+
+    interrupt = how(act, on_signal)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        w.assign_add(x * jnp.ones(2))
+        interrupt()
+        return w * 2
+
+    for n in range(1, 4):
+        assert step(1.0).tolist() == [2.0 * n] * 2
+    assert seen == [0.0, 3.0]
+    assert float(count) == 3.0
+    assert float(mean.total.value) == 1.0
+    assert w.numpy().tolist() == [3.0, 3.0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+def test_a_value_of_the_traced_function_is_refused(on_signal: Any):
+    count, w = jv.Variable(0.0, name="count"), jv.Variable(0.0)
+    on_signal(lambda: count.assign(count + 1.0))
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        w.assign_add(x)
+        signal.raise_signal(signal.SIGUSR1)
+
+    message = r"'count' is assigned at test_interruption.py:\d+, in .* by a signal handler or final"
+    for _ in range(2):
+        with pytest.raises(ForeignTransformError, match=message):
+            step(1.0)
+    assert (float(count), float(w)) == (0.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+def test_variables_that_are_created_by_it_or_assigned_by_it_before_their_first_value(
+    on_signal: Any,
+):
+    made: list[jv.Variable] = []
+    interrupt = _by_signal(lambda: (made[0].assign(7.0), made.append(jv.Variable(5.0))), on_signal)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        if not made:
+            made.append(jv.Variable(x))
+            interrupt()
+        return made[0] * x
+
+    assert float(step(2.0)) == 14.0
+    assert [float(v) for v in made] == [7.0, 5.0]
+
+
+def test_a_finalizer_reads_the_value_before_a_step_or_is_refused():
+    variables = [jv.Variable(jnp.zeros(3), name="v") for _ in range(50)]
+    seen: list[Any] = []
+
+    @jv.compile
+    def step() -> None:
+        for v in variables:
+            v.assign_add(jnp.ones(3))
+
+    class Node:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            try:
+                seen.append(variables[0].numpy().tolist())
+            except ForeignTransformError as error:  # Python 3.11, in the middle of XLA's call
+                seen.append(str(error))
+
+    for _ in range(3):
+        step()
+    gc.collect()
+    threshold = gc.get_threshold()
+    gc.set_threshold(40)
+    try:
+        for _ in range(200):
+            Node()
+            step()
+    finally:
+        gc.set_threshold(*threshold)
+        gc.collect()
+    assert seen
+    for x in seen:
+        refused = isinstance(x, str) and "'v' is read at test_interruption.py" in x
+        assert refused or len(set(x)) == 1
+    assert variables[0].numpy().tolist() == [203.0] * 3
