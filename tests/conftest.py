@@ -8,6 +8,7 @@ Rules of this file:
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -52,6 +53,13 @@ class _WideNumbers:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_WideNumbers())  # for the package's examples, too
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _garbage_of_this_file_alone() -> None:
+    """Leave what other files made out of garbage collections, which would look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1,0 +1,130 @@
+"""A process that is forked after JAX has been used says what to do, and never waits forever."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+_FORKED = """
+    import multiprocessing, os, pickle, signal, sys, threading, time, warnings
+    warnings.filterwarnings("ignore", message=r"os.fork\\(\\) was called")
+    import numpy as np
+    import jaxvars as jv
+    from jaxvars.errors import ExecutionError
+
+    def in_child(name, action):
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                print(name, "->", action(), flush=True)
+            except ExecutionError as error:
+                told = 'get_context("spawn")' in str(error) and "<string>:" in str(error)
+                print(name, "-> refused", told, str(error).split(" at ")[0], flush=True)
+            except BaseException as error:
+                print(name, "->", repr(error), flush=True)
+            os._exit(0)
+        for _ in range(150):
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                return
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        print(name, "-> hangs")
+
+    def fresh():
+        v = jv.Variable([1.0, 2.0])
+        return jv.compile(lambda: v.assign_add([1.0, 1.0]) + 0)().tolist()
+
+    if sys.argv[1] == "before":
+        in_child("before", fresh)
+        sys.exit()
+
+    import jax.numpy as jnp
+
+    w = jv.Variable(np.arange(3.0), name="w")
+    n = jv.Variable(7.0)
+    m = jv.Variable(np.ones((600, 600)), name="m")
+
+    @jv.compile
+    def step(x):
+        w.assign_add(x * jnp.ones(3))
+        return w.value.sum()
+
+    @jv.compile
+    def large():
+        m.assign(m.value @ m.value * 1e-3)
+
+    new = jv.compile(lambda: w * 3)
+    concrete = step.trace(1.0)
+    for _ in range(3):
+        step(1.0)
+        large()
+    m.numpy()
+    with jv.GradientTape() as tape:
+        loss = jnp.sum(w * w)
+    in_child("numpy", lambda: w.numpy().tolist())
+    in_child("float", lambda: float(n))
+    in_child("pickle", lambda: len(pickle.dumps(w)) > 100)
+    in_child("create", lambda: jv.Variable(np.ones(2)).numpy().tolist())
+    in_child("warm", lambda: step(1.0))
+    in_child("warm, large", large)
+    in_child("first", new)
+    in_child("concrete", lambda: concrete(1.0))
+    in_child("assign", lambda: w.assign(np.zeros(3)))
+    in_child("assign_add", lambda: w.assign_add(np.zeros(3)))
+    in_child("product", lambda: m @ m)
+    in_child("state", lambda: jv.State.of(w))
+    in_child("commit", jv.State.of(w).commit)
+    in_child("gradient", lambda: tape.gradient(loss, w))
+    in_child("child's child", lambda: in_child("inner", lambda: step(1.0)))
+    large()
+    in_child("in flight", lambda: [m.numpy(), "read"][1])
+    stop = []
+    thread = threading.Thread(target=lambda: [step(1.0) for _ in iter(lambda: bool(stop), True)])
+    thread.start()
+    for _ in range(5):
+        in_child("thread", lambda: [str(w), "read"][1])
+    stop.append(None)
+    thread.join()
+    before = w.numpy()
+    step(1.0)
+    print("parent ->", (w.numpy() - before).tolist())
+"""
+
+
+def run(run_python: Callable[..., Any], when: str) -> list[str]:
+    done = run_python("-c", textwrap.dedent(_FORKED), when, XLA_FLAGS="")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[..., Any]):
+    lines = run(run_python, "after")
+    uncertain = [line for line in lines if line.startswith(("in flight", "thread"))]
+    assert len(uncertain) == 6
+    assert not any("hangs" in line for line in uncertain), uncertain
+    assert [line for line in lines if line not in uncertain] == [
+        "numpy -> [3.0, 4.0, 5.0]",
+        "float -> 7.0",
+        "pickle -> True",
+        "create -> refused True A variable is created",
+        "warm -> refused True step is called",
+        "warm, large -> refused True large is called",
+        "first -> refused True <lambda> is called",
+        "concrete -> refused True step is called",
+        "assign -> refused True Variable 'w' is written",
+        "assign_add -> refused True Variable 'w' is written",
+        "product -> refused True Variable 'm' is read to compute with it",
+        "state -> refused True Variable 'w' is read to compute with it",
+        "commit -> refused True Variable 'w' is written",
+        "gradient -> refused True A gradient is asked for",
+        "inner -> refused True step is called",
+        "child's child -> None",
+        "parent -> [1.0, 1.0, 1.0]",
+    ]
+
+
+def test_a_process_forked_before_jax_is_used_computes(run_python: Callable[..., Any]):
+    assert run(run_python, "before") == ["before -> [2.0, 3.0]"]
