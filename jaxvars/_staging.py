@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._around import around
+from jaxvars._around import AROUND, around
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
 from jaxvars._open_compare import is_compared
 from jaxvars._reread import reread_p
@@ -202,8 +202,7 @@ def stage(
 def _run_captured(
     fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
 ) -> list[list[Value]]:
-    with around():
-        rebuild = Rebuild(fn(*leaves))
+    rebuild = around(AROUND, lambda: Rebuild(fn(*leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     writes = list(frame.written.values())
     created = [made for made, _ in frame.created]

@@ -21,7 +21,7 @@ import enum
 from abc import ABC
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import jax
@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._around import RECORDING
+from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
 from jaxvars._frames import LOCAL, Frame, moves
 from jaxvars._lookup import Rows, rows_of, summed
@@ -76,7 +76,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self.through_assigns = through_assigns
         self._reverse = reverse
         self._everything = everything
-        self._open: list[tuple[recording, Frame, ExitStack]] = []
+        self._open: list[tuple[recording, Frame, Around]] = []
         self._place: Any = None
         self._clear()
 
@@ -94,11 +94,10 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def __enter__(self) -> Self:
         self._place = _trace.strip(_trace.current())
-        opened = placed, frame, others = recording(_Relay(self)), LOCAL.frame, ExitStack()
+        opened = placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
         self._open.append(opened)
         try:
-            for enter in RECORDING:
-                others.enter_context(enter())
+            others.enter()
             placed.__enter__()
             frame.observe(self)
         except BaseException:
@@ -106,12 +105,12 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             raise
         return self
 
-    def _close(self, opened: tuple[recording, Frame, ExitStack], *error: Any) -> None:
+    def _close(self, opened: tuple[recording, Frame, Around], *error: Any) -> None:
         """Undo what `__enter__` has done, and what of that has not been undone."""
         placed, frame, others = opened
         frame.unobserve(self)
         placed.__exit__(*error)
-        others.__exit__(*(error or (None, None, None)))
+        others.leave()
         if opened in self._open:
             self._open.remove(opened)
 

@@ -1,9 +1,6 @@
 """Whatever interrupts a step, the variables are as before it or as after it; and no update is lost.
 
-Rules of this file:
-- programs that are sent signals run in a process of their own, and say what they found;
-- the interrupts of `at_every_event` come at each place where CPython would let a signal in,
-  one after the other: at the start of a Python function and at the return of a C function.
+Programs that are sent signals run in a process of their own, and say what they found.
 """
 
 from __future__ import annotations
@@ -20,12 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from interrupts import make_pair, whole
 from jax.experimental import io_callback
 
 import jaxvars as jv
-from jaxvars import _trace
-from jaxvars._frames import DETOUR, LOCAL
-from jaxvars._store import BUSY, HAND
 from jaxvars.errors import ForeignTransformError
 
 
@@ -119,131 +114,9 @@ def test_1500_interrupts_leave_all_or_nothing(run_python: Callable[..., Any], ki
     assert done.stdout.split() == ["1500", "0", "1.0"]
 
 
-class Interrupter:
-    """Raises KeyboardInterrupt at the n-th event in jaxvars and what it runs."""
-
-    def __init__(self, n: int, files: tuple[str, ...]) -> None:
-        self.left = n
-        self.files = files
-        self.fired = False
-
-    def __call__(self, frame: Any, event: str, _: Any) -> None:
-        if self.fired or event not in ("call", "c_return"):
-            return
-        if not any(part in frame.f_code.co_filename for part in self.files):
-            return
-        if event == "call" and frame.f_code is jv.GradientTape.__exit__.__code__:
-            return  # nothing of it would run, and the tape stay open
-        if _is_finalizing(frame):  # where Python itself swallows exceptions
-            return
-        if self.left == 0:
-            self.fired = True
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-        self.left -= 1
-
-
-def _is_finalizing(frame: Any) -> bool:
-    while frame is not None:
-        if frame.f_code.co_name in ("gone", "__del__"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def at_every_event(action: Callable[[], Any], check: Callable[[], None], step: int = 1) -> int:
-    """Interrupt `action` at each event in turn, and check what is left behind; count them."""
-    files = ("jaxvars/_", "a compiled step", "test_safety")
-    for n in range(0, 100_000, step):
-        interrupter = Interrupter(n, files)
-        sys.setprofile(interrupter)
-        try:
-            action()
-        except KeyboardInterrupt:
-            assert interrupter.fired
-        finally:
-            sys.setprofile(None)
-        assert LOCAL.frame is LOCAL.eager, n
-        assert HAND[0] is not BUSY, n
-        if DETOUR:  # until it is gone: a cycle of an exception's may hold it
-            gc.collect()
-        assert not DETOUR, n
-        check()
-        if not interrupter.fired:
-            return n
-    raise AssertionError("it never ends")
-
-
 @pytest.fixture
 def pair() -> tuple[jv.Variable, jv.Variable, jv.Function]:
-    a, b = jv.Variable(jnp.zeros(4), name="a"), jv.Variable(jnp.zeros(4), name="b")
-
-    @jv.compile
-    def step(x: Any) -> Any:
-        a.assign_add(x * jnp.ones(4))
-        b.assign_add(x * jnp.ones(4))
-        return a + b
-
-    return a, b, step
-
-
-def whole(*variables: jv.Variable) -> float:
-    """Check that the variables agree, and return what they hold."""
-    values = {x for v in variables for x in v.numpy().tolist()}
-    assert len(values) == 1, values
-    return values.pop()
-
-
-def test_a_hot_step_can_be_interrupted_anywhere(pair: Any):
-    a, b, step = pair
-    for _ in range(3):
-        step(1.0)
-
-    def check() -> None:
-        whole(a, b)
-        step(1.0)
-        step(1.0)
-
-    assert at_every_event(lambda: (step(1.0), step(1.0)), check) > 3
-
-
-def test_a_step_that_takes_the_values_out_of_the_store_can_be_interrupted_anywhere(pair: Any):
-    a, b, step = pair
-    for _ in range(3):
-        step(1.0)
-    assert at_every_event(lambda: step(1.0), lambda: (whole(a, b), None)[1]) > 10
-
-
-def test_assignments_and_reads_can_be_interrupted_anywhere(pair: Any):
-    a, b, step = pair
-    state = jv.State.of(a=a, b=b)
-
-    def act() -> None:
-        step(1.0)
-        state.commit()
-        np.asarray(a.value)
-
-    step(1.0)
-    at_every_event(act, lambda: (whole(a, b), None)[1], step=3)
-
-
-@pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"  # a generator is interrupted as it is closed
-)
-def test_a_tape_can_be_interrupted_anywhere(pair: Any):
-    a = pair[0]
-
-    def act() -> None:
-        with jv.GradientTape() as tape:
-            y = a * 2.0
-        tape.gradient(y, a)
-
-    def check() -> None:
-        assert _trace.current() is _trace.EVAL
-        assert not LOCAL.frame.observers
-
-    act()
-    assert at_every_event(act, check) > 100
+    return make_pair()
 
 
 # ---------------------------------------------------------------- threads

@@ -1,155 +1,26 @@
-"""Exceptions at each place where CPython lets a signal in, one place after the other.
-
-A place is the start of a Python function or the return of a C function, in jaxvars or in JAX, and
-each line of JAX, the first time that an action comes there. What holds after each exception:
-- the action happened or did not, for all variables; it can be repeated;
-- nothing is left that blocks the fast path: no frame, no detour, no trace of JAX's. Not so where
-  Python begins with a tape's `__exit__`: nothing of it would run, and the tape stay open.
-"""
+"""Whatever interrupts an action: it happened or did not, for all variables, and can be repeated."""
 
 from __future__ import annotations
 
-import gc
-import itertools
-import sys
+import functools
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from interrupts import make_pair, sweep, whole
 
 import jaxvars as jv
-from jaxvars import _entry, _trace
-from jaxvars._frames import DETOUR, LOCAL
-from jaxvars._store import BUSY, HAND
-
-Place: TypeAlias = tuple[str, int, str, str]
+from jaxvars import _entry
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"  # Python swallows what a finalizer raises
 )
-
-ERRORS = (KeyboardInterrupt, TimeoutError)
-
-
-# ---------------------------------------------------------------- the instrument
-def place_of(frame: Any, event: str, arg: Any) -> Place | None:
-    code = frame.f_code
-    is_jax = "jax/_src" in code.co_filename
-    ours = "jaxvars/_" in code.co_filename or "a compiled step" in code.co_filename
-    events = ("call", "c_return", "line")[: 2 + is_jax]
-    if code is jv.GradientTape.__exit__.__code__ and event == "call":
-        return None
-    if (is_jax or ours) and event in events:
-        return code.co_filename, frame.f_lineno, event, getattr(arg, "__name__", code.co_qualname)
-    return None
-
-
-def places_of(action: Callable[[], Any]) -> list[Place]:
-    """Return the places that an action comes to, in order."""
-    found: dict[Place, None] = {}
-
-    def note(*event: Any) -> None:
-        if (place := place_of(*event)) is not None:
-            found.setdefault(place)
-
-    with seen_by(note):
-        action()
-    return list(found)
-
-
-@contextmanager
-def seen_by(see: Callable[..., None]) -> Generator[None]:
-    """Have every event in this thread seen; finalizers, which run where they please, wait."""
-
-    def trace(frame: Any, event: str, arg: Any) -> Any:
-        see(frame, event, arg)
-        return trace if "jax/_src" in frame.f_code.co_filename else None
-
-    before = sys.gettrace()  # what measures coverage
-    gc.disable()
-    sys.settrace(trace)
-    sys.setprofile(lambda frame, event, arg: event == "c_return" and see(frame, event, arg))
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        sys.settrace(before)
-        gc.enable()
-
-
-def interrupt(action: Callable[[], Any], place: Place, error: type[BaseException]) -> None:
-    """Run an action that is interrupted when it comes to a place, if it does."""
-    fired: list[None] = []
-
-    def see(*event: Any) -> None:
-        if not fired and place_of(*event) == place and not is_finalizing(event[0]):
-            fired.append(None)
-            raise error("interrupted")
-
-    causes: list[Any] = []
-    try:
-        with seen_by(see):
-            action()
-    except BaseException as raised:  # noqa: BLE001 - whatever JAX makes of it
-        causes.append(raised)
-    while causes and causes[-1] is not None:  # JAX may fail in turn as it handles an exception
-        causes.append(causes[-1].__context__)
-    if causes:
-        assert fired
-        known = any(isinstance(cause, error) for cause in causes)
-        assert known or "should be comparable" in str(causes[0])  # where JAX runs by itself
-
-
-def is_finalizing(frame: Any) -> bool:
-    while frame is not None:
-        if frame.f_code.co_name in ("gone", "__del__"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def sweep(
-    prepare: Callable[[], Any],
-    action: Callable[[], Any],
-    check: Callable[[], None],
-    *,
-    count: int,
-    after: str | None = None,
-) -> int:
-    """Interrupt an action at each place in turn, and return how many there were.
-
-    Args:
-        prepare: makes things as they were before the action.
-        action: is interrupted.
-        check: what holds afterwards.
-        count: how many places to choose, evenly.
-        after: the function with whose first line to begin.
-    """
-    prepare()
-    places = places_of(action)
-    first = [place[3] for place in places].index(after) if after else 0
-    places = places[first :: max(1, (len(places) - first) // count)]
-    for place, error in zip(places, itertools.cycle(ERRORS), strict=False):
-        prepare()
-        interrupt(action, place, error)
-        try:
-            assert LOCAL.frame is LOCAL.eager
-            assert HAND[0] is not BUSY
-            if DETOUR:  # until it is gone: a cycle of an exception's may hold it
-                gc.collect()
-            assert not DETOUR
-            assert _trace.current() is _trace.EVAL
-            check()
-        except BaseException as failure:
-            failure.add_note(f"{error.__name__} at {place}")
-            raise
-    return len(places)
 
 
 @contextmanager
@@ -186,14 +57,7 @@ def _new_kind(step: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 
 def _warm_step(off: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
-    a, b = jv.Variable(jnp.zeros(4), name="a"), jv.Variable(jnp.zeros(4), name="b")
-
-    @jv.compile
-    def step(x: Any) -> Any:
-        a.assign_add(x * jnp.ones(4))
-        b.assign_add(x * jnp.ones(4))
-        return a + b
-
+    a, b, step = make_pair()
     leave, action = off(step)
     before = [0.0]
 
@@ -230,6 +94,47 @@ def test_a_warm_step_between_execution_and_return(off: Any, monkeypatch: pytest.
 @_OFF
 def test_a_warm_step_anywhere(off: Any, monkeypatch: pytest.MonkeyPatch):
     assert _warm_step(off, monkeypatch, count=400) >= 400
+
+
+# ---------------------------------------------------------------- warm steps on it
+def _nothing() -> None:
+    """Leave all as it is."""
+
+
+def test_a_hot_step():
+    a, b, step = make_pair()
+
+    def act() -> None:
+        step(1.0)
+        step(1.0)
+
+    def check() -> None:
+        whole(a, b)
+        act()
+
+    act()
+    assert sweep(_nothing, act, check, count=100, again=True) > 3
+
+
+def test_a_step_that_takes_the_values_out_of_the_store():
+    a, b, step = make_pair()
+    for _ in range(3):
+        step(1.0)
+    look = functools.partial(whole, a, b)
+    assert sweep(look, lambda: step(1.0), look, count=100, again=True) > 10
+
+
+def test_assignments_and_reads():
+    a, b, step = make_pair()
+    state = jv.State.of(a=a, b=b)
+
+    def act() -> None:
+        step(1.0)
+        state.commit()
+        np.asarray(a.value)
+
+    step(1.0)
+    assert sweep(_nothing, act, functools.partial(whole, a, b), count=60, again=True) > 30
 
 
 # ---------------------------------------------------------------- first calls

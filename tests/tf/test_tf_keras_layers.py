@@ -8,6 +8,7 @@ import pickle
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from interrupts import sweep
 
 import jaxvars as jv
 from jaxvars import tf
@@ -110,6 +111,25 @@ def test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike():
     model.fit(np.ones((64, 3), "float32"), np.ones((64, 3), "float32"), verbose=0, epochs=50)
     assert (model.layers[1].moving_mean.numpy() > mean).all()
     assert (call(x).numpy() != second).any()
+
+
+@pytest.mark.parametrize("decorate", [lambda f: f, tf.function])
+def test_a_step_that_is_interrupted_anywhere_leaves_no_scope(decorate):
+    model = dense_model()
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(data(2, 3)))
+        return tape.gradient(loss, model.trainable_variables)
+
+    def check():
+        with keras.StatelessScope(initialize_variables=False) as probe:
+            assert probe.original_scope is None
+
+    import keras
+
+    step()
+    assert sweep(check, lambda: decorate(step)(), check, count=60, among="jaxvars") >= 60
 
 
 def test_losses_of_layers_are_there_in_the_tape_and_after_it():

@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
+from jaxvars._around import around
 from jaxvars._frames import LOCAL
 from jaxvars.tf.keras import _shared
 from jaxvars.tf.keras._keras import keras
@@ -45,8 +46,7 @@ class Face:
         layer: Any = super()
         if LOCAL.frame is LOCAL.eager and not LOCAL.frame.observers:
             return into_keras(layer.__call__, args, kwargs)
-        with _shared.scope():
-            return into_keras(layer.__call__, args, kwargs)
+        return around([_shared.scope], lambda: into_keras(layer.__call__, args, kwargs))
 
     def add_weight(self, *args: Any, **kwargs: Any) -> Any:
         """Make a variable of the layer."""

@@ -23,7 +23,7 @@ import functools
 import importlib
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -145,11 +145,12 @@ def _copied(variable: Any) -> Any:
 # ---------------------------------------------------------------- scopes
 def _scope_class(base: Any) -> Any:
     class Scope(base):
-        """What a tape, or a trace, is told by Keras."""
+        """What tapes, or a trace, are told by Keras."""
 
         def __init__(self, outer: Any) -> None:
             super().__init__(collect_losses=True)
-            self.outer, self.depth = outer, 0
+            self.outer = self.original_scope = outer
+            self.users: list[_Use] = []
 
         def get_current_value(self, variable: Any) -> Value:
             """Return the value; let the tapes see it."""
@@ -168,34 +169,56 @@ def _scope_class(base: Any) -> Any:
             else:
                 shared(update[0]).assign(update[1])
 
-        def __enter__(self) -> Any:
-            self.depth += 1
-            return super().__enter__() if self.depth == 1 else self
-
-        def __exit__(self, *error: object) -> None:
-            self.depth -= 1
-            if not self.depth:
-                with init_scope():
-                    super().__exit__(*error)
-
     return Scope
+
+
+@final
+class _Use:
+    """The use of a scope by one tape or trace; the last to end closes it. See `_around.py`."""
+
+    def __init__(self, used: Any) -> None:
+        self._used = used
+
+    def __enter__(self) -> None:
+        self._used.users.append(self)
+        if len(self._used.users) == 1:
+            self._used.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        if self in self._used.users:
+            if len(self._used.users) == 1:
+                with init_scope():
+                    self._used.__exit__(*error)
+            self._used.users.remove(self)
 
 
 def scope() -> AbstractContextManager[Any]:
     """Return a context in which the variables of Keras are seen by tapes and functions."""
     if "keras" not in sys.modules:
         return nullcontext()
-    made = _classes()
-    with made.probe(initialize_variables=False) as probe:
-        current = probe.original_scope
-    return current if isinstance(current, made.scope) else made.scope(current)
+    current = _current()
+    return _Use(current if _is_ours(current) else _classes().scope(current))
 
 
 def is_in_scope() -> bool:
     """Tell whether the variables of Keras are seen by tapes or functions."""
-    made = _classes()
-    with made.probe(initialize_variables=False) as probe:
-        return isinstance(probe.original_scope, made.scope)
+    return _is_ours(_current())
+
+
+def _is_ours(current: Any) -> bool:
+    return isinstance(current, _classes().scope)
+
+
+def _current() -> Any:
+    """Return the scope of Keras that is open, or None."""
+    probe = _classes().probe(initialize_variables=False)
+    try:
+        with probe:
+            return probe.original_scope
+    except BaseException:  # Ctrl-C: the probe must not stay
+        if hasattr(probe, "original_scope"):
+            probe.__exit__()
+        raise
 
 
 @functools.cache

@@ -1,0 +1,181 @@
+"""Exceptions at each place where CPython lets a signal in, one place after the other.
+
+A place is the start of a Python function or the return of a C function, in jaxvars, in Keras's
+scopes or in JAX, and each line of JAX. Not so where Python begins with a tape's `__exit__`: nothing
+of it would run, and the tape stay open.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+
+import jaxvars as jv
+from jaxvars import _trace
+from jaxvars._frames import DETOUR, LOCAL
+from jaxvars._store import BUSY, HAND
+
+Place: TypeAlias = tuple[str, int, str, str]
+
+ERRORS = (KeyboardInterrupt, TimeoutError)
+TAPES = ("_Recording.__exit__", "GradientTape.__exit__")
+OURS = (str(Path(jv.__file__).parent), "a compiled step", "keras/src/backend/common/")
+
+
+def place_of(frame: Any, event: str, arg: Any) -> Place | None:
+    code = frame.f_code
+    is_jax = "jax/_src" in code.co_filename
+    ours = code.co_filename.startswith(OURS[:1]) or any(x in code.co_filename for x in OURS[1:])
+    events = ("call", "c_return", "line")[: 2 + is_jax]
+    if code.co_qualname in TAPES and event == "call":
+        return None
+    if (is_jax or ours) and event in events:
+        return code.co_filename, frame.f_lineno, event, getattr(arg, "__name__", code.co_qualname)
+    return None
+
+
+def places_of(action: Callable[[], Any]) -> list[tuple[Place, int]]:
+    """Return the places that an action comes to, in order, and how often it had been there."""
+    found: list[tuple[Place, int]] = []
+    count: Counter[Place] = Counter()
+
+    def note(*event: Any) -> None:
+        if (place := place_of(*event)) is not None and not is_finalizing(event[0]):
+            found.append((place, count[place]))
+            count[place] += 1
+
+    with seen_by(note):
+        action()
+    return found
+
+
+@contextmanager
+def seen_by(see: Callable[..., None]) -> Generator[None]:
+    """Have every event in this thread seen; finalizers, which run where they please, wait."""
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        see(frame, event, arg)
+        return trace if "jax/_src" in frame.f_code.co_filename else None
+
+    before = sys.gettrace()  # what measures coverage
+    gc.disable()
+    sys.settrace(trace)
+    sys.setprofile(lambda frame, event, arg: event == "c_return" and see(frame, event, arg))
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        sys.settrace(before)
+        gc.enable()
+
+
+def interrupt(
+    action: Callable[[], Any], place: Place, times: int, error: type[BaseException]
+) -> None:
+    """Run an action that is interrupted at a place, when it has been there some times."""
+    left, fired = [times], list[None]()
+
+    def see(*event: Any) -> None:
+        if not fired and place_of(*event) == place and not is_finalizing(event[0]):
+            left[0] -= 1
+            if left[0] < 0:
+                fired.append(None)
+                raise error("interrupted")
+
+    causes: list[Any] = []
+    try:
+        with seen_by(see):
+            action()
+    except BaseException as raised:  # noqa: BLE001 - whatever JAX makes of it
+        causes.append(raised)
+    while causes and causes[-1] is not None:  # JAX may fail in turn as it handles an exception
+        causes.append(causes[-1].__context__)
+    if causes:
+        assert fired
+        known = any(isinstance(cause, error) for cause in causes)
+        assert known or "should be comparable" in str(causes[0])  # where JAX runs by itself
+
+
+def is_finalizing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name in ("gone", "__del__"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def sweep(
+    prepare: Callable[[], Any],
+    action: Callable[[], Any],
+    check: Callable[[], Any],
+    *,
+    count: int,
+    after: str | None = None,
+    again: bool = False,
+    among: str = "",
+) -> int:
+    """Interrupt an action at each place in turn, and return how many there were.
+
+    Args:
+        prepare: makes things as they were before the action.
+        action: is interrupted.
+        check: what holds afterwards.
+        count: how many places to choose, evenly.
+        after: the function with whose first line to begin.
+        again: whether to interrupt it each time that it comes to a place.
+        among: what the names of the files have in them.
+    """
+    prepare()
+    places = [x for x in places_of(action) if among in x[0][0] and (again or not x[1])]
+    first = [place[3] for place, _ in places].index(after) if after else 0
+    places = places[first :: max(1, (len(places) - first) // count)]
+    for (place, times), error in zip(places, itertools.cycle(ERRORS), strict=False):
+        prepare()
+        interrupt(action, place, times, error)
+        try:
+            check_nothing_is_left()
+            check()
+        except BaseException as failure:
+            failure.add_note(f"{error.__name__} at {place}, after {times} times")
+            raise
+    return len(places)
+
+
+def check_nothing_is_left() -> None:
+    """Check that nothing blocks the fast path: no frame, no detour, no trace of JAX's."""
+    assert LOCAL.frame is LOCAL.eager
+    assert not LOCAL.frame.observers
+    assert HAND[0] is not BUSY
+    if DETOUR:  # until it is gone: a cycle of an exception's may hold it
+        gc.collect()
+    assert not DETOUR
+    assert _trace.current() is _trace.EVAL
+
+
+# ---------------------------------------------------------------- what is interrupted
+def make_pair() -> tuple[jv.Variable, jv.Variable, jv.Function]:
+    """Return two variables and a compiled step that adds to both alike."""
+    a, b = jv.Variable(jnp.zeros(4), name="a"), jv.Variable(jnp.zeros(4), name="b")
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        a.assign_add(x * jnp.ones(4))
+        b.assign_add(x * jnp.ones(4))
+        return a + b
+
+    return a, b, step
+
+
+def whole(*variables: jv.Variable) -> float:
+    """Check that the variables agree, and return what they hold."""
+    values = {x for v in variables for x in v.numpy().tolist()}
+    assert len(values) == 1, values
+    return values.pop()
