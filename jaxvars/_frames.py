@@ -285,20 +285,18 @@ class Frame(ABC):
         # cell and nothing else: two cells, or a cell and a local, may share one array.
         known = self._seen.get(cell.key)
         if known is None or known[0] is not self.get(cell):
-            shared = self.is_shared(cell)
-            known = self._seen[cell.key] = self._distinct(cell, shared)
+            is_shared = self.is_shared(cell)  # before it is held here
+            value = self.get(cell)
+            known = self._seen[cell.key] = value, self._renamed(value) if is_shared else value
         for tape in self.observers:
             tape.saw(cell, known[1])
         return known[1]
 
-    def _distinct(self, cell: Cell, shared: bool) -> tuple[Value, Value]:
-        value = self.get(cell)
-        if is_string(cell.aval.dtype):
-            return value, value
-        if not shared and not any(tape.knows(value) for tape in self.observers):
-            return value, value
+    def _renamed(self, value: Value) -> Value:
+        if is_string(value.dtype):
+            return value
         with _trace.at(self.trace):
-            return value, _trace.fresh(value)
+            return _trace.fresh(value)
 
 
 @final
@@ -360,10 +358,10 @@ class EagerFrame(Frame):
             seek(cells)
         new = {cell.key: at_home(cell, value) for cell, value in pairs}
 
-        def commit() -> None:
-            SHARED.difference_update(new)
+        def commit() -> None:  # in this order: Ctrl-C may come between
             SHARED.update(kept)
             STORE.update(new)
+            SHARED.difference_update(new.keys() - kept)
 
         exclusively(commit)
         self._tell(cells, values)

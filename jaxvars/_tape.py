@@ -133,10 +133,6 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             )
 
     # A frame calls these.
-    def knows(self, value: Value) -> bool:
-        """Tell whether the recording knows a value under some name."""
-        return self._record.knows(value)
-
     def saw(self, cell: Cell, value: Value) -> None:
         """Take note of a read."""
         variable = cell.owner()

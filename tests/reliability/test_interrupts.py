@@ -56,7 +56,7 @@ def _new_kind(step: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
     return lambda: None, lambda: step(x)
 
 
-def _warm_step(off: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
+def _warm_step(off: Any, hot: bool, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
     a, b, step = make_pair()
     leave, action = off(step)
     before = [0.0]
@@ -65,9 +65,11 @@ def _warm_step(off: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
         for entry in step._entries.values():
             entry._jitted.clear_cache()
         step(1.0)
-        step(1.0)
+        before[0] = float(a.numpy()[0])  # which ends the hot path
+        for _ in range(2 * hot):
+            step(1.0)
+            before[0] += 1
         leave()
-        before[0] = float(a.numpy()[0])
 
     def check() -> None:
         done = {*a.numpy().tolist(), *b.numpy().tolist()}
@@ -83,17 +85,20 @@ def _warm_step(off: Any, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
 
 
 _OFF = pytest.mark.parametrize("off", [_cleared, _new_setting, _new_kind])
+_HOT = pytest.mark.parametrize("hot", [False, True])
 
 
 @_OFF
-def test_a_warm_step_between_execution_and_return(off: Any, monkeypatch: pytest.MonkeyPatch):
-    assert _warm_step(off, monkeypatch, count=12, after="ExecuteReplicated.__call__") >= 12
+@_HOT
+def test_a_warm_step_between_execution_and_return(off: Any, hot: bool, monkeypatch: Any):
+    assert _warm_step(off, hot, monkeypatch, count=12, after="ExecuteReplicated.__call__") >= 12
 
 
 @pytest.mark.slow
 @_OFF
-def test_a_warm_step_anywhere(off: Any, monkeypatch: pytest.MonkeyPatch):
-    assert _warm_step(off, monkeypatch, count=400) >= 400
+@_HOT
+def test_a_warm_step_anywhere(off: Any, hot: bool, monkeypatch: pytest.MonkeyPatch):
+    assert _warm_step(off, hot, monkeypatch, count=400) >= 400
 
 
 # ---------------------------------------------------------------- warm steps on it
@@ -186,6 +191,21 @@ def test_a_first_call_that_creates_variables_anywhere():
 def _assign() -> tuple[Callable[[], Any], list[jv.Variable]]:
     a = jv.Variable(jnp.zeros(2), name="a")
     return lambda: a.assign_add(jnp.ones(2)), [a]
+
+
+def test_what_was_read_is_kept_by_an_assignment_and_a_step_after_it():
+    a, _, step = make_pair()
+    kept: list[jax.Array] = []
+
+    def prepare() -> None:
+        kept[:] = [a.value]
+
+    def check() -> None:
+        step(1.0)
+        assert not kept[0].is_deleted()
+
+    step(1.0)
+    assert sweep(prepare, lambda: a.assign(jnp.ones(4)), check, count=1000, among="jaxvars") > 10
 
 
 def _tape() -> tuple[Callable[[], Any], list[jv.Variable]]:
