@@ -374,7 +374,6 @@ def be_forked() -> None:
     held = HAND[0]
     if held is not None and held.values:
         STORE.update(zip(held.keys, held.values, strict=True))
-        held.values = held.before = ()
     HAND[0] = None
     _waiting = threading.RLock()  # another thread may have had it
     FORKED.append(None)

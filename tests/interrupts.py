@@ -42,14 +42,22 @@ def place_of(frame: Any, event: str, arg: Any) -> Place | None:
     return None
 
 
-def places_of(action: Callable[[], Any]) -> list[tuple[Place, int]]:
-    """Return the places that an action comes to, in order, and how often it had been there."""
+def places_of(
+    action: Callable[[], Any], where: Callable[[], bool] = lambda: True
+) -> list[tuple[Place, int]]:
+    """Return the places that an action comes to, in order, and how often it had been there.
+
+    Args:
+        action: is run.
+        where: says, at a place, whether it is wanted.
+    """
     found: list[tuple[Place, int]] = []
     count: Counter[Place] = Counter()
 
     def note(*event: Any) -> None:
         if (place := place_of(*event)) is not None and not is_finalizing(event[0]):
-            found.append((place, count[place]))
+            if where():
+                found.append((place, count[place]))
             count[place] += 1
 
     with seen_by(note):
@@ -77,30 +85,40 @@ def seen_by(see: Callable[..., None]) -> Generator[None]:
         gc.enable()
 
 
+def visit(action: Callable[[], Any], place: Place, times: int, handler: Callable[[], Any]) -> None:
+    """Run an action, and a handler when that comes to a place and has been there some times."""
+    left = [times]
+
+    def see(*event: Any) -> None:
+        if left[0] >= 0 and place_of(*event) == place and not is_finalizing(event[0]):
+            left[0] -= 1
+            if left[0] < 0:
+                handler()
+
+    with seen_by(see):
+        action()
+
+
 def interrupt(
     action: Callable[[], Any], place: Place, times: int, error: type[BaseException]
 ) -> None:
     """Run an action that is interrupted at a place, when it has been there some times."""
-    left, fired = [times], list[None]()
-
-    def see(*event: Any) -> None:
-        if not fired and place_of(*event) == place and not is_finalizing(event[0]):
-            left[0] -= 1
-            if left[0] < 0:
-                fired.append(None)
-                raise error("interrupted")
-
+    raised: list[BaseException] = []
     causes: list[Any] = []
+
+    def fail() -> None:
+        raised.append(error("interrupted"))
+        raise raised[0]
+
     try:
-        with seen_by(see):
-            action()
-    except BaseException as raised:  # noqa: BLE001 - whatever JAX makes of it
-        causes.append(raised)
+        visit(action, place, times, fail)
+    except BaseException as cause:  # noqa: BLE001 - whatever JAX makes of it
+        causes.append(cause)
     while causes and causes[-1] is not None:  # JAX may fail in turn as it handles an exception
         causes.append(causes[-1].__context__)
     if causes:
-        assert fired
-        known = any(isinstance(cause, error) for cause in causes)
+        assert raised
+        known = any(cause is raised[0] for cause in causes)
         assert known or "should be comparable" in str(causes[0])  # where JAX runs by itself
 
 

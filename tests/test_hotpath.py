@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars import _store
 from jaxvars._hotpath import MISS, is_traced
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
@@ -166,6 +167,13 @@ def test_the_same_cell_in_two_programs():
         double()
         assert read().tolist() == v.numpy().tolist()
     assert v.numpy().tolist() == [62.0] * 4
+
+
+def test_who_is_asked_whether_a_step_has_run_can_say_so():
+    key, x = jax.random.key(0), jnp.ones(2)
+    assert _store._one_of([key, x]) is (key if hasattr(key, "is_ready") else x)
+    assert _store._one_of([key]) is key
+    assert _store._one_of([]) is None
 
 
 def test_random_keys_are_arguments_and_variables():

@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from interrupts import make_pair, sweep, whole
+from interrupts import make_pair, places_of, sweep, visit, whole
 
 import jaxvars as jv
-from jaxvars import _entry
+from jaxvars import _entry, _trace
+from jaxvars._store import BUSY, HAND
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"  # Python swallows what a finalizer raises
@@ -185,6 +186,23 @@ def test_a_first_call_that_creates_variables_after_its_body():
 @pytest.mark.slow
 def test_a_first_call_that_creates_variables_anywhere():
     assert _first_call(count=600) >= 600
+
+
+def test_what_a_signal_handler_reads_while_jit_traces_a_first_call():
+    def is_traced() -> bool:
+        return HAND[0] is BUSY and _trace.current() is not _trace.EVAL
+
+    places = places_of(lambda: make_pair()[2](1.0), is_traced)
+    for place, times in places[:: len(places) // 20]:
+        a, b, step = make_pair()
+        read: list[Any] = []
+
+        def handler(a: jv.Variable = a, read: list[Any] = read) -> None:
+            read.append(a.value)
+
+        visit(functools.partial(step, 1.0), place, times, handler)
+        assert [x.tolist() for x in read] in ([[0.0] * 4], [[1.0] * 4], [])
+        assert whole(a, b) == 1.0
 
 
 # ---------------------------------------------------------------- what runs eagerly
