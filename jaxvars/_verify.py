@@ -158,7 +158,8 @@ class _Check:
         """Return what a tape around one call finds for the variables and arguments."""
         self._state.commit()
         arrays = [jnp.asarray(x) if _is_float(x) else x for x in self._arrays()]
-        sources = {f"the gradient of variable {v.name!r}": v for v in self._variables}
+        named = zip(self._state, self._variables, strict=True)  # names may be shared
+        sources: Named = {f"the gradient of variable {name!r}": v for name, v in named}
         sources |= {f"the gradient of array {i} of the arguments": x for i, x in enumerate(arrays)}
         sources = {name: x for name, x in sources.items() if _is_float(x)}
         with GradientTape() as tape:

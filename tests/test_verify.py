@@ -129,3 +129,14 @@ def test_integers_and_random_keys_agree_exactly():
         return key.value
 
     verify(step, calls=3)
+
+
+def test_gradients_of_variables_that_share_a_name_are_all_compared():
+    a, b = jv.Variable(2.0), jv.Variable(3.0)
+
+    def loss():
+        is_traced = isinstance(a + 0, jax.core.Tracer)
+        return (jax.lax.stop_gradient(a) if is_traced else a + 0) * b
+
+    with pytest.raises(CheckError, match=r"the gradient of variable 'Variable' is 0\.0 by a tape"):
+        jv.debugging.verify(loss)
