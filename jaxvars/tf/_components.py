@@ -11,6 +11,7 @@ from typing import Any, final
 
 import jax
 
+from jaxvars._exact import exact, held
 from jaxvars.tf._tensor import WRAPPERS
 
 
@@ -39,11 +40,10 @@ class Made:
     def __init__(self, kind: Any, metadata: Any) -> None:
         self.kind = kind
         self.metadata = metadata
+        self._told = exact(metadata, held)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Made) or other.kind is not self.kind:
-            return False
-        return bool(other.metadata == self.metadata)
+        return isinstance(other, Made) and other.kind is self.kind and other._told == self._told
 
     def __hash__(self) -> int:
         return hash(self.kind)

@@ -329,8 +329,10 @@ def test_objects_with_components_are_taken_and_returned():
         assert (made.names, numbers(made.value)) == (["a", "new"], 2 * value)
         assert (same.names, numbers(same.value)) == (["a"], value)
     assert len(seen) == 1
-    f(Masked(["b"], tf.constant(1.0)), [Masked(["b"], tf.constant(1.0))])
-    assert len(seen) == 2
+    for names in (["b"], [1], [True]):  # 1 == True
+        made, _ = f(Masked(names, tf.constant(1.0)), [Masked(names, tf.constant(1.0))])
+        assert made.names[0] is names[0]
+    assert len(seen) == 4
 
 
 def test_values_of_tensorflow_are_told_by_what_they_hold() -> None:
