@@ -30,7 +30,7 @@ which it was made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -227,20 +227,25 @@ def _function(
     described: list[Words] = []
     for known in programs:
         words, levels = exported(known.entry, known.binder, paths, options)
-        _refuse_ambiguity(name, words, described)
+        _refuse_ambiguity(name, words, described, {known.entry.key[2] for known in programs})
         files = [f"programs/{len(blobs) + i}.bin" for i in range(len(levels))]
         blobs.update(zip(files, levels, strict=True))
         described.append(words | {"files": files})
     return function_words(programs[0].binder, described) | {"programs": described}
 
 
-def _refuse_ambiguity(name: str, words: Words, others: Sequence[Words]) -> None:
+def _refuse_ambiguity(
+    name: str, words: Words, others: Sequence[Words], settings: Collection[int]
+) -> None:
     for other in others:
         same = words["arguments"] == other["arguments"]
         if same or words["arguments"].keys() != other["arguments"].keys():
+            what = "objects that they were given, which are"
+            if len(settings) > 1:
+                what = "the settings of JAX (jax.default_matmul_precision, ...) or objects, both"
             raise SavedError(
-                f"Two programs of {name} differ in objects that they were given, which are part "
-                "of the program. Save each under a name of its own: "
+                f"Two programs of {name} differ in {what} part of the program. Save each under a "
+                "name of its own, traced for what it is for: "
                 'signatures={"one": fn.trace(...), "other": fn.trace(...)}.'
             )
 

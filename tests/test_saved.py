@@ -320,6 +320,12 @@ def test_objects_are_part_of_the_program_and_static_values_choose_one(tmp_path):
     step(other, X)
     with pytest.raises(SavedError, match="Two programs of __call__ differ in objects"):
         jv.saved.save(step, tmp_path / "f")
+    f = jv.compile(jnp.sin)
+    for precision in ("default", "highest"):
+        with jax.default_matmul_precision(precision):
+            f(X)
+    with pytest.raises(SavedError, match="programs of f differ in the settings of JAX"):
+        jv.saved.save(model, tmp_path / "f", {"f": f})
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars import _trace
 from jaxvars.debugging import verify
 from jaxvars.errors import CheckError
 
@@ -135,7 +136,7 @@ def test_gradients_of_variables_that_share_a_name_are_all_compared():
     a, b = jv.Variable(2.0), jv.Variable(3.0)
 
     def loss():
-        is_traced = isinstance(a + 0, jax.core.Tracer)
+        is_traced = _trace.is_tracer(a + 0)
         return (jax.lax.stop_gradient(a) if is_traced else a + 0) * b
 
     with pytest.raises(CheckError, match=r"the gradient of variable 'Variable' is 0\.0 by a tape"):
