@@ -95,8 +95,8 @@ def _alike(path: Path) -> str:
     if tied is None:
         return (
             f"Two variables have the path {'/'.join(path)!r}, as in a set, whose elements have no "
-            "order, or a dict with the keys 1 and '1': a checkpoint could give one of them the "
-            "other's value. Use a list, or a dict whose keys are strings."
+            "order, or a dict with the keys 1 and '1', or 'a/b' and 'a': a checkpoint could give "
+            "one of them the other's value. Use a list, or a dict whose keys are strings without /."
         )
     name = _by_its_name(tied).partition("=")[2]
     return (

@@ -130,8 +130,9 @@ class Trees:
     def _add(self, path: str, leaf: Value) -> None:
         if path in self.leaves:
             raise CheckpointError(
-                f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1': one "
-                "could be given the other's value. Use keys that differ as strings."
+                f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1', or "
+                "'a/b' and 'a': one could be given the other's value. Use keys that are strings "
+                "without /."
             )
         self.leaves[path] = Leaf(leaf)
 

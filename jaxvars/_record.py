@@ -101,6 +101,7 @@ class Record:
         self.active: dict[int, Value] = {}
         self.nodes: list[Node] = []
         self.paused = False
+        self._after_rule = False
 
     def watch(self, value: Value) -> None:
         """Follow what is computed from `value`."""
@@ -125,7 +126,9 @@ class Record:
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
         linear, outputs = None, None
-        twice = staged and _runs_twice(equation, reverse=self._reverse)
+        # After such a rule all runs again if it is differentiated again, as in JAX.
+        self._after_rule |= staged and _trace.is_differentiated() and _has_users_rule(equation)
+        twice = staged and not self._after_rule and _runs_twice(equation, reverse=self._reverse)
         if twice or _trace.is_single(equation.name, _shown_params(equation)):
             with for_tape(through_assigns=self.through_assigns):
                 outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
@@ -227,6 +230,11 @@ def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
         return False
     large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
     return large or not _NOT_MERGED.isdisjoint(names)
+
+
+def _has_users_rule(equation: Equation) -> bool:
+    inside = map(_trace.has_users_rule, _inner_jaxprs(equation))
+    return _trace.runs_users_code(equation) or any(inside)
 
 
 def _inner_jaxprs(equation: Equation) -> Iterable[Any]:

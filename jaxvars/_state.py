@@ -254,16 +254,16 @@ class _Naming:
         self._paths, self._outside, self._alike = paths, outside, alike
         self._names: dict[int, str] = {}
         self._named: dict[str, Cell] = {}
-        self._taken: dict[Path, Cell] = {}
+        self._taken: dict[str, Cell] = {}
 
     def name_of(self, key: int) -> str:
         """Return the joined path of the cell of a key."""
         if key not in self._names:
             path, cell = self._paths[key]
-            resolved = tuple(map(self._resolve, path))
-            if self._taken.setdefault(resolved, cell) is not cell:
-                self._alike(path, self._taken[resolved], cell)
-            self._names[key] = unique("/".join(resolved) or cell.name, self._named)
+            joined = "/".join(map(self._resolve, path))
+            if self._taken.setdefault(joined, cell) is not cell:
+                self._alike(path, self._taken[joined], cell)
+            self._names[key] = unique(joined or cell.name, self._named)
             self._named[self._names[key]] = cell
         return self._names[key]
 

@@ -90,7 +90,7 @@ def every_kind(seed: int) -> dict[str, jv.Variable]:
         "../we ird/.": jv.Variable(float(seed)),
         "..": jv.Variable(float(seed)),
         "": jv.Variable(float(seed)),
-        "a/b": jv.Variable(float(seed)),
+        "c/d": jv.Variable(float(seed)),
         "a": {"b": jv.Variable(-float(seed)), "0": {"0": jv.Variable(2.0 * seed)}},
     }
 
@@ -612,7 +612,14 @@ def test_a_name_that_another_variable_takes_later_is_refused(tmp_path: Path):
     status.expect_partial()
 
 
-@pytest.mark.parametrize("alike", [lambda a, b: {a, b}, lambda a, b: [{1: a, "1": b}]])
+@pytest.mark.parametrize(
+    "alike",
+    [
+        lambda a, b: {a, b},
+        lambda a, b: [{1: a, "1": b}],
+        lambda a, b: {"x/y": a, "x": {"y": b}},
+    ],
+)
 def test_what_has_no_order_and_no_name_is_refused(tmp_path: Path, alike):
     things = alike(jv.Variable(1.0), jv.Variable(2.0))
     with pytest.raises(CheckpointError, match=r"Two variables have the path 'things.*Use a list"):

@@ -219,9 +219,12 @@ def test_rings_and_keys_without_an_order_hold_variables_as_before(tmp_path: Path
     }  # fmt: skip
     checkpoint.restore(path).assert_consumed()
     assert checkpoint.ring[2] is ring
-    same = Checkpoint(d={1: jnp.ones(1), "1": jnp.zeros(1)})
-    with pytest.raises(CheckpointError, match="Two arrays have the path 'd/1'"):
-        same.write(path)
+    for same in (
+        {1: jnp.ones(1), "1": jnp.zeros(1)},
+        {"1/2": jnp.ones(1), "1": [0, 0, jnp.ones(1)]},
+    ):
+        with pytest.raises(CheckpointError, match="Two arrays have the path 'd/1"):
+            Checkpoint(d=same).write(path)
 
 
 # ---------------------------------------------------------------- what would be lost

@@ -282,6 +282,36 @@ def test_custom_gradient_works_in_all_of_jax() -> None:
     assert log1pexp(0.0) == jnp.log(2.0)
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        jax.nn.softmax,
+        lambda v: 1 / (2 + v),
+        lambda v: jax.lax.scan(lambda c, e: (jnp.sin(c + e), c), 0.1, v)[1],
+    ],
+)
+@pytest.mark.parametrize("decorate", [lambda f: f, jv.compile])
+def test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s(after: Any, decorate: Any):
+    @jax.custom_vjp
+    def scaled(v: Any) -> Any:
+        return jnp.sin(v)
+
+    scaled.defvjp(lambda v: (jnp.sin(v), v), lambda v, g: (g * jnp.cos(v) * 0.9,))
+    w = jv.Variable([0.1, 0.4, -0.3])
+
+    @decorate
+    def twice() -> Any:
+        with jv.GradientTape() as outer:
+            with jv.GradientTape() as tape:
+                loss = jnp.sum(after(scaled(w.value)) * jnp.arange(3.0))
+            total = jnp.sum(tape.gradient(loss, w) ** 2)
+        return outer.gradient(total, w)
+
+    slope = jax.grad(lambda v: jnp.sum(after(scaled(v)) * jnp.arange(3.0)))
+    want = jax.grad(lambda v: jnp.sum(slope(v) ** 2))(w.value)
+    np.testing.assert_allclose(twice(), want, rtol=1e-5)
+
+
 def test_custom_gradient_of_second_order() -> None:
     @jv.custom_gradient
     def cube(x: Any) -> Any:

@@ -3,8 +3,10 @@
 A program is a list of statements; a statement has expressions and blocks of statements in it. Each
 block carries one vector, `{r}`, on; what a statement computes is mixed into that. Values stay in
 [-1, 1], so that nothing overflows, and comparisons are made with odd numbers, so that rounding
-decides none of them. What a branch or loop gives is computed with before a tape watches it: run by
-Python it may be the very object that went in.
+decides none of them, nor an optimizer's step. A rule of a program's own gives the derivative of its
+function: of others, the second derivative depends on who differentiates what. What a branch or loop
+gives is computed with before a tape watches it: run by Python it may be the very object that went
+in.
 """
 
 from __future__ import annotations
@@ -32,10 +34,11 @@ f_vjp.defvjp(lambda v: (jnp.sin(v), v), lambda v, g: (g * jnp.cos(v),))
 
 def f_read(m, v):
     @jax.custom_vjp
-    def f(v):
-        return jnp.sin(v)
-    f.defvjp(lambda v: (jnp.sin(v), v), lambda v, g: (g * jnp.cos(v) * m.t.value,))
-    return f(v)
+    def f(v, t):
+        return t * jnp.sin(v)
+    f.defvjp(
+        lambda v, t: (t * jnp.sin(v), v), lambda v, g: (g * jnp.cos(v) * m.t.value, None))
+    return f(v, jax.lax.stop_gradient(m.t.value))
 
 def f_custom(m, v):
     @jv.custom_gradient
@@ -63,7 +66,7 @@ class M(jv.Module):
         self.inner = Inner(dtype)
         self.gen = jv.random.Generator(7)
         self.mean = jv.metrics.Mean()
-        self.opt = jv.optimizers.Adam(0.1)
+        self.opt = jv.optimizers.Adam(0.1, epsilon=1e-3)
         self.opt.build([self.a, self.inner.w])
 """
 
