@@ -299,7 +299,10 @@ class GradientTape(_Recording):
         Array(1.5, dtype=float32)
 
     Differs from TensorFlow: operations are JAX's primitives, so any JAX code is recorded;
-    gradients of complex values follow JAX's convention.
+    gradients of complex values follow JAX's convention. Where the rule of a `jax.custom_vjp` is
+    not its derivative, as in a straight-through estimator, second derivatives are those of the
+    rule's code, as in JAX; in a compiled function so are those, by a tape around it, of whatever a
+    tape in it has watched.
 
     Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (reverse mode).
     """

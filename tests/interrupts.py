@@ -1,8 +1,7 @@
 """Exceptions at each place where CPython lets a signal in, one place after the other.
 
 A place is the start of a Python function or the return of a C function, in jaxvars, in Keras's
-scopes or in JAX, and each line of JAX. Not so where Python begins with a tape's `__exit__`: nothing
-of it would run, and the tape stay open.
+scopes or in JAX, and each line of JAX.
 """
 
 from __future__ import annotations
@@ -26,7 +25,10 @@ from jaxvars._store import BUSY, HAND
 Place: TypeAlias = tuple[str, int, str, str]
 
 ERRORS = (KeyboardInterrupt, TimeoutError)
-TAPES = ("_Recording.__exit__", "GradientTape.__exit__")
+LEFT_OUT = (
+    *("_Recording.__exit__", "GradientTape.__exit__"),  # nothing of it would run
+    "_weakref_lru_cache.<locals>.<lambda>",  # JAX 0.10 refuses the function from then on
+)
 OURS = (str(Path(jv.__file__).parent), "a compiled step", "keras/src/backend/common/")
 
 
@@ -35,7 +37,7 @@ def place_of(frame: Any, event: str, arg: Any) -> Place | None:
     is_jax = "jax/_src" in code.co_filename
     ours = code.co_filename.startswith(OURS[:1]) or any(x in code.co_filename for x in OURS[1:])
     events = ("call", "c_return", "line")[: 2 + is_jax]
-    if code.co_qualname in TAPES and event == "call":
+    if code.co_qualname in LEFT_OUT and event == "call":
         return None
     if (is_jax or ours) and event in events:
         return code.co_filename, frame.f_lineno, event, getattr(arg, "__name__", code.co_qualname)
