@@ -120,9 +120,7 @@ class Restore(Seeker):
         replaced_by: what has been restored into the same objects since, while values waited.
     """
 
-    def __init__(
-        self, file: Stored, roots: Roots, owner: object, trees: Trees | None = None
-    ) -> None:
+    def __init__(self, file: Stored, roots: Roots, owner: object, trees: Trees) -> None:
         self.source = str(file.path)
         self.line = user_line()
         self.waiting: dict[str, Value] = {}
@@ -136,13 +134,13 @@ class Restore(Seeker):
         self._roots = {name: ref for name, ref in refs.items() if ref is not None}
         self._is_over = False
         self._number = next(_NUMBERS)
-        cells, leaves = find_cells(roots), {} if trees is None else trees.leaves
+        cells, leaves = find_cells(roots), trees.leaves
         self._paths = {cell.key: path for path, cell in cells.items()}
         self.waiting = self._verified(file, {**leaves, **cells})
         self._absent = sorted(leaves.keys() - file.entries.keys())
         mine = {path: self.waiting.pop(path) for path in leaves.keys() & self.waiting.keys()}
         self.taken |= dict.fromkeys(mine, _NO_CELL)
-        self._put: Callable[[], None] = (trees or Trees([])).with_values(mine)
+        self._put = trees.with_values(mine)
 
     def begin(self) -> None:
         """Give the variables and trees that are there their values, and wait for the others.

@@ -25,10 +25,8 @@ from jaxvars._store import BUSY, HAND
 Place: TypeAlias = tuple[str, int, str, str]
 
 ERRORS = (KeyboardInterrupt, TimeoutError)
-LEFT_OUT = (
-    *("_Recording.__exit__", "GradientTape.__exit__"),  # nothing of it would run
-    "_weakref_lru_cache.<locals>.<lambda>",  # JAX 0.10 refuses the function from then on
-)
+ENDS = ("_Recording.__exit__", "GradientTape.__exit__")  # begun with, nothing would run of them
+BREAKS = "_weakref_lru_cache.<locals>.<lambda>"  # from then on JAX 0.10 refuses the function
 OURS = (str(Path(jv.__file__).parent), "a compiled step", "keras/src/backend/common/")
 
 
@@ -37,7 +35,7 @@ def place_of(frame: Any, event: str, arg: Any) -> Place | None:
     is_jax = "jax/_src" in code.co_filename
     ours = code.co_filename.startswith(OURS[:1]) or any(x in code.co_filename for x in OURS[1:])
     events = ("call", "c_return", "line")[: 2 + is_jax]
-    if code.co_qualname in LEFT_OUT and event == "call":
+    if code.co_qualname == BREAKS or (code.co_qualname in ENDS and event == "call"):
         return None
     if (is_jax or ours) and event in events:
         return code.co_filename, frame.f_lineno, event, getattr(arg, "__name__", code.co_qualname)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxvars import _checkpoint_restore as restoring
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import Stored
+from jaxvars._checkpoint_trees import Trees
 from jaxvars._exact import Weak
 from jaxvars._store import NEWS, STORE, Cell, exclusively
 from jaxvars._variable import Variable as CoreVariable
@@ -67,7 +68,7 @@ class Wait(Alias):
             self._sinks[note] = CoreVariable("", name="graph")
         self._check(stored)
         try:
-            restore = restoring.Restore(stored, self._roots(), self)
+            restore = restoring.Restore(stored, self._roots(), self, Trees([]))
             self._supersede(str(stored.path))
             restore.begin()
         except CheckpointError as error:

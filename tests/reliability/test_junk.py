@@ -180,26 +180,21 @@ def is_returned_or_refused(x: Any) -> None:
     assert unchanged(1.5) == 1.5
 
 
-IGNORED = pytest.mark.filterwarnings(
-    "ignore::jaxvars.errors.RetraceWarning", "ignore:overflow encountered in cast"
-)
+def is_taken_or_refused(count: int) -> Any:
+    @pytest.mark.filterwarnings(
+        "ignore::jaxvars.errors.RetraceWarning", "ignore:overflow encountered in cast"
+    )
+    @settings(max_examples=count)
+    @given(x=junk, v=st.sampled_from(kept), update=st.sampled_from(UPDATES))
+    def test(x: Any, v: jv.Variable, update: Any) -> None:
+        is_accepted_or_refused(v, update, x)
+        is_returned_or_refused(x)
+
+    return test
 
 
-@IGNORED
-@settings(max_examples=100)
-@given(x=junk, v=st.sampled_from(kept), update=st.sampled_from(UPDATES))
-def test_junk_is_taken_exactly_or_refused(x: Any, v: jv.Variable, update: Any):
-    is_accepted_or_refused(v, update, x)
-    is_returned_or_refused(x)
-
-
-@pytest.mark.slow
-@IGNORED
-@settings(max_examples=10_000)
-@given(x=junk, v=st.sampled_from(kept), update=st.sampled_from(UPDATES))
-def test_much_junk_is_taken_exactly_or_refused(x: Any, v: jv.Variable, update: Any):
-    is_accepted_or_refused(v, update, x)
-    is_returned_or_refused(x)
+test_junk_is_taken_exactly_or_refused = is_taken_or_refused(100)
+test_much_junk_is_taken_exactly_or_refused = pytest.mark.slow(is_taken_or_refused(10_000))
 
 
 def test_an_argument_that_contains_itself_is_refused_and_python_can_still_recurse():
