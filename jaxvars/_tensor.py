@@ -290,7 +290,7 @@ def _holds_array(leaf: object) -> bool:
 def _stack(value: Any, what: str) -> Array:
     try:
         return jnp.asarray(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise NotATensorError(f"{what} cannot become a tensor: {error}") from None
 
 

@@ -169,6 +169,7 @@ def test_a_dict_is_refused_with_the_cure():
     [
         ([[1], [1, 2]], NotATensorError, "cannot become a tensor.*inhomogeneous"),
         ([jnp.ones(2), jnp.ones(3)], NotATensorError, "cannot become a tensor"),
+        ([300, jnp.int8(1)], NotATensorError, "cannot become a tensor: .* out of bounds"),
         ([1, "a"], NotATensorError, r"mixes text and numbers.*str\(\)"),
         ([["a"], [2.5]], NotATensorError, "mixes text and numbers"),
         (b"\xff", NotATensorError, "no text in UTF-8.*frombuffer"),
