@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._autograph_lists import Later
 from jaxvars._autograph_places import Kept, Place, Whole
 from jaxvars._autograph_values import (
@@ -165,7 +166,7 @@ class Block:
     def leave(
         self, other: Sequence[Any] | None, *, raised: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the values now, as they are and as they are handed to `_control`.
+        """Return the values now, without what is traced, and as they are handed to `_control`.
 
         Args:
             other: the values on the other way through the block, if they are known.
@@ -177,7 +178,7 @@ class Block:
         packed = tuple(map(self._packed, range(len(values)), values))
         self._take_changes(raised=raised)
         self.put_names_back()
-        return values, packed
+        return tuple(map(_untraced, values)), packed
 
     def put_names_back(self) -> None:
         """Give the names their values from before the block: none outlives a trace."""
@@ -319,6 +320,14 @@ def _map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
 def _variables(value: Any) -> list[int]:
     leaves = jax.tree.leaves(value, is_leaf=_is_variable)
     return [id(leaf) for leaf in leaves if _is_variable(leaf)]
+
+
+def _untraced(value: Any) -> Any:
+    """Return a value with forms for what is traced, which must not outlive its trace."""
+    if isinstance(value, Perhaps):
+        return Perhaps(value.name, value.line, _untraced(value.value), None)
+    change = lambda x: _form(x) if _trace.is_tracer(x) else x  # noqa: E731 - said once
+    return jax.tree.map(change, value, is_leaf=_is_variable)
 
 
 def _form(leaf: Any) -> Any:

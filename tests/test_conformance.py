@@ -142,7 +142,7 @@ def while_loop(m: Model, x: Any) -> Any:
 
 def fori_loop(m: Model, x: Any) -> Any:
     with jv.GradientTape() as tape:
-        y = jv.fori_loop(0, 3, lambda i, y: y * m.w[1] + i, x)
+        y = jv.fori_loop(0, 3, lambda i, y: y * m.w[1] + i.astype(y.dtype), x)
     m.count.assign(y)
     return tape.gradient(y, m.w)
 
