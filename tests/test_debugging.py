@@ -164,6 +164,21 @@ def test_shapes_that_cannot_be_compared():
         jv.compile(assert_equal)(A, A[:2])
 
 
+def test_what_a_failed_step_would_only_assign_is_kept():
+    v = jv.Variable([1.0, 2.0])
+
+    @jv.compile
+    def step(x):
+        debugging.assert_positive(x)
+        v.assign(x)
+
+    for first in (1.0, 2.0, 3.0):  # cold, warm and hot
+        step(jnp.asarray([first, 4.0]))
+        with pytest.raises(CheckError):
+            step(jnp.asarray([-first, 4.0]))
+        assert v.numpy().tolist() == [first, 4.0]
+
+
 def test_the_first_failure_is_told():
     @jv.compile
     def step(x):
