@@ -23,7 +23,7 @@ from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apa
 from jaxvars._checkpoint_trees import Trees
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
-from jaxvars._store import NEWS, SHARED, Cell, exclusively, seek, stored
+from jaxvars._store import Cell, take_all
 from jaxvars._variable import Variable, _restore
 from jaxvars._walk import Path as Parts
 from jaxvars._walk import walk
@@ -196,14 +196,8 @@ class Checkpoint(Module):
             raise CheckpointError(
                 "There is nothing in this Checkpoint to be saved: Checkpoint(model=model)."
             )
-        if NEWS:
-            seek(cells.values())
-
-        def taken() -> dict[str, Value]:
-            SHARED.update(cell.key for cell in cells.values())  # copied before it is donated
-            return {path: stored(cell) for path, cell in cells.items()}
-
-        return exclusively(taken) | {p: leaf.taken(p, copy) for p, leaf in leaves.items()}
+        values = dict(zip(cells, take_all(cells.values()), strict=True))
+        return values | {p: leaf.taken(p, copy) for p, leaf in leaves.items()}
 
     def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Value]]:
         """Return the number of the next save, and what it is to write."""

@@ -57,6 +57,7 @@ from jaxvars._store import (
     seek,
     stored,
     take,
+    take_all,
 )
 from jaxvars._tensor import is_string
 from jaxvars._walk import Path, walk
@@ -171,6 +172,10 @@ class Frame(ABC):
         """Return the cell's value, and let the tapes see it."""
         return self._observed(cell) if self.observers else self.get(cell)
 
+    def read_all(self, cells: Sequence[Cell]) -> list[Value]:
+        """Return the values of several cells at one moment, and let the tapes see them."""
+        return list(map(self.read, cells))
+
     def peek(self, cell: Cell) -> Value | None:
         """Return the cell's value if it is at hand, to be shown: no program or tape reads it."""
         return None
@@ -281,12 +286,17 @@ class Frame(ABC):
         return True
 
     def _observed(self, cell: Cell) -> Value:
+        known = self._seen.get(cell.key)
+        if known is not None and known[0] is self.get(cell):
+            return self._shown(cell, known[0])
+        is_shared = self.is_shared(cell)  # before it is held here
+        return self._shown(cell, self.get(cell), is_shared=is_shared)
+
+    def _shown(self, cell: Cell, value: Value, *, is_shared: bool = True) -> Value:
         # The tapes know values by identity, so a read must give an object that means this
         # cell and nothing else: two cells, or a cell and a local, may share one array.
         known = self._seen.get(cell.key)
-        if known is None or known[0] is not self.get(cell):
-            is_shared = self.is_shared(cell)  # before it is held here
-            value = self.get(cell)
+        if known is None or known[0] is not value:
             known = self._seen[cell.key] = value, self._renamed(value) if is_shared else value
         for tape in self.observers:
             tape.saw(cell, known[1])
@@ -312,6 +322,19 @@ class EagerFrame(Frame):
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._observed(cell) if self.observers else self.get(cell)
         return brought_here(value) if SCOPES and cell.home is not None else value
+
+    def read_all(self, cells: Sequence[Cell]) -> list[Value]:
+        """Return the values; no step of another thread comes between."""
+        is_alone = len(cells) < 2 or FORKED or is_interrupting()
+        if is_alone or _trace.strip(_trace.current()) is not _trace.EVAL:
+            return super().read_all(cells)
+        values = take_all(cells)
+        if self.observers:
+            values = list(map(self._shown, cells, values))
+        if SCOPES:
+            pairs = zip(cells, values, strict=True)
+            values = [x if cell.home is None else brought_here(x) for cell, x in pairs]
+        return values
 
     def get(self, cell: Cell) -> Value:
         """Return the value from `STORE`; warn if it is about to become a constant."""

@@ -272,7 +272,7 @@ class Optimizer(Module, ABC):
         cells = self._cells(names, [variable for _, variable in pairs], recipe)
         frame = LOCAL.frame
         leaves, form = jax.tree.flatten(cells)
-        carry = form.unflatten([frame.read(cell) for cell in leaves])
+        carry = form.unflatten(frame.read_all(leaves))
         rate = self.learning_rate
         given = (grads, rate.value if isinstance(rate, Variable) else rate, accept, extra)
         new = jax.tree.leaves(run_step(recipe, carry, *given))
@@ -322,7 +322,7 @@ class Optimizer(Module, ABC):
         known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
         pairs = [(v.cell, average.cell) for v, average in known if v is not None]
         cells = [cell for pair in pairs for cell in pair]
-        swapped = [LOCAL.frame.read(cell) for pair in pairs for cell in reversed(pair)]
+        swapped = LOCAL.frame.read_all([cell for pair in pairs for cell in reversed(pair)])
         LOCAL.frame.write_all(cells, swapped, ())
 
     @contextmanager

@@ -158,7 +158,7 @@ class Staged:
         frame = LOCAL.frame
         for cell in self.writes:
             frame.check_writable(cell)
-        read = [*map(frame.read, self.reads)]
+        read = frame.read_all(self.reads)
         results, new = self.split(run(read, values))
         frame.write_all(self.writes, new, [*read, *values])  # JAX hands on what it was given
         return self.rebuild(results)

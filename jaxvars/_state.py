@@ -59,7 +59,7 @@ class State(Mapping[str, Any]):
 
     @classmethod
     def of(cls, *objects: object, copy: bool = True, **named: object) -> State:
-        """Take the values of all variables in some objects.
+        """Take the values of all variables in some objects, at one moment.
 
         Reads the variables; changes none.
 
@@ -76,8 +76,7 @@ class State(Mapping[str, Any]):
         """
         untold: list[str] = []
         cells = named_cells(objects, named, untold.append)
-        frame = LOCAL.frame
-        values = [frame.read(cell) for cell in cells.values()]
+        values = LOCAL.frame.read_all(list(cells.values()))
         if copy:
             values = [v if isinstance(v, np.ndarray) else _trace.fresh(v) for v in values]
         return cls(Layout(cells, untold), values)

@@ -31,7 +31,7 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
@@ -427,10 +427,32 @@ def take(cell: Cell) -> Value:
                 return _copied(_in_hand(flight, cell), cell)
             exclusively(lambda: prove((key,)))
             continue
-        value = stored(cell)
+        try:
+            value = stored(cell)
+        except JaxvarsError:
+            exclusively(lambda: stored(cell))  # raises, unless another thread's step had it
+            continue
         is_safe = HAND[0] is None and key in SHARED and STORE.get(key) is value
         if is_safe:  # pragma: no branch - another thread has written it meanwhile
             return value
+
+
+def take_all(cells: Collection[Cell]) -> list[Value]:
+    """Return the values of several cells at one moment, to be kept by whoever asked.
+
+    Raises:
+        UninitializedError: when a cell has no value.
+        ForeignTransformError: as `exclusively`.
+    """
+    if NEWS:
+        seek(cells)
+
+    def taken() -> list[Value]:
+        prove([cell.key for cell in cells])
+        SHARED.update([cell.key for cell in cells])
+        return list(map(stored, cells))
+
+    return exclusively(taken)
 
 
 def _is_unproven(key: int) -> bool:

@@ -48,7 +48,7 @@ from jaxvars._saved_loaded import Parts
 from jaxvars._saved_loaded import SavedFunction as SavedFunction
 from jaxvars._signature import name_of
 from jaxvars._state import unique
-from jaxvars._store import SHARED, Cell, exclusively, seek, stored
+from jaxvars._store import Cell, take_all
 from jaxvars._variable import Variable
 from jaxvars.errors import SavedError
 
@@ -294,14 +294,8 @@ def _write(
 
 def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
     """Return the values of all variables at one moment; no step takes them away."""
-    cells = {path: variable.cell for path, variable in variables.items()}
-    seek(cells.values())
-
-    def taken() -> dict[str, Any]:
-        SHARED.update(cell.key for cell in cells.values())  # copied before it is donated
-        return {path: stored(cell) for path, cell in cells.items()}
-
-    values = exclusively(taken)
+    found = take_all([variable.cell for variable in variables.values()])
+    values = dict(zip(variables, found, strict=True))
     for path, value in values.items():
         if not getattr(value, "is_fully_addressable", True):
             raise SavedError(

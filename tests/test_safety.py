@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from interrupts import make_pair, whole
+from interrupts import OURS, make_pair, places_of, visit, whole
 from jax.experimental import io_callback
 
 import jaxvars as jv
@@ -169,6 +169,38 @@ def test_eight_threads_lose_no_update(pair: Any):
     assert whole(a, b) == 800.0
     assert int(count) == 800
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("how", ["one", "state", "tape"])
+def test_what_reads_variables_reads_those_of_one_moment(pair: Any, how: str):
+    a, b, step = pair
+    both = jv.compile(lambda: (a * 1.0, b * 1.0))
+    threads: list[threading.Thread] = []
+
+    def read() -> Any:
+        if how == "one":
+            return [a.value] * 2
+        if how == "state":
+            return jv.State.of(a, b).values()
+        with jv.GradientTape():
+            return both()
+
+    def in_another_thread() -> None:
+        threads.append(threading.Thread(target=step, args=(1.0,)))
+        threads[-1].start()
+        threads[-1].join(0.05)  # it waits while the values are being taken
+
+    step(1.0)
+    both()
+    read()
+    for place, times in places_of(read):
+        if place[0].startswith(OURS[0]):
+            found: list[Any] = []
+            visit(lambda found=found: found.extend(read()), place, times, in_another_thread)
+            assert found[0].tolist() == found[1].tolist(), place
+            threads[-1].join()
+    assert len(threads) >= 5
+    assert whole(a, b) == 1.0 + len(threads)
 
 
 @pytest.mark.usefixtures("often")
