@@ -22,12 +22,14 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
@@ -46,6 +48,7 @@ from jaxvars._store import (
     SHARED,
     STORE,
     Cell,
+    alone,
     announce,
     be_forked,
     exclusively,
@@ -207,6 +210,10 @@ class Frame(ABC):
     def keeps_signals(self) -> bool:
         """Tell whether a signal may be written here, to go out with the program's results."""
         return False
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Return a context for reading variables and writing them as one step."""
+        return contextlib.nullcontext()
 
     def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
@@ -388,6 +395,10 @@ class EagerFrame(Frame):
 
         exclusively(commit)
         self._tell(cells, values)
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Return a context in which no other thread changes what has been read."""
+        return alone()
 
     def _replace(self, *changes: Change) -> None:
         """Replace the values; no other thread's change comes between."""

@@ -272,11 +272,12 @@ class Optimizer(Module, ABC):
         cells = self._cells(names, [variable for _, variable in pairs], recipe)
         frame = LOCAL.frame
         leaves, form = jax.tree.flatten(cells)
-        carry = form.unflatten(frame.read_all(leaves))
         rate = self.learning_rate
         given = (grads, rate.value if isinstance(rate, Variable) else rate, accept, extra)
-        new = jax.tree.leaves(run_step(recipe, carry, *given))
-        frame.write_all(leaves, new, jax.tree.leaves((carry, given)))
+        with frame.alone():
+            carry = form.unflatten(frame.read_all(leaves))
+            new = jax.tree.leaves(run_step(recipe, carry, *given))
+            frame.write_all(leaves, new, jax.tree.leaves((carry, given)))
         return self.iterations
 
     def _cells(
@@ -322,8 +323,10 @@ class Optimizer(Module, ABC):
         known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
         pairs = [(v.cell, average.cell) for v, average in known if v is not None]
         cells = [cell for pair in pairs for cell in pair]
-        swapped = LOCAL.frame.read_all([cell for pair in pairs for cell in reversed(pair)])
-        LOCAL.frame.write_all(cells, swapped, ())
+        frame = LOCAL.frame
+        with frame.alone():
+            swapped = frame.read_all([cell for pair in pairs for cell in reversed(pair)])
+            frame.write_all(cells, swapped, ())
 
     @contextmanager
     def averaged(self) -> Generator[None]:

@@ -24,6 +24,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import sys
@@ -32,6 +33,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
@@ -195,6 +197,14 @@ def exclusively(action: Callable[[], T]) -> T:
         finally:
             if HAND[0] is BUSY:
                 HAND[0] = held if held is not None and held.values else None
+
+
+def alone() -> AbstractContextManager[object]:
+    """Return a context in which no other thread changes a variable once one has been read.
+
+    Nothing in it may wait for another thread. In a callback or signal handler of a step it is none.
+    """
+    return contextlib.nullcontext() if is_interrupting() else _waiting
 
 
 def _in_flight(action: Callable[[], T], held: Tray | None) -> T:

@@ -204,6 +204,20 @@ def test_what_reads_variables_reads_those_of_one_moment(pair: Any, how: str):
 
 
 @pytest.mark.usefixtures("often")
+def test_optimizers_that_are_run_eagerly_lose_no_update(pair: Any):
+    a, b, step = pair
+    optimizer = jv.optimizers.SGD(1.0)
+    optimizer.build([a, b])
+
+    def work(i: int) -> None:
+        for _ in range(30):
+            step(1.0) if i else optimizer.apply_gradients([(-jnp.ones(4), v) for v in (a, b)])
+
+    in_threads(2, work)
+    assert whole(a, b) == 60.0
+
+
+@pytest.mark.usefixtures("often")
 def test_steps_assignments_and_reads_from_many_threads(pair: Any):
     a, b, step = pair
     count = jv.Variable(0)
