@@ -105,7 +105,16 @@ def _results(jaxpr: Any) -> Masks:
             made = paths(eqn.primitive.name, eqn.params, given, len(eqn.outvars))
             pairs = zip(eqn.outvars, made, strict=True)
             known.update((var, mask) for var, mask in pairs if _is_float(var))
-    return [0 if hasattr(var, "val") else known.get(var, 0) for var in jaxpr.outvars]
+    everything = functools.reduce(operator.or_, (known.get(var, 0) for var in inputs), 0)
+    return [
+        # JAX makes a result without elements of nothing; it depends on what others would.
+        everything if _is_empty(var) else 0 if hasattr(var, "val") else known.get(var, 0)
+        for var in jaxpr.outvars
+    ]
+
+
+def _is_empty(var: Any) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in getattr(var.aval, "shape", ()))
 
 
 # ---------------------------------------------------------------- what is said of values

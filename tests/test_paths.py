@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from tape_programs import run_compiled, run_eagerly
 
@@ -140,3 +141,12 @@ def test_a_body_that_cannot_be_staged_need_not_be_if_it_does_not_run() -> None:
     with jv.GradientTape() as tape:
         y = jv.while_loop(lambda c: c > 100.0, body, B.value)
     assert tape.gradient(y, B) == 1.0
+
+
+@pytest.mark.parametrize("decorate", [lambda f: f, jv.compile])
+def test_a_result_without_elements_depends_on_what_it_was_taken_from(decorate: Any):
+    v, none = jv.Variable([1.0, 2.0]), np.array([], np.int32)
+    loss = decorate(lambda: jnp.take(v.value, none, axis=0).sum())
+    with jv.GradientTape() as tape:
+        value = loss()
+    assert tape.gradient(value, v).tolist() == [0.0, 0.0]
