@@ -387,7 +387,10 @@ class Stack:
 
 # ---------------------------------------------------------------- arguments
 def settled(value: Any) -> Value:
-    """Return a value as an array: if it is known NumPy's, which no trace makes its own."""
+    """Return a value as an array: if it is known NumPy's, which no trace makes its own.
+
+    Known integers are as wide as they were given.
+    """
     value = plain(value)
     if _trace.is_tracer(value):
         return value
@@ -397,6 +400,8 @@ def settled(value: Any) -> Value:
             f"A number or an array is needed at {user_line()}, not {type(value).__name__} "
             f"{value!r}. What is no tensor may be asked by Python: `if`, `while`."
         )
+    if jnp.issubdtype(array.dtype, jnp.integer):  # 2**32 is not false
+        return array
     return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
@@ -430,7 +435,7 @@ def index_of(index: Any, count: int) -> Value:
             f"The index of a branch at {user_line()} is an integer, not {type_of(value)}."
         )
     if _trace.is_tracer(value):
-        return jnp.clip(value, 0, count - 1)
+        return jnp.clip(value, 0, min(count - 1, jnp.iinfo(value.dtype).max))
     return min(max(int(value), 0), count - 1)
 
 

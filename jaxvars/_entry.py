@@ -446,7 +446,10 @@ class Entry:
         if self._inlined is None:
             self._inlined = self._to_inline()
         staged, run = self._inlined
-        return staged.apply(run, list(leaves))
+        if self.has_callbacks or not self._tray.keys:  # callbacks may wait for other threads
+            return staged.apply(run, list(leaves))
+        with LOCAL.frame.alone():
+            return staged.apply(run, list(leaves))
 
     def _to_inline(self) -> tuple[Staged, Callable[..., Any]]:
         """Return the program as it may be differentiated, and what runs it."""

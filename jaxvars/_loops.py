@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxvars import _trace
 from jaxvars._carry import (
@@ -29,6 +30,7 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
+from jaxvars._face import plain
 from jaxvars._frames import LOCAL
 from jaxvars._paths import depending_p, paths
 from jaxvars._reversal import while_loop as while_loop_in_reverse
@@ -178,7 +180,8 @@ def fori_loop(
         lower: the first integer.
         upper: the one after the last. If both are known when the program is staged JAX's own
             `grad` can differentiate the loop; for traced ones see `while_loop`.
-        body_fun: takes the integer, as an array, and the value; returns the next value.
+        body_fun: takes the integer, as an array, and the value; returns the next value. The
+            integer is weakly typed, as in JAX, if both bounds are known or the lower is Python's.
         init_val: the first value: a pytree of arrays.
         unroll: how many iterations to write out one after the other.
 
@@ -195,18 +198,20 @@ def fori_loop(
     name = parameter_name(body_fun, 1)
     first, last = _integer(lower), _integer(upper)
     if not (_trace.is_tracer(first) or _trace.is_tracer(last)):
-        return _counted(first, int(last) - int(first), body_fun, init_val, name, unroll or 1)
+        return _counted(int(first), int(last), body_fun, init_val, name, unroll or 1)
     if unroll is not None:
         raise ControlFlowError(
             f"jv.fori_loop at {user_line()} can't be unrolled: how often it runs is not known when "
             "the program is staged. Leave unroll out, or give Python numbers as bounds."
         )
-    kind = jnp.promote_types(first.dtype, last.dtype)
+    start, end = map(_strong, (first, last))
+    kind = jnp.promote_types(start.dtype, end.dtype)
+    keeps_weak = type(plain(lower)) is int and kind == start.dtype
     names = ("the counter", "the upper bound", name)
     return named_while(
         functools.wraps(body_fun)(lambda i, end, _: i < end),
         lambda i, end, value: (i + 1, end, body_fun(i, value)),
-        (first.astype(kind), last.astype(kind), init_val),
+        (int(first) if keeps_weak else start.astype(kind), end.astype(kind), init_val),
         names,
     )[2]
 
@@ -217,21 +222,26 @@ def _integer(bound: Any) -> Value:
         raise ControlFlowError(
             f"A bound of jv.fori_loop at {user_line()} is an integer, not {type_of(value)}."
         )
-    if not _trace.is_tracer(value):
-        return value
-    return jax.lax.convert_element_type(value, value.dtype)  # not a weak type
+    return value
+
+
+def _strong(bound: Value) -> Value:
+    """Return a bound without a weak type; raises OverflowError for one that JAX cannot hold."""
+    if _trace.is_tracer(bound):
+        return jax.lax.convert_element_type(bound, bound.dtype)
+    return np.asarray(bound.item(), jax.dtypes.canonicalize_dtype(bound.dtype))
 
 
 def _counted(
-    first: Value, count: int, body_fun: Any, init_val: Any, name: str, unroll: int | bool
+    first: int, last: int, body_fun: Any, init_val: Any, name: str, unroll: int | bool
 ) -> Any:
     def step(state: Any, _: None) -> Any:
         i, value = state
         return (i + 1, body_fun(i, value)), None
 
     names = ("the counter", name)
-    start = (first, init_val)
-    return named_scan(step, start, None, names, length=max(count, 0), unroll=unroll)[0][1]
+    length = max(last - first, 0)
+    return named_scan(step, (first, init_val), None, names, length=length, unroll=unroll)[0][1]
 
 
 def scan(

@@ -216,6 +216,39 @@ def test_a_known_range_is_a_scan_and_a_traced_one_a_while():
     assert float(tape.gradient(y, v)) == 3.0
 
 
+@pytest.mark.parametrize("lower", [0, jnp.int32(0)])
+@pytest.mark.parametrize("upper", [3, jnp.int32(3)])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_integer_of_a_range_is_typed_as_by_jax(lower: Any, upper: Any, compiled: bool):
+    def dtype_of_sum(fori_loop: Any, jit: Any) -> Any:
+        found: list[Any] = []
+
+        def body(i: Any, c: Any) -> Any:
+            found.append((i + jnp.int8(1)).dtype)
+            return c
+
+        run = lambda n: fori_loop(lower, n, body, 0.0)  # noqa: E731
+        (jit(run) if compiled else run)(upper)
+        return found[-1]
+
+    assert dtype_of_sum(jv.fori_loop, jv.compile) == dtype_of_sum(jax.lax.fori_loop, jax.jit)
+
+
+def test_known_integers_are_not_cut():
+    assert int(jv.cond(2**32, lambda: 1, lambda: 0)) == 1
+    assert int(jv.switch(2**32, [lambda: 0, lambda: 1])) == 1
+    assert int(jv.switch(-(2**32), [lambda: 0, lambda: 1])) == 0
+    branches = [lambda k=k: k for k in range(200)]
+    assert int(jv.compile(lambda i: jv.switch(i, branches))(jnp.int8(100))) == 100
+    for fn in (
+        lambda n: jv.fori_loop(0, 2**32, lambda i, x: x + 1, n),
+        lambda n: jv.fori_loop(n, 2**32, lambda i, x: x + 1, 0),
+        lambda n: jv.fori_loop(np.int64(2**32), n, lambda i, x: x + 1, 0),
+    ):
+        with pytest.raises(OverflowError):
+            jv.compile(fn)(jnp.int32(1))
+
+
 def test_memory_is_used_again():
     v = jv.Variable(jnp.zeros(1000))
     step = jv.compile(lambda: jv.fori_loop(0, 3, lambda i, c: (v.assign_add(v + 1.0), c)[1], 0))

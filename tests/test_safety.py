@@ -204,14 +204,22 @@ def test_what_reads_variables_reads_those_of_one_moment(pair: Any, how: str):
 
 
 @pytest.mark.usefixtures("often")
-def test_optimizers_that_are_run_eagerly_lose_no_update(pair: Any):
+@pytest.mark.parametrize("how", ["optimizer", "tape"])
+def test_steps_that_are_run_eagerly_lose_no_update(pair: Any, how: str):
     a, b, step = pair
     optimizer = jv.optimizers.SGD(1.0)
     optimizer.build([a, b])
 
+    def run_eagerly() -> None:
+        if how == "optimizer":
+            optimizer.apply_gradients([(-jnp.ones(4), v) for v in (a, b)])
+        else:
+            with jv.GradientTape():
+                step(1.0)
+
     def work(i: int) -> None:
         for _ in range(30):
-            step(1.0) if i else optimizer.apply_gradients([(-jnp.ones(4), v) for v in (a, b)])
+            step(1.0) if i else run_eagerly()
 
     in_threads(2, work)
     assert whole(a, b) == 60.0
