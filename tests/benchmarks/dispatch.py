@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -201,8 +202,13 @@ _IMPORT = "import time; s = time.perf_counter(); import jax{}; print(time.perf_c
 
 
 def _fresh(*args: str) -> float:
-    """Run a program in a process of its own; return the number that it prints."""
-    done = subprocess.run([sys.executable, "-c", *args], capture_output=True, text=True, check=True)
+    """Run a program in a process of its own; return the number that it prints.
+
+    With bytecode, which is there when a package has been installed.
+    """
+    environ = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
     return float(done.stdout.split()[-1])
 
 
