@@ -52,7 +52,8 @@ def _bool(*args: Any) -> Any:
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
     if not _is_traced(values):
         return sum(values, start)
-    return boxed(start + jnp.sum(plain(values), axis=0))
+    array, first = plain(values), plain(start)
+    return boxed(first + jnp.sum(array, axis=0, dtype=jnp.result_type(first, array)))
 
 
 def _any(values: Iterable[Any]) -> Any:

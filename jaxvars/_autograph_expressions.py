@@ -43,6 +43,11 @@ def has_walrus(node: ast.AST) -> bool:
 class Expressions(ast.NodeTransformer):
     """Converts the expressions of a function, and its asserts."""
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """Leave the annotation of a class's field, which may be read as a string."""
+        node.value = node.value and self.visit(node.value)
+        return node
+
     def visit_Assert(self, node: ast.Assert) -> Any:
         text = ast.Constant(ast.unparse(node.test))
         self.generic_visit(node)

@@ -161,6 +161,7 @@ class Liveness:
             before = test.reads | (inner - test.writes)
         else:
             before = self._before_loop(node, after)
+            after |= _kept(node.body)
         self.alive[node] = Alive(before, after)
         return before
 
@@ -202,6 +203,30 @@ def _lambdas(value: ast.AST) -> Iterable[ast.Lambda]:
     elif not isinstance(value, ast.Call) or ast.unparse(value.func).startswith("ag__."):
         for part in ast.iter_child_nodes(value):
             yield from _lambdas(part)
+
+
+def _kept(body: Sequence[ast.AST]) -> Names:
+    """Return what the inner functions of a loop read that may outlive an iteration.
+
+    They are to see what the last iteration left, as Python's do.
+    """
+    found = NONE
+    for node in walk_own(body):
+        if isinstance(node, ast.FunctionDef) and hasattr(node, "is_inner"):
+            found |= free_use(node).reads
+        elif isinstance(node, ast.Assign | ast.AugAssign) or _is_keeping(node):
+            found |= union(map(free_use, _lambdas(node))).reads
+    return found
+
+
+def _is_keeping(node: ast.AST) -> bool:
+    """Return whether a call, once converted, is that of a method that keeps its arguments."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "ag__.converted_call":
+        return False
+    return getattr(node.args[0], "attr", None) in _KEEPERS
+
+
+_KEEPERS = ("append", "appendleft", "extend", "insert", "add", "setdefault", "update")
 
 
 def _closures(body: Sequence[ast.AST]) -> dict[str, Use]:

@@ -53,6 +53,9 @@ class Prepare(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         outer, self.private = self.private, None  # the compiler sees to the names of this one
+        for part in node.body:
+            if isinstance(part, ast.AnnAssign):
+                setattr(part, "is_field", True)  # noqa: B010 - a note of ours
         self.generic_visit(node)
         self.private = outer
         return node
@@ -74,6 +77,8 @@ class Prepare(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         self.generic_visit(node)
+        if hasattr(node, "is_field"):  # which dataclasses and named tuples are made of
+            return node
         if node.value is None:
             return at(node, ast.Pass())
         return at(node, ast.Assign([node.target], node.value))

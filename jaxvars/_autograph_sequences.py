@@ -89,12 +89,20 @@ def _of_array(array: Value) -> Sequential:
 
 def of_range(numbers: builtins.range) -> Sequential:
     """Return a Python range as something that a staged loop goes through."""
-    start, stop, step = numbers.start, numbers.stop, numbers.step
+    start, step = numbers.start, numbers.step
     return Sequential(
         len(numbers),
         lambda i: start + i * step,
-        lambda: jnp.arange(start, stop, step, type_for(int, None)),
+        lambda: start + _counted(len(numbers)) * step,
     )
+
+
+def _counted(length: int) -> Value:
+    """Return the integers from 0, typed as Python's are where users see arrays."""
+    kind = type_for(int, None)
+    if kind is not None:
+        return jnp.arange(length, dtype=kind)
+    return jax.lax.cumsum(jnp.broadcast_to(1, (length,))) - 1
 
 
 def range(*bounds: Any) -> Any:
@@ -105,8 +113,18 @@ def range(*bounds: Any) -> Any:
     start, stop, step = _bounds(*map(plain, bounds))
     if isinstance(start, int) and isinstance(step, int) and (start, step) == (0, 1):
         return Sequential(jnp.maximum(0, stop), lambda i: i, None)
-    length = jnp.maximum(0, -((start - stop) // step))
-    return Sequential(length, lambda i: start + i * step, None)
+    return Sequential(_length(start, stop, step), lambda i: start + i * step, None)
+
+
+def _length(start: Value, stop: Value, step: Value) -> Value:
+    """Return how many integers a range has, whose ends may be apart by more than their dtype."""
+    start, stop, step = jnp.broadcast_arrays(start, stop, step)
+    unsigned = jnp.dtype(f"uint{8 * start.dtype.itemsize}")
+    rises = step > 0
+    way = jnp.where(rises, stop - start, start - stop).astype(unsigned)
+    size = jnp.maximum(jnp.abs(step).astype(unsigned), 1)
+    length = jnp.minimum((way - 1) // size, jnp.iinfo(start.dtype).max - 1).astype(start.dtype) + 1
+    return jnp.where(jnp.where(rises, stop > start, stop < start), length, 0)
 
 
 def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
@@ -116,8 +134,20 @@ def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
                 f"range() takes integers; at {user_line()} it is given "
                 f"{jnp.result_type(bound)}{list(jnp.shape(bound))}"
             )
-    known = [x if isinstance(x, jax.Array) and not _trace.is_known(x) else int(x) for x in bounds]
+    known = [_widened(x) if not _trace.is_known(x) else int(x) for x in bounds]
     return (0, known[0], 1) if len(known) == 1 else (known[0], known[1], (*known[2:], 1)[0])
+
+
+def _widened(bound: Value) -> Value:
+    """Return a traced bound as a signed integer of 32 bits at least."""
+    if bound.dtype.itemsize < 4:
+        return bound.astype(jnp.int32)
+    signed = jnp.dtype(f"int{8 * bound.dtype.itemsize}")
+    return bound if bound.dtype == signed else _saturated(bound, signed)
+
+
+def _saturated(bound: Value, dtype: Any) -> Value:
+    return jnp.minimum(bound, jnp.iinfo(dtype).max).astype(dtype)
 
 
 def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
@@ -128,7 +158,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     return Sequential(
         items.length,
         lambda i: (start + i, items.item(i)),
-        items.stacked and (lambda: (start + jnp.arange(len(items)), items.all())),
+        items.stacked and (lambda: (start + _counted(len(items)), items.all())),
         items.more,
     )
 

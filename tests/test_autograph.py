@@ -1,12 +1,14 @@
 """`jv.autograph`: Python's control flow on tensors, eagerly, compiled and differentiated."""
 
 # The programs are as people write them.
-# ruff: noqa: B007, C416, PERF401, PERF402, RET503, RET504, RET506, SIM223
+# ruff: noqa: B007, B023, C416, PERF401, PERF402, RET503, RET504, RET506, SIM223
 
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -951,3 +953,150 @@ def test_a_print_of_text_in_a_staged_branch_speaks_when_the_branch_runs(capsys):
     assert capsys.readouterr().out == "counting\n1\n2\nFizz\n4\n"
     fizz(3)
     assert capsys.readouterr().out == "1\n2\n"
+
+
+# ---------------------------------------------------------------- integers, as Python counts
+def _counted(a, b, step):
+    count, last = 0, 0
+    for i in range(a, b, step):
+        count += 1
+        last = i
+    return count, last
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bounds"),
+    [
+        ("uint8", (5, 3, 1)), ("uint16", (5, 3, 1)), ("uint32", (5, 3, 1)), ("int32", (5, 3, 1)),
+        ("uint8", (0, 5, 2)), ("uint8", (200, 255, 60)), ("int8", (-100, 100, 1)),
+        ("int8", (100, -120, -30)), ("int32", (2**31 - 1, -(2**31), -(2**30))),
+        ("int32", (-(2**31), 2**31 - 1, 2**30)), ("int32", (10, 0, -3)), ("int32", (4, 4, 1)),
+    ],
+)  # fmt: skip
+def test_a_range_to_a_traced_end_is_that_of_python(dtype, bounds):
+    numbers = range(*bounds)
+    found = jv.compile(_counted, autograph=True)(*(jnp.asarray(x, dtype) for x in bounds))
+    assert [*map(int, found)] == [len(numbers), [0, *numbers][-1]]
+
+
+def _numbered(xs):
+    found = []
+    for i, x in enumerate(xs):
+        found.append(x + i * 100)
+    return found
+
+
+def _numbered_by_a_range(xs):
+    found = []
+    for i, x in zip(range(3), xs):  # noqa: B905
+        found.append(x + i * 100)
+    return found
+
+
+def _until(x, n):
+    for i in range(300):
+        if i > n:
+            break
+        x = x * (i + 1)
+    return x
+
+
+def _total(xs):
+    return sum(xs)
+
+
+def _total_from(xs):
+    return sum(xs, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args"),
+    [
+        (_numbered, [jnp.array([100, 200, 100], jnp.uint8)]),
+        (_numbered_by_a_range, [jnp.array([100, 200, 100], jnp.uint8)]),
+        (_until, [jnp.int8(1), jnp.int32(3)]),
+        (_total, [jnp.array([200, 100], jnp.uint8)]),
+        (_total, [jnp.array([True, True])]),
+        (_total_from, [jnp.array([200, 100], jnp.uint8)]),
+    ],
+)
+def test_integers_of_loops_take_the_dtype_of_what_they_meet(fn, args):
+    for x, y in zip(
+        jax.tree.leaves(fn(*args)), jax.tree.leaves(jv.compile(fn, autograph=True)(*args)),
+        strict=True,
+    ):  # fmt: skip
+        assert (x.dtype, x.tolist()) == (y.dtype, y.tolist())
+
+
+# ---------------------------------------------------------------- functions and classes in it
+def _closure_in_a_loop(n):
+    for i in range(3):
+
+        def g():
+            return i
+
+    i = 50
+    return [g()]
+
+
+def _closures_kept(n):
+    kept = []
+    for i in range(3):
+        kept.append(lambda: i)
+    return [f() for f in kept]
+
+
+def _closures_kept_by_key(n):
+    kept = {}
+    for i in range(3):
+        k = i * 2
+        kept[i] = lambda: k
+    return [f() for f in kept.values()]
+
+
+def _closures_in_two_loops(n):
+    kept, i = [], 0
+    while i < 2:
+        for j in range(2):
+            kept += [lambda: 10 * i + j]
+        i += 1
+    return [f() for f in kept]
+
+
+def _closures_with_defaults(n):
+    kept = []
+    for i in range(3):
+        kept.append(lambda i=i: i)
+    return [f() for f in kept]
+
+
+@pytest.mark.filterwarnings("ignore:.*does not bind loop variable")
+@pytest.mark.parametrize(
+    "fn",
+    [
+        _closure_in_a_loop, _closures_kept, _closures_kept_by_key, _closures_in_two_loops,
+        _closures_with_defaults,
+    ],
+)  # fmt: skip
+def test_functions_made_in_a_loop_see_what_its_end_left(fn):
+    expected = fn(0)
+    assert jv.autograph.convert(fn)(0) == expected
+    assert [*map(int, jv.compile(fn, autograph=True)(jnp.int32(0)))] == expected
+
+
+def _made_of_fields(n):
+    @dataclasses.dataclass
+    class Pair:
+        x: int = 1
+        y: ClassVar[int] = 3
+
+    class Named(NamedTuple):
+        a: int
+        b: int = 2
+
+    one, other = Pair(), Pair(5)
+    return [one == other, len(dataclasses.fields(Pair)), other.x, *Named(n)]
+
+
+def test_classes_keep_their_fields():
+    assert jv.autograph.convert(_made_of_fields)(7) == _made_of_fields(7) == [False, 1, 5, 7, 2]
