@@ -27,7 +27,8 @@ from jaxvars.errors import ControlFlowError, user_line
 Value: TypeAlias = Any
 Names: TypeAlias = Sequence[str]
 
-_KINDS = "biufc"
+_LARGEST = np.iinfo(np.int64).max
+_KINDS = (jnp.bool_, jnp.integer, jnp.floating, jnp.complexfloating)
 
 
 @final
@@ -67,18 +68,32 @@ def all_joined(ones: Sequence[Type], others: Sequence[Type]) -> list[Type]:
 
 
 def _rank(dtype: Any) -> int:
-    kind = np.dtype(dtype).kind if not jnp.issubdtype(dtype, jax.dtypes.extended) else "-"
-    kind = "f" if kind == "V" else kind.replace("u", "i")  # bfloat16 and its kin
-    return _KINDS.find(kind)
+    return next((i for i, kind in enumerate(_KINDS) if jnp.issubdtype(dtype, kind)), -1)
 
 
 def converted(value: Value, kind: Type) -> Value:
-    """Return a value as an array of a type that was joined from its own."""
-    value = jnp.asarray(value)
-    have = type_of(value)
+    """Return a value as an array of a type that was joined from its own.
+
+    Raises:
+        ControlFlowError: when it is a known integer that the type does not hold.
+    """
+    array = jnp.asarray(value)
+    have = type_of(array)
     if have.dtype == kind.dtype and have.weak == kind.weak:
-        return value
-    return jax.lax.convert_element_type(value, kind.dtype)
+        return array
+    if not _trace.is_tracer(value) and jnp.issubdtype(kind.dtype, jnp.integer):
+        _check_fits(np.asarray(value), kind)
+    return jax.lax.convert_element_type(array, kind.dtype)
+
+
+def _check_fits(value: Any, kind: Type) -> None:
+    info: Any = jnp.iinfo(kind.dtype)
+    if value.size and not info.min <= value.min() <= value.max() <= info.max:
+        raise ControlFlowError(
+            f"At {user_line()} {value} is to be a {kind.dtype}, as the other branch or the next "
+            f"iteration has it, but that holds {info.min} to {info.max}. Convert the other one to "
+            "a wider dtype."
+        )
 
 
 def plainly(value: Any) -> Any:
@@ -394,6 +409,8 @@ def settled(value: Any) -> Value:
     value = plain(value)
     if _trace.is_tracer(value):
         return value
+    if type(value) is int:  # of any size: NumPy's largest one stands for what is larger
+        value = max(min(value, _LARGEST), -_LARGEST)
     array = np.asarray(value)
     if array.dtype.kind in "OSUT":
         raise ControlFlowError(

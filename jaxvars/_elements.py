@@ -120,7 +120,7 @@ def place_of(index: Any) -> Any:
     index = plain(index)
     is_whole = hasattr(index, "dtype") and jnp.issubdtype(index.dtype, jnp.integer)
     if _trace.is_tracer(index) and is_whole and not index.shape:
-        return index
+        return _widened(index)
     try:
         if not isinstance(index, bool) and not _trace.is_tracer(index):
             return operator.index(index)
@@ -138,4 +138,9 @@ def places_of(indices: Any) -> Any:
             f"Indices of elements are a vector of whole numbers, not {array.dtype} of shape "
             f"{array.shape}."
         )
-    return array if _trace.is_tracer(indices) else array.astype(int).tolist()
+    return _widened(array) if _trace.is_tracer(indices) else array.astype(int).tolist()
+
+
+def _widened(index: Value) -> Value:
+    """Return an index in a dtype that holds any size, as int8 does not."""
+    return index.astype(jnp.int32) if index.dtype.itemsize < 4 else index

@@ -202,7 +202,7 @@ class Face(ABC):
         return ~self.value
 
     def __round__(self, digits: int | None = None) -> Value:
-        return round(self.value, digits or 0)
+        return round(self.value, *() if digits is None else (digits,))
 
     def __add__(self, other: Any) -> Value:
         return self.value + plain(other)

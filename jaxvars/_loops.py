@@ -320,7 +320,7 @@ def named_scan(
         box[:] = [form]
         return state, ys
 
-    specs = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
+    specs = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype, weak_type=type_of(x).weak) for x in arrays]
     threads = Threads([_stage_body(one, carried, specs)])
     (program,), read, n = threads.programs, threads.rereader(), len(carried.arrays)
 

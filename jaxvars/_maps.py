@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._carry import count_of, leading_size
+from jaxvars._carry import count_of, leading_size, type_of
 from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
 from jaxvars._loops import named_scan
@@ -152,7 +152,7 @@ def _example(x: Value, axis: int | None) -> Any:
         return x
     shape = list(x.shape)
     del shape[axis]
-    return jax.ShapeDtypeStruct(tuple(shape), x.dtype)
+    return jax.ShapeDtypeStruct(tuple(shape), x.dtype, weak_type=type_of(x).weak)
 
 
 def _per_example(cell: Cell) -> ControlFlowError:

@@ -236,8 +236,10 @@ def test_the_integer_of_a_range_is_typed_as_by_jax(lower: Any, upper: Any, compi
 
 def test_known_integers_are_not_cut():
     assert int(jv.cond(2**32, lambda: 1, lambda: 0)) == 1
-    assert int(jv.switch(2**32, [lambda: 0, lambda: 1])) == 1
-    assert int(jv.switch(-(2**32), [lambda: 0, lambda: 1])) == 0
+    assert int(jv.cond(2**70, lambda: 1, lambda: 0)) == 1
+    for large in (2**32, 2**70):
+        assert int(jv.switch(large, [lambda: 0, lambda: 1])) == 1
+        assert int(jv.switch(-large, [lambda: 0, lambda: 1])) == 0
     branches = [lambda k=k: k for k in range(200)]
     assert int(jv.compile(lambda i: jv.switch(i, branches))(jnp.int8(100))) == 100
     for fn in (
@@ -247,6 +249,31 @@ def test_known_integers_are_not_cut():
     ):
         with pytest.raises(OverflowError):
             jv.compile(fn)(jnp.int32(1))
+
+
+def test_what_a_loop_goes_over_keeps_its_weak_type():
+    xs = jnp.broadcast_to(1.5, (3,))
+    double = lambda x: x * jnp.bfloat16(2)  # noqa: E731
+    for run in (
+        lambda xs: jv.scan(lambda c, x: (c, double(x)), 0, xs)[1],
+        lambda xs: jv.map_fn(double, xs),
+        lambda xs: jv.vectorized_map(double, xs),
+    ):
+        assert run(xs).dtype == jv.compile(run)(xs).dtype == jnp.bfloat16
+
+
+def test_integers_of_few_bits_are_not_joined_with_floats():
+    both = jv.compile(lambda p: jv.cond(p, lambda: 1.5, lambda: jnp.int4(3)))
+    with pytest.raises(ControlFlowError, match=r"float32\[\] if true, but int4\[\] if false"):
+        both(jnp.asarray(True))
+
+
+def test_a_number_that_the_dtype_of_the_other_branch_does_not_hold():
+    choose = lambda n: jv.compile(lambda p: jv.cond(p, lambda: n, lambda: jnp.uint8(2)))  # noqa: E731
+    assert int(choose(200)(jnp.asarray(True))) == 200
+    for n in (300, -1):
+        with pytest.raises(ControlFlowError, match=f"{n} is to be a uint8, .* holds 0 to 255"):
+            choose(n)(jnp.asarray(True))
 
 
 def test_memory_is_used_again():

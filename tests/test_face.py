@@ -198,3 +198,11 @@ def test_plain():
     assert plain(v) is v.value
     assert plain(v[0]) == 1
     assert plain(x) is x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+@pytest.mark.parametrize("digits", [(), (0,), (1,)])
+def test_rounding(dtype, digits):
+    v = jv.Variable(jnp.asarray(2.64, dtype))
+    ours, theirs = round(v, *digits), round(v.value, *digits)
+    assert (ours.dtype, float(ours)) == (theirs.dtype, float(theirs))

@@ -419,3 +419,13 @@ def test_other_dtypes(dtype):
     assert stacked.astype(jnp.complex64).tolist() == [[1, 1], [0, 0]]
     with pytest.raises(jv.errors.DtypeError, match="nothing is converted silently"):
         TensorArray(dtype, 2).write(0, jnp.ones(2))
+
+
+@pytest.mark.parametrize(("dtype", "place"), [("uint8", 200), ("int8", 100)])
+def test_a_traced_index_may_have_a_dtype_that_does_not_hold_the_size(dtype, place):
+    ta = TensorArray(jnp.float32, 300).unstack(jnp.arange(300.0))
+    index, indices = jnp.asarray(place, dtype), jnp.full(1, place, dtype)
+    assert float(jv.compile(ta.read)(index)) == place
+    assert float(jv.compile(ta.gather)(indices)[0]) == place
+    assert float(jv.compile(lambda i: ta.write(i, -1.0).stack()[place])(index)) == -1.0
+    assert float(jv.compile(lambda i: ta.scatter(i, [-1.0]).stack()[place])(indices)) == -1.0
