@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxvars._frames import LOCAL
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_checks import Pairs, checked_pairs
+from jaxvars._optimizer_rules import wide
 from jaxvars._variable import Variable, _restore
 
 Value: TypeAlias = Any
@@ -113,7 +114,7 @@ class LossScaleOptimizer(Optimizer):
         """
         pairs = checked_pairs(grads_and_vars)
         scale, count = self.dynamic_scale.value, self.step_counter.value
-        unscaled = [(g.astype(v.dtype) / scale.astype(v.dtype), v) for g, v in pairs]
+        unscaled = [(g.astype(wide(v)) / scale, v) for g, v in pairs]
         finite = jnp.stack([jnp.isfinite(g).all() for g, _ in unscaled]).all()
         self.inner_optimizer._apply(unscaled, extra, finite)
         grown = finite & (count + 1 >= self.dynamic_growth_steps)

@@ -204,7 +204,8 @@ class Optimizer(Module, ABC):
 
         Args:
             grads_and_vars: pairs, like `zip(gradients, variables)`; a gradient has the shape
-                of its variable, and any floating dtype.
+                of its variable, and any floating dtype. For a complex variable it is, as for
+                optax, the conjugate of what JAX and a tape call the gradient.
             **extra: what the optax transformation asks for, like `value`.
 
         Returns:
@@ -258,7 +259,7 @@ class Optimizer(Module, ABC):
             with tape:
                 value, scaled = loss, self.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
-        self.apply_gradients(zip(gradients, variables, strict=True))
+        self.apply_gradients(zip(map(_downhill, gradients), variables, strict=True))
         return value
 
     def scale_loss(self, loss: Value) -> Value:
@@ -481,3 +482,9 @@ class Optimizer(Module, ABC):
         home = home_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
         self._holder(name)[slot] = _restore(value, path, False, home)
+
+
+def _downhill(gradient: Value) -> Value:
+    """Return the direction in which a real loss grows, of what a tape calls its gradient."""
+    is_complex = jnp.issubdtype(getattr(gradient, "dtype", bool), jnp.complexfloating)
+    return jnp.conj(gradient) if is_complex else gradient

@@ -54,6 +54,36 @@ def per_variable(first: Callable[[Value], Slots], rule: Rule) -> Any:
     return made(init, update)
 
 
+def in_float32(transformation: Any) -> Any:
+    """Return a transformation of optax's that computes in float32 at least."""
+    return _converted(transformation, lambda x, _: x.astype(wide(x)))
+
+
+def in_own_dtype(transformation: Any) -> Any:
+    """Return a transformation that is given gradients in the dtypes of the variables."""
+    return _converted(transformation, lambda x, param: x.astype(param.dtype))
+
+
+def _converted(transformation: Any, convert: Callable[[Value, Value], Value]) -> Any:
+    import optax
+
+    run: Any = optax.with_extra_args_support(transformation)
+
+    def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
+        grads = {name: convert(grad, params[name]) for name, grad in grads.items()}
+        convert_all = functools.partial(jax.tree.map, lambda x: convert(x, x))
+        return run.update(grads, convert_all(state), convert_all(params), **given)
+
+    made: Any = optax.GradientTransformationExtraArgs
+    return made(run.init, update)
+
+
+def wide(x: Value) -> Any:
+    """Return a dtype to compute in: float32 at least; for integers their own."""
+    floats = jnp.issubdtype(x.dtype, jnp.inexact)
+    return jnp.promote_types(x.dtype, jnp.float32) if floats else x.dtype
+
+
 def _by_slot(slots: dict[str, Slots]) -> dict[str, Slots]:
     """Return values by slot and variable, from values by variable and slot."""
     turned: dict[str, Slots] = {}
@@ -96,7 +126,7 @@ def adam(beta_1: float, beta_2: float, epsilon: float, amsgrad: bool) -> Any:
     def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value) -> Any:
         rate = rate * jnp.sqrt(1 - beta_2**count) / (1 - beta_1**count)
         mean = moved(slots["momentum"], grad, beta_1)
-        square = moved(slots["velocity"], jnp.square(grad), beta_2)
+        square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         new = {"momentum": mean, "velocity": square}
         if amsgrad:
             square = new["velocity_hat"] = jnp.maximum(slots["velocity_hat"], square)
@@ -134,7 +164,7 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
     def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value, product: Any) -> Any:
         now, after = part(count), part(count + 1)
         mean = moved(slots["momentum"], grad, beta_1)
-        square = moved(slots["velocity"], jnp.square(grad), beta_2)
+        square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
         ahead = after * mean / (1 - product * after) + (1 - now) * grad / (1 - product)
         root = jnp.sqrt(square / (1 - beta_2**count))
         return -(ahead * rate) / (root + epsilon), {"momentum": mean, "velocity": square}
@@ -159,7 +189,7 @@ def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, bet
 
     def rule(grad: Value, param: Value, slots: Slots, rate: Value, count: Value) -> Any:
         old = slots["accumulator"]
-        new = old + jnp.square(grad)
+        new = old + jnp.square(jnp.abs(grad))
         sigma = (new**-power - old**-power) / rate
         linear = slots["linear"] + grad + 2 * shrinkage * param - sigma * param
         quadratic = new**-power / rate + 2 * (l2 + beta / (2 * rate))
@@ -188,7 +218,7 @@ def adafactor(decay: float, epsilon_1: float, epsilon_2: float, clip_threshold: 
 
     def rule(grad: Value, param: Value, slots: Slots, rate: Value, count: Value) -> Any:
         rate = jnp.minimum(rate, 1 / jnp.sqrt(count)) * jnp.maximum(epsilon_2, _rms(param))
-        moment, new = second_moment(jnp.square(grad) + epsilon_1, slots, 1 - count**decay)
+        moment, new = second_moment(jnp.square(jnp.abs(grad)) + epsilon_1, slots, 1 - count**decay)
         delta = grad / jnp.sqrt(moment)
         return -rate * delta / jnp.maximum(1, _rms(delta) / clip_threshold), new
 
@@ -204,4 +234,4 @@ def _factors(param: Value) -> Slots:
 
 
 def _rms(x: Value) -> Value:
-    return jnp.sqrt(jnp.mean(jnp.square(x)))
+    return jnp.sqrt(jnp.mean(jnp.square(jnp.abs(x))))

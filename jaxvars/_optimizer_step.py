@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._optimizer_options import Options
+from jaxvars._optimizer_rules import wide
 
 Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]
@@ -71,20 +72,21 @@ class Recipe:
     def _accumulated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
         """Update by the mean of the gradients of some calls, on the last of them."""
         params, factor = carry["params"], self._options["loss_scale_factor"]
-        grads = {name: g.astype(params[name].dtype) for name, g in grads.items()}
+        grads = {name: g.astype(wide(params[name])) for name, g in grads.items()}
         if factor is not None:
             grads = {name: g / factor for name, g in grads.items()}
         calls = self._options["gradient_accumulation_steps"]
         if calls is None:
             return self._updated(carry, grads, rate, extra)
-        sums = jax.tree.map(jnp.add, grads, carry[SUM])
+        sums = {name: old + grads[name] for name, old in carry[SUM].items()}
         count = (carry["accumulated"] + 1) % calls
 
         def update() -> Values:
             new = self._updated(carry, jax.tree.map(lambda x: x / calls, sums), rate, extra)
-            return {**new, SUM: jax.tree.map(jnp.zeros_like, sums)}
+            return {**new, SUM: jax.tree.map(jnp.zeros_like, carry[SUM])}
 
-        new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: sums})
+        kept = {name: x.astype(carry[SUM][name].dtype) for name, x in sums.items()}
+        new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: kept})
         return {**new, "accumulated": count}
 
     def _updated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
@@ -119,7 +121,9 @@ class Recipe:
         if decay is None:
             return params
         return {
-            name: p if name in self._undecayed else p - p * decay * jnp.asarray(rate, p.dtype)
+            name: p
+            if name in self._undecayed
+            else (p - p * decay * jnp.asarray(rate, wide(p))).astype(p.dtype)
             for name, p in params.items()
         }
 
@@ -128,8 +132,8 @@ class Recipe:
         params = carry["params"]
 
         def mixed(average: Value, param: Value) -> Value:
-            part = momentum.astype(param.dtype)
-            return part * average + (1 - part) * param
+            part = momentum.astype(wide(param))
+            return (part * average + (1 - part) * param).astype(average.dtype)
 
         averages = jax.tree.map(mixed, carry[AVERAGE], params)
         every = self._options["ema_overwrite_frequency"]
@@ -149,12 +153,7 @@ def run_step(
 
 
 def _norm(arrays: Any) -> Value:
-    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x.astype(_wide(x))))) for x in arrays))
-
-
-def _wide(x: Value) -> Any:
-    """Return a dtype in which squares can be added up."""
-    return jnp.promote_types(x.dtype, jnp.float32)
+    return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x.astype(wide(x))))) for x in arrays))
 
 
 def _paths(init: Callable[[Any], Any], params: Mapping[str, Any]) -> tuple[list[Any], Any]:

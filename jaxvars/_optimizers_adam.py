@@ -191,7 +191,8 @@ class Lamb(_TwoMoments):
         import optax
 
         adam = optax.scale_by_adam(self.beta_1, self.beta_2, self.epsilon)
-        return optax.chain(adam, optax.scale_by_trust_ratio(), _rules.by_rate())
+        parts = [adam, optax.scale_by_trust_ratio(), _rules.by_rate()]
+        return _rules.in_float32(optax.chain(*parts))
 
 
 @final
@@ -224,4 +225,5 @@ class Lion(Optimizer):
     def _transformation(self) -> Any:
         import optax
 
-        return optax.chain(optax.scale_by_lion(self.beta_1, self.beta_2), _rules.by_rate())
+        scale = optax.scale_by_lion(self.beta_1, self.beta_2)
+        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))

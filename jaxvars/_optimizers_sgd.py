@@ -95,7 +95,8 @@ class RMSprop(Optimizer):
 
         scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
         parts = [scale(decay=self.rho, eps=self.epsilon), _rules.by_rate()]
-        return optax.chain(*parts, *[optax.trace(self.momentum)] * bool(self.momentum))
+        momentum = [optax.trace(self.momentum)] * bool(self.momentum)
+        return _rules.in_float32(optax.chain(*parts, *momentum))
 
 
 @final
@@ -130,7 +131,7 @@ class Adagrad(Optimizer):
         import optax
 
         first, eps = self.initial_accumulator_value, self.epsilon
-        return optax.chain(optax.scale_by_rss(first, eps), _rules.by_rate())
+        return _rules.in_float32(optax.chain(optax.scale_by_rss(first, eps), _rules.by_rate()))
 
 
 @final
@@ -163,7 +164,8 @@ class Adadelta(Optimizer):
     def _transformation(self) -> Any:
         import optax
 
-        return optax.chain(optax.scale_by_adadelta(self.rho, self.epsilon), _rules.by_rate())
+        scale = optax.scale_by_adadelta(self.rho, self.epsilon)
+        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))
 
 
 @final

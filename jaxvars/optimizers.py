@@ -115,8 +115,9 @@ class Optax(Optimizer):
         self.transformation = transformation
 
     def _transformation(self) -> Any:
+        given = _rules.in_own_dtype(self.transformation)
         if self._rate is None:
-            return self.transformation
+            return given
         import optax
 
-        return optax.chain(self.transformation, _rules.by_rate())
+        return optax.chain(given, _rules.by_rate())

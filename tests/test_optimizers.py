@@ -808,3 +808,72 @@ def test_nothing_warns_where_all_is_well():
         step = jv.compile(train_step(model, optimizer))
         for _ in range(3):
             step(X, Y)
+
+
+# ---------------------------------------------------------------- narrow and complex variables
+@pytest.mark.parametrize("scale", [2.0**15, 2.0**16, 2.0**20])
+def test_a_scale_may_be_beyond_the_dtype_of_a_variable(scale: float):
+    for make in (
+        lambda: optimizers.LossScaleOptimizer(optimizers.SGD(1.0), initial_scale=scale),
+        lambda: optimizers.SGD(1.0, loss_scale_factor=scale),
+    ):
+        w = jv.Variable(jnp.ones(1, jnp.float16))
+        make().minimize(lambda w=w: (w.value.astype(jnp.float32) * 0.01).sum(), [w])
+        assert w.numpy().tolist() == [np.float16(0.99)]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_narrow_variable_takes_the_step_of_a_wide_one(name: str, dtype: str):
+    def step(dtype: Any) -> float:
+        w = jv.Variable(jnp.ones(2, dtype))
+        MAKERS[name](0.1).apply_gradients([(jnp.full(2, 300.0, dtype), w)])
+        assert w.dtype == dtype
+        return float(w.numpy()[0])
+
+    assert step(dtype) == pytest.approx(step("float32"), rel=0.01)
+
+
+def test_a_norm_is_that_of_more_numbers_than_a_narrow_dtype_counts():
+    w = jv.Variable(jnp.ones(70_000, jnp.float16))
+    optimizers.Lamb(0.1).apply_gradients([(jnp.full(70_000, 0.1, jnp.float16), w)])
+    assert w.numpy()[0] == np.float16(0.9)
+
+
+def test_the_average_of_a_narrow_variable_moves():
+    w = jv.Variable(jnp.zeros(1, jnp.bfloat16))
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.999)
+    for _ in range(100):
+        optimizer.apply_gradients([(-jnp.ones(1), w)])
+    assert float(optimizer.get_slot(w, "average").numpy()[0]) == pytest.approx(5.7, abs=0.3)
+
+
+def test_a_transformation_of_optax_computes_in_the_dtype_of_the_variable():
+    w = jv.Variable(jnp.ones(2, jnp.bfloat16))
+    theirs, gradient = optax.adam(0.1), jnp.full(2, 0.3, jnp.bfloat16)
+    optimizers.Optax(theirs).apply_gradients([(gradient.astype(jnp.float32), w)])
+    updates, _ = theirs.update(gradient, theirs.init(jnp.ones(2, jnp.bfloat16)))
+    np.testing.assert_array_equal(w.numpy(), jnp.ones(2, jnp.bfloat16) + updates)
+
+
+@pytest.mark.parametrize("make", [lambda: optimizers.SGD(0.1), lambda: optimizers.Adam(0.1)])
+def test_minimize_goes_downhill_over_complex_variables(make: Any):
+    z, target, optimizer = jv.Variable(1 + 1j), -1 + 0.5j, make()
+    for _ in range(60):
+        loss = optimizer.minimize(lambda: jnp.abs(z - target) ** 2, [z])
+    assert float(loss) < 0.1
+
+
+def test_complex_gradients_are_squared_as_by_optax():
+    z, theirs = jv.Variable(1 + 1j), optax.adam(0.1)
+    optimizers.Adam(0.1).apply_gradients([(2j, z)])
+    updates, _ = theirs.update(jnp.array(2j), theirs.init(jnp.array(1 + 1j)))
+    np.testing.assert_allclose(z.numpy(), 1 + 1j + updates, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Nadam", "Adamax", "Adafactor"])
+def test_a_step_by_a_complex_gradient_goes_its_way(name: str):
+    z = jv.Variable(1 + 1j)
+    MAKERS[name](0.1).apply_gradients([(2j, z)])
+    assert z.numpy().real == 1.0
+    assert 0.8 < z.numpy().imag < 1.0
