@@ -55,6 +55,13 @@ def wide(x: Value) -> Value:
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
+def as_classes(labels: Value) -> Value:
+    """Return labels in a dtype that holds -1 and any number of classes, as uint8 does not."""
+    if jnp.issubdtype(labels.dtype, jnp.inexact):
+        return wide(labels)
+    return labels.astype(jnp.int64 if labels.dtype.itemsize == 8 else jnp.int32)
+
+
 # ---------------------------------------------------------------- shapes
 def squeezed(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Sizes]:
     """Return two shapes with as many axes, where an axis of size 1 at the end makes up for it.

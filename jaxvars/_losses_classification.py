@@ -18,7 +18,7 @@ from jaxvars._loss_classification import (
     sparse_categorical_crossentropy,
     squared_hinge,
 )
-from jaxvars._loss_inputs import tensor
+from jaxvars._loss_inputs import as_classes, tensor
 
 Value: TypeAlias = Any
 
@@ -171,7 +171,7 @@ class SparseCategoricalCrossentropy(FunctionLoss):
     def _counted(self, y_true: Any, y_pred: Any) -> Value | None:
         if self.ignore_class is None:
             return None
-        labels, logits = tensor(y_true, "y_true"), tensor(y_pred, "y_pred")
+        labels, logits = as_classes(tensor(y_true, "y_true")), tensor(y_pred, "y_pred")
         counted = labels != self.ignore_class
         return counted.squeeze(self.axis) if counted.ndim == logits.ndim else counted
 

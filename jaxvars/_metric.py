@@ -179,11 +179,13 @@ class Metric(Module, ABC):
                 f"A {type(self).__name__} merges others of its kind, not {type(other).__name__}."
             )
         mine, theirs = self.get_config(), other.get_config()
-        unlike = [n for n in mine if n != "name" and not _same(mine[n], theirs[n])]
+        pairs = {n: (mine.get(n), theirs.get(n)) for n in {**mine, **theirs} if n != "name"}
+        unlike = {name: pair for name, pair in pairs.items() if not _same(*pair)}
         if unlike:
+            here, there = map(list, zip(*unlike.values(), strict=True))
             raise ValueError(
                 f"The {type(self).__name__} metrics have different {', '.join(unlike)}: "
-                f"{[mine[n] for n in unlike]} here, {[theirs[n] for n in unlike]} there."
+                f"{here} here, {there} there."
             )
 
     def _rounded(self, value: Value) -> Value:

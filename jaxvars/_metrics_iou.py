@@ -12,7 +12,16 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._initializer import one_of
-from jaxvars._loss_inputs import EPSILON, check_whole, class_axis, leading, squeezed, tensor
+from jaxvars._loss_inputs import (
+    EPSILON,
+    as_classes,
+    check_whole,
+    class_axis,
+    leading,
+    squeezed,
+    tensor,
+    wide,
+)
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import grouped, total
 from jaxvars._tensor import as_dtype
@@ -60,14 +69,16 @@ def confusion_matrix(
         _check_in(array, num_classes, what)
     kind = as_dtype(dtype)
     if weight is not None:
-        weight = weight.astype(kind)
+        whole = kind if kind.itemsize == 8 else jnp.int32
+        is_cut = jnp.issubdtype(kind, jnp.integer)
+        weight = weight.astype(whole) if is_cut else wide(weight)
     return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
 
 
 def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     trues, preds = squeezed(true.shape, pred.shape)
-    if trues != preds and true.size != pred.size:
+    if trues != preds:
         raise ShapeError(
             f"{what} takes labels and predicted labels of the same shape, but the labels have "
             f"shape {true.shape} and the predictions {pred.shape}."
@@ -76,7 +87,7 @@ def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, V
     if weight is not None:
         weight = leading(tensor(weight, f"sample_weight of {what}"), trues, what)
         weight = jnp.broadcast_to(weight, trues).reshape(-1)
-    return true.reshape(-1), pred.reshape(-1), weight
+    return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
 
 
 def _largest(*arrays: Value) -> int:
@@ -139,6 +150,7 @@ class MatrixMetric(Metric, ABC):
         true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
         pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
         true, pred, weight = _classes(true, pred, sample_weight, self.name)
+        weight = None if weight is None else wide(weight)
         matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
         self.total_cm.take(unseen(matrix))
 

@@ -128,7 +128,10 @@ class MeanOf(Metric, ABC):
 
     def result(self) -> Value:
         """Return the mean; 0 when there were no samples."""
-        return self._rounded(_quotient(self.total.parts.value, self.count.parts.value))
+        return self._rounded(self._mean())
+
+    def _mean(self) -> Value:
+        return _quotient(self.total.parts.value, self.count.parts.value)
 
 
 @jax.jit

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars._loss_inputs import leading, tensor
+from jaxvars._loss_inputs import as_classes, leading, tensor
 from jaxvars._loss_regression import cosine
 from jaxvars._metric import unseen
 from jaxvars._metrics_correlation import concordance_correlation, pearson_correlation
@@ -307,7 +307,8 @@ class SparseCategoricalCrossentropy(MeanOfLoss):
         if self.ignore_class is None:
             self._take(values, sample_weight)
             return
-        counted = tensor(y_true, "y_true").reshape(values.shape) != self.ignore_class
+        labels = as_classes(tensor(y_true, "y_true"))
+        counted = labels.reshape(values.shape) != self.ignore_class
         if sample_weight is not None:
             weight = tensor(sample_weight, "sample_weight")
             counted = counted * leading(weight, values.shape, self.name)

@@ -368,7 +368,7 @@ class RootMeanSquaredError(MeanOf):
 
     def result(self) -> Value:
         """Return the root; 0 when there were no samples."""
-        return jnp.sqrt(super().result())
+        return self._rounded(jnp.sqrt(self._mean()))
 
 
 @jax.jit

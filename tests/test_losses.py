@@ -341,3 +341,9 @@ def test_everything_is_documented(name):
     assert ">>> " in doc
     for parameter in inspect.signature(thing).parameters:
         assert re.search(rf"(?m)^    {parameter}: \S", doc), parameter
+
+
+def test_a_class_to_ignore_is_none_of_a_narrow_dtype():
+    loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    logits = jnp.zeros((2, 256))
+    assert float(loss(np.array([0, 255], np.uint8), logits)) == float(loss([0, 255], logits))

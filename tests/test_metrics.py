@@ -681,3 +681,60 @@ def test_everything_is_documented(name):
     assert ">>> " in doc
     for parameter in inspect.signature(thing).parameters:
         assert re.search(rf"(?m)^    \**{parameter}: \S", doc), parameter
+
+
+# ---------------------------------------------------------------- narrow dtypes
+NARROW = ("float16", "bfloat16", "uint8", "int8", "bool")
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_weights_of_a_narrow_dtype_count_as_they_are(dtype: str):
+    true = np.repeat([0, 1], [2000, 1000])
+    pred = np.roll(true, 500)
+    weights = jnp.ones(3000, dtype)
+    wanted = [[1500, 500], [500, 500]]
+    assert metrics.ConfusionMatrix(2)(true, pred, sample_weight=weights).tolist() == wanted
+    for kind in ("int32", "float32", "float16"):
+        matrix = metrics.confusion_matrix(true, pred, weights=weights, dtype=kind)
+        assert matrix.tolist() == wanted
+        assert matrix.dtype == kind
+    for make in (lambda: metrics.MeanIoU(2), metrics.AUC, metrics.Precision, metrics.Mean):
+        args = (true,) if make is metrics.Mean else (true, pred.astype(np.float32))
+        assert float(make()(*args, sample_weight=weights)) == float(make()(*args))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_labels_of_a_narrow_dtype_are_below_any_number_of_classes(dtype: str):
+    labels = np.array([0, 1, np.iinfo(dtype).max], dtype)
+    assert int(metrics.confusion_matrix(labels, labels).sum()) == 3
+    assert int(metrics.confusion_matrix(labels, labels, num_classes=300).sum()) == 3
+    assert float(metrics.ConfusionMatrix(300)(labels, labels).sum()) == 3.0
+    assert float(metrics.MeanIoU(300)(labels, labels)) == pytest.approx(1.0)
+    assert float(metrics.MeanIoU(300, ignore_class=-1)(labels, labels)) == pytest.approx(1.0)
+
+
+def test_a_class_to_ignore_is_none_of_a_narrow_dtype():
+    logits = np.zeros((2, 256), np.float32)
+    logits[1, 255] = 3.0
+    labels = np.array([0, 255])
+    make = lambda: metrics.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)  # noqa: E731
+    assert float(make()(labels.astype(np.uint8), logits)) == float(make()(labels, logits))
+
+
+def test_a_root_is_rounded_once():
+    assert float(metrics.RootMeanSquaredError(dtype="float16")([[0.0]], [[300.0]])) == 300.0
+
+
+def test_functions_with_other_options_are_not_merged():
+    def right(true: Any, pred: Any, at: float = 0.5) -> Any:
+        return (true == (pred > at)).astype(jnp.float32)
+
+    one, other = metrics.MeanMetricWrapper(right), metrics.MeanMetricWrapper(right, at=0.9)
+    for mine, theirs in ((one, other), (other, one)):
+        with pytest.raises(ValueError, match="different at"):
+            mine.merge_state([theirs])
+
+
+def test_labels_and_predictions_of_regions_have_one_shape():
+    with pytest.raises(ShapeError, match=r"labels have shape \(2, 3\)"):
+        metrics.MeanIoU(2)([[0, 1, 1], [0, 0, 1]], [[0, 1], [1, 0], [0, 1]])
