@@ -112,7 +112,8 @@ class Scaled(Random):
         # JAX's fans are those of at least two axes: give it one input, and the variance.
         one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
         flat = (1, math.prod(shape))
-        return self._draw(lambda key: one(key, flat, dtype), shape, dtype)
+        wide = jnp.promote_types(dtype, jnp.float32)  # in which no variance is too small
+        return self._draw(lambda key: one(key, flat, wide), shape, dtype)
 
 
 def fans(shape: Sizes) -> tuple[int, int]:

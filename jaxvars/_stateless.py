@@ -30,6 +30,7 @@ from jaxvars._seeds import (
     floating,
     is_number,
     key_of,
+    known,
     numbers,
     unseen,
 )
@@ -152,7 +153,21 @@ def stateless_randint(
         )
     low, high = fitting(size, minval=minval, maxval=maxval)
     check_range(low, high, kind)
-    return unseen(lambda: jax.random.randint(key_of(seed), size, low, high, kind))
+    return unseen(lambda: _integers(key_of(seed), size, low, high, kind))
+
+
+def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: Any) -> Value:
+    """Draw integers where the end of the range, one more than the largest, may have no array."""
+    if dtype.itemsize < 4 or not known(low, high):
+        return jax.random.randint(key, shape, low, high, dtype)
+    low, high = np.asarray(low), np.asarray(high)
+    least, largest = int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)
+    beyond, whole = high > largest, (high > largest) & (low <= least)
+    first = np.where(beyond, np.maximum(low, least + 1) - 1, low).astype(dtype)
+    drawn = jax.random.randint(key, shape, first, (high - beyond).astype(dtype), dtype)
+    if beyond.any():
+        drawn = jnp.where(beyond, drawn + 1, drawn)
+    return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn
 
 
 def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
@@ -167,9 +182,12 @@ def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -
     dtype('uint32')
     """
     size, kind = as_shape(shape), checked_dtype(dtype, jnp.integer, "Integers", "jnp.uint32")
-    unsigned = jnp.dtype(f"uint{8 * kind.itemsize}")
-    bits = unseen(lambda: jax.random.bits(key_of(seed), size, unsigned))
-    return jax.lax.bitcast_convert_type(bits, kind)
+    return unseen(lambda: _full(key_of(seed), size, kind))
+
+
+def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Value:
+    bits = jax.random.bits(key, shape, jnp.dtype(f"uint{8 * dtype.itemsize}"))
+    return jax.lax.bitcast_convert_type(bits, dtype)
 
 
 def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:

@@ -372,3 +372,9 @@ def test_one_of_your_own():
     assert (Twos().get_config(), repr(Twos())) == ({}, "Twos()")
     with pytest.raises(TypeError, match="abstract"):
         I.Initializer()
+
+
+def test_a_variance_may_be_smaller_than_the_dtype_holds():
+    x = I.VarianceScaling(1e-3, seed=1)((40_000, 10), "float16")
+    assert x.dtype == jnp.float16
+    assert float(x.astype(jnp.float32).std()) == pytest.approx(1.58e-4, rel=0.02)

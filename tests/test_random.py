@@ -790,3 +790,19 @@ def test_the_names():
     assert names - helpers == expected
     for kind in kinds:
         assert callable(getattr(G, kind))
+
+
+@pytest.mark.parametrize("number", [int, np.int64, lambda x: np.array([x])])
+def test_the_end_of_a_range_may_be_one_more_than_the_largest(number):
+    for dtype, low, high in (
+        ("uint32", 0, 2**32), ("uint32", 2**31, 2**32), ("int32", 0, 2**31),
+        ("int32", -(2**31), 2**31), ("uint32", 2**31, 2**32 - 1), ("uint8", 0, 256),
+    ):  # fmt: skip
+        x = np.asarray(G(7).randint((1000,), number(low), number(high), dtype), np.float64)
+        assert low <= x.min() < low + 0.02 * (high - low)
+        assert high > x.max() > high - 0.02 * (high - low)
+
+
+def test_the_last_integers_of_a_dtype():
+    x = np.asarray(G(7).randint((100,), 2**32 - 3, 2**32, "uint32"))
+    assert set(x.tolist()) == {2**32 - 3, 2**32 - 2, 2**32 - 1}
