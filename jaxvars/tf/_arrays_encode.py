@@ -25,6 +25,8 @@ def _one_hot(
     size = one_int(depth, "depth")
     if size < 0:
         raise refused(f"depth must be non-negative, got: {size}")
+    if indices.dtype.itemsize < 4:  # in which not every depth is itself
+        indices = indices.astype(jnp.int32)
     place = indices.ndim if axis is None else one_axis(axis, indices.ndim + 1)
     return _hot(indices, on, off, size, place)
 

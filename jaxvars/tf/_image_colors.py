@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
+from jaxvars.tf._math_elements import magnitude
 from jaxvars.tf._rows import Row
 from jaxvars.tf._static import refused
 
@@ -196,8 +197,8 @@ def _decibels(top: Value, x: Value, y: Value) -> Value:
 
 @jax.jit
 def _variation(images: Value) -> Value:
-    down = jnp.abs(images[..., 1:, :, :] - images[..., :-1, :, :])
-    across = jnp.abs(images[..., :, 1:, :] - images[..., :, :-1, :])
+    down = magnitude(images[..., 1:, :, :] - images[..., :-1, :, :])
+    across = magnitude(images[..., :, 1:, :] - images[..., :, :-1, :])
     axes = (-3, -2, -1)
     return down.sum(axes, dtype=images.dtype) + across.sum(axes, dtype=images.dtype)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._convert import alike
+from jaxvars.tf._math_elements import magnitude
 from jaxvars.tf._rows import Refused, Row, shape_text
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
@@ -59,7 +60,7 @@ def _of_matrices(x: Value, order: Any, axes: tuple[int, int], keepdims: bool) ->
         made = jnp.max(jnp.linalg.svd(moved, compute_uv=False), -1).astype(x.dtype)
         return jnp.expand_dims(made, tuple(sorted((rows, columns)))) if keepdims else made
     first, second = (rows, columns) if order == 1 else (columns, rows)
-    made = jnp.max(jnp.sum(jnp.abs(x), first, keepdims=True), second, keepdims=True)
+    made = jnp.max(jnp.sum(magnitude(x), first, keepdims=True), second, keepdims=True)
     return made if keepdims else jnp.squeeze(made, (rows, columns))
 
 
@@ -74,7 +75,7 @@ def _positive(x: Value, axis: int) -> int:
 def _of_vectors(x: Value, order: Any, axis: int | None, keepdims: bool) -> Value:
     if order in ("euclidean", 2):
         return _root(x, axis, keepdims)
-    size = jnp.abs(x)
+    size = magnitude(x)
     if order == np.inf:
         return jnp.max(size, axis, keepdims=keepdims)
     if order == 1:

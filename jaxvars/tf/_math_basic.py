@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars.tf._convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
+from jaxvars.tf._math_elements import floor, magnitude
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
@@ -68,7 +69,7 @@ def _floordiv(x: Value, y: Value) -> Value:
     if x.dtype.kind in "iu":
         _refuse_zero(y)
         return jnp.floor_divide(x, y)
-    return jnp.floor(jnp.divide(x, y))
+    return floor(jnp.divide(x, y))
 
 
 def _floormod(x: Value, y: Value) -> Value:
@@ -241,7 +242,7 @@ ROWS = [
         aliases=("negative",),
     ),
     Row(
-        "abs", "x", "x", jnp.abs, op="Abs", kinds=_NUMBERS,
+        "abs", "x", "x", magnitude, op="Abs", kinds=_NUMBERS,
         doc="Return the absolute value; of complex numbers, the real one.",
         examples=("math.abs(r(2, 3))", "math.abs([3 + 4j])", "math.abs(-3)", "math.abs(b(2))"),
         aliases=("abs",),

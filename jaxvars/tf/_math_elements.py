@@ -27,6 +27,13 @@ def _flat(rounded: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return lambda x: rounded(x) if current() is EVAL else lax.stop_gradient(rounded(x))
 
 
+@jax.jit
+def magnitude(x: Value) -> Value:
+    """Return the absolute value, whose derivative at 0 is 0 as in TensorFlow, and not 1."""
+    return jnp.abs(x) if x.dtype.kind not in "fV" else x * jnp.sign(x)
+
+
+floor = _flat(jnp.floor)
 _rounded = _flat(jnp.round)
 
 
@@ -195,7 +202,7 @@ ROWS = [
         examples=("math.ceil(r(2, 3))", "math.ceil([-0.5, inf, nan])", "math.ceil(1)"),
     ),
     Row(
-        "floor", "x", "x", _flat(jnp.floor), kinds=_FLOAT, doc="Round down.",
+        "floor", "x", "x", floor, kinds=_FLOAT, doc="Round down.",
         examples=("math.floor(r(2, 3))", "math.floor([-0.5, inf, nan])", "math.floor(1)"),
         aliases=("floor",),
     ),

@@ -36,7 +36,8 @@ def _leaking(x: Value, alpha: Value) -> Value:
 
 @jax.jit
 def _relu6(x: Value) -> Value:
-    return jnp.clip(x, jnp.asarray(0, x.dtype), jnp.asarray(6, x.dtype))
+    cut = jnp.clip(x, jnp.asarray(0, x.dtype), jnp.asarray(6, x.dtype))
+    return jnp.where((x > 0) & (x < 6), x, jax.lax.stop_gradient(cut))  # no gradient at 0 and 6
 
 
 _elu = jax.jit(jax.nn.elu)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxvars.tf import _random_streams as streams
 from jaxvars.tf._convert import to_array
+from jaxvars.tf._nn_losses import sigmoid_cross_entropy
 from jaxvars.tf._sparse_tensor import host_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
@@ -254,8 +255,7 @@ def nce_loss(
         weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
         remove_accidental_hits, None,
     )  # fmt: skip
-    loss = jnp.maximum(logits, 0) - logits * labels + jnp.log1p(jnp.exp(-jnp.abs(logits)))
-    return Tensor(jnp.sum(loss, 1))
+    return Tensor(jnp.sum(sigmoid_cross_entropy(labels, logits), 1))
 
 
 def sampled_softmax_loss(

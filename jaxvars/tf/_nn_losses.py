@@ -34,7 +34,7 @@ def _check_same_shape(logits: Value, labels: Value) -> None:
 
 
 @jax.jit
-def _sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
+def sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
     _check_same_shape(logits, labels)
     positive = logits >= 0  # not jnp.abs, whose derivative at 0 is another
     relu = jnp.where(positive, logits, jnp.zeros_like(logits))
@@ -96,6 +96,7 @@ def _sparse_softmax_cross_entropy(labels: Value, logits: Value) -> Value:
 def _sparse_cross_entropy(labels: Value, logits: Value) -> Value:
     wide = _wide(logits)
     classes = logits.shape[-1]
+    labels = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
     log_p = jax.nn.log_softmax(wide, axis=-1)
     wanted = jnp.clip(labels, 0, max(classes - 1, 0))[..., None]
     loss = -jnp.take_along_axis(log_p, wanted.astype(jnp.int32), axis=-1)[..., 0]
@@ -203,7 +204,7 @@ def _ctc(
 ROWS = [
     Row(
         "sigmoid_cross_entropy_with_logits", "labels logits", "labels=None, logits=None",
-        _sigmoid_cross_entropy, op="LogisticLoss", same=True, kinds="float",
+        sigmoid_cross_entropy, op="LogisticLoss", same=True, kinds="float",
         doc="Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.",
         examples=(
             "nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))",

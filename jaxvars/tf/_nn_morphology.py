@@ -42,7 +42,7 @@ def _dilation(
         columns = slice(b * gaps[1], b * gaps[1] + ends[1] * steps[1] + 1, steps[1])
         sums = padded[:, rows, columns] + filters[a, b]
         part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, x.dtype))
-        made = part if made is None else jnp.maximum(made, part)
+        made = part if made is None else jnp.where(part > made, part, made)  # the first of equals
     return made
 
 

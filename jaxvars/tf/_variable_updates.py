@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
@@ -188,6 +189,7 @@ class Updates(TensorLike):
         """Replace rows batch by batch by those of `tf.IndexedSlices`."""
         indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
         with _scattering("batch_scatter_update"):
+            _refuse_negative(indices)
             self.aliased.batch_scatter_update(indices, values)
         return self._unread()
 
@@ -219,13 +221,15 @@ class Updates(TensorLike):
             )
         indices, values = to_array(sparse_delta.indices), to_array(sparse_delta.values, self.dtype)
         with _scattering(f"ResourceScatter{how.title()}"):
+            _refuse_negative(indices)
             getattr(self.aliased, f"scatter_{how}")(indices, values)
         return self._unread()
 
     def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Any:
-        new = to_array(updates, self.dtype)
+        parts, new = to_array(indices), to_array(updates, self.dtype)
         with _scattering(f"ResourceScatterNd{how.title()}"):
-            getattr(self.aliased, f"scatter_nd_{how}")(to_array(indices), new)
+            _refuse_negative(parts)
+            getattr(self.aliased, f"scatter_nd_{how}")(parts, new)
         return self._unread()
 
     def __getitem__(self, key: Any) -> Any:
@@ -248,6 +252,12 @@ def _scattering(op: str) -> Generator[None]:
         yield
     except (JaxvarsError, IndexError) as error:
         raise InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ") from error
+
+
+def _refuse_negative(indices: Value) -> None:
+    """Refuse indices that are known and count from the end, as they do in jaxvars."""
+    if not _trace.is_tracer(indices) and indices.size and np.asarray(indices).min() < 0:
+        raise IndexError(f"index {np.asarray(indices).min()} is below 0")
 
 
 def text_or(array: Value) -> Value:

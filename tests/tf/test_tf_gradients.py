@@ -5,6 +5,7 @@ What is expected was seen in TensorFlow 2.21.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from jaxvars import tf
@@ -192,3 +193,59 @@ def test_custom_gradients_of_wrong_number():
         y = f(v)
     with pytest.raises(ValueError, match="expected to return 1 gradients, but returned 0"):
         tape.gradient(y, v)
+
+
+# ---------------------------------------------------------------- where there is a corner
+def _slopes(fn, x):
+    """Return the gradients of a function of a tensor, eagerly and compiled."""
+    found = []
+    for run in (fn, tf.function(fn)):
+        given = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            y = run(given)
+        found.append(tape.gradient(y, given))
+    return [g if g is None else g.numpy().tolist() for g in found]
+
+
+@pytest.mark.parametrize(
+    ("fn", "x", "expected"),
+    [
+        (tf.abs, [0.0, -0.0, 2.0, -1.0], [0.0, 0.0, 1.0, -1.0]),
+        (abs, [0.0, 2.0], [0.0, 1.0]),
+        (lambda x: tf.norm(x, 1), [0.0, 1.0], [0.0, 1.0]),
+        (lambda x: tf.norm(x, np.inf), [0.0, 0.0], [0.0, 0.0]),
+        (lambda x: tf.keras.regularizers.L1(1.0)(x), [0.0, 1.0], [0.0, 1.0]),
+        (tf.nn.relu6, [0.0, 3.0, 6.0, 7.0], [0.0, 1.0, 0.0, 0.0]),
+        (lambda x: tf.image.total_variation(x[..., None]), [[1.0, 1.0], [1.0, 2.0]],
+         [[0.0, -1.0], [-1.0, 2.0]]),
+        (lambda x: tf.nn.dilation2d(x[None, ..., None], tf.zeros([2, 2, 1]), [1] * 4, "VALID",
+                                    "NHWC", [1] * 4), [[4.0, 2.0], [4.0, 4.0]],
+         [[1.0, 0.0], [0.0, 0.0]]),
+        (lambda x: x // 2.0, [1.0, 3.0], None),
+        (lambda x: x // 2.0 + x, [1.0, 3.0], [1.0, 1.0]),
+    ],
+)  # fmt: skip
+def test_slopes_at_corners_are_those_of_tensorflow(fn, x, expected):
+    assert _slopes(fn, x) == [expected, expected]
+
+
+def test_a_loss_of_candidates_has_a_slope_at_logits_of_0():
+    bias, weights = tf.Variable(tf.zeros([4])), tf.zeros([4, 2])
+    drawn = (tf.constant([2, 3], tf.int64), tf.constant([[1.0]]), tf.constant([1.0, 1.0]))
+    with tf.GradientTape() as tape:
+        loss = tf.nn.nce_loss(
+            weights, bias, tf.constant([[0]], tf.int64), tf.constant([[1.0, 2.0]]), 2, 4,
+            sampled_values=drawn,
+        )  # fmt: skip
+    found = tf.convert_to_tensor(tape.gradient(loss, bias))
+    assert found.numpy().tolist() == [-0.5, 0.0, 0.5, 0.5]
+
+
+def test_values_at_corners():
+    edges = [-np.inf, np.inf, np.nan, -0.0, 6.0, -0.5]
+    np.testing.assert_array_equal(tf.nn.relu6(edges), [0.0, 6.0, np.nan, 0.0, 6.0, 0.0])
+    found = tf.abs(edges).numpy()
+    np.testing.assert_array_equal(found, np.abs(np.float32(edges)))
+    assert not np.signbit(found[3])
+    assert tf.abs(tf.constant([-128], tf.int8)).numpy().tolist() == [-128]

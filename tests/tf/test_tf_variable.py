@@ -194,3 +194,44 @@ def test_what_only_tensorflow_1_had_says_so():
         v.eval()
     with pytest.raises(AttributeError, match="undefined when eager"):
         v.op  # noqa: B018
+
+
+# ---------------------------------------------------------------- rows by index
+def test_integers_are_divided_towards_zero():
+    v = tf.Variable([7, 12, -7])
+    v.scatter_div(tf.IndexedSlices(tf.constant([2, 2]), tf.constant([0, 2])))
+    assert (v.dtype, v.numpy().dtype, v.numpy().tolist()) == (tf.int32, np.int32, [3, 12, -3])
+
+
+@pytest.mark.parametrize("how", ["update", "add", "sub", "mul", "div", "max", "min"])
+@pytest.mark.parametrize("index", [lambda: tf.constant([0]), lambda: np.array([0]), lambda: [0]])
+def test_rows_of_a_known_index_in_a_function(how, index):
+    v, w = tf.Variable([1.0, 2.0]), tf.Variable([1.0, 2.0])
+
+    def change(variable):
+        given = tf.IndexedSlices(tf.constant([5.0]), index())
+        return getattr(variable, f"scatter_{how}")(given)
+
+    change(v)
+    tf.function(lambda: change(w))()
+    np.testing.assert_array_equal(v, w)
+
+
+def test_batches_of_a_known_index_in_a_function():
+    v = tf.Variable([[1.0, 2.0]])
+    given = tf.IndexedSlices(tf.constant([[5.0]]), tf.constant([[0]]))
+    tf.function(lambda: v.batch_scatter_update(given))()
+    assert v.numpy().tolist() == [[5.0, 2.0]]
+
+
+def test_indices_below_0_are_refused():
+    v = tf.Variable([1.0, 2.0])
+    slices = tf.IndexedSlices(tf.constant([7.0]), tf.constant([-1]))
+    for change in (
+        lambda: v.scatter_nd_update([[-1]], [7.0]),
+        lambda: v.scatter_add(slices),
+        lambda: v.batch_scatter_update(slices),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="index -1 is below 0"):
+            change()
+    assert v.numpy().tolist() == [1.0, 2.0]

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._listing import lister
+from jaxvars.tf._math_elements import magnitude
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import named, revived, serialized
 
@@ -38,7 +39,7 @@ class Regularizer(ABC):
 
 def _sum(x: Value, l1: float, l2: float) -> Value:
     found = jnp.zeros((), x.dtype)
-    found = found + l1 * jnp.sum(jnp.abs(x)) if l1 else found
+    found = found + l1 * jnp.sum(magnitude(x)) if l1 else found
     return found + l2 * jnp.sum(jnp.square(x)) if l2 else found
 
 
@@ -113,7 +114,7 @@ class OrthogonalRegularizer(Regularizer):
         rows = weights if self.mode == "rows" else weights.T
         lengths = jnp.sqrt(jnp.maximum(jnp.sum(rows**2, 1, keepdims=True), 1e-12))
         cosines = (rows / lengths) @ (rows / lengths).T
-        others = jnp.sum(jnp.abs(cosines * (1 - jnp.eye(len(rows), dtype=rows.dtype))))
+        others = jnp.sum(magnitude(cosines * (1 - jnp.eye(len(rows), dtype=rows.dtype))))
         pairs = len(rows) * (len(rows) - 1.0) / 2.0
         return Tensor(self.factor * 0.5 * others / pairs)
 
