@@ -20,7 +20,7 @@ import functools
 import operator
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, TypeAlias, final
 
 import jax
@@ -324,7 +324,7 @@ class Variable(Face, Owner):
         return self._scatter("multiply", indices, updates)
 
     def scatter_div(self, indices: Any, updates: Any) -> Variable:
-        """Divide rows; equal indices divide one after the other."""
+        """Divide rows, integers towards zero; equal indices divide one after the other."""
         return self._scatter("divide", indices, updates)
 
     def scatter_max(self, indices: Any, updates: Any) -> Variable:
@@ -410,6 +410,9 @@ class Variable(Face, Owner):
 
         def change(old: Value) -> Value:
             with watched(old):
+                if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
+                    by = jnp.ones_like(old).at[index].multiply(new)
+                    return jax.lax.div(old, by)
                 return getattr(old.at[index], how)(new)
 
         LOCAL.frame.modify(self.cell, change)
@@ -571,8 +574,14 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
+_KNOWN = (int, np.ndarray, np.generic, jax.Array)
+
+
 def _integers(indices: Any, name: str) -> Value:
-    array = to_tensor(plain(indices), what=f"the indices into variable {name!r}")
+    given = plain(indices)
+    known = all(isinstance(x, _KNOWN) and _trace.is_known(x) for x in jax.tree.leaves(given))
+    with _trace.at(_trace.EVAL) if known else nullcontext():  # known to the end: not staged
+        array = to_tensor(given, what=f"the indices into variable {name!r}")
     if array.dtype.kind not in "iu":
         raise NotATensorError(f"Indices into variable {name!r} are integers, not {array.dtype}.")
     return array
@@ -582,7 +591,8 @@ def _check_bounds(indices: Value, size: int, name: str) -> None:
     """Refuse indices that JAX would clamp or drop without a word."""
     if _trace.is_tracer(indices) or indices.size == 0:
         return
-    low, high = int(indices.min()), int(indices.max())
+    known = np.asarray(indices)  # jnp's min would be staged where a function is traced
+    low, high = int(known.min()), int(known.max())
     if low < -size or high >= size:
         raise IndexError(f"Index {low if low < -size else high} is outside of variable {name!r}, "
                          f"which has {size} rows.")  # fmt: skip

@@ -4,14 +4,17 @@ Rules this file keeps:
 - attributes and dict entries are visited sorted by name, sequences by position; what lies in
   a `Holder` (a Module) comes after its siblings that do not, as TensorFlow orders variables;
 - every object is visited once, under the first path that reaches it, so cycles end;
-- what cannot hold variables is not entered: arrays, strings, numbers, functions, classes,
-  modules of Python.
+- what cannot hold variables is not entered: arrays of numbers, strings, numbers, functions,
+  classes (nor their attributes, through an instance), modules of Python; nor are slots whose
+  names begin with two underscores, which hide what lies in them.
 """
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias, TypeVar
 
@@ -115,7 +118,7 @@ def _walk(
     seen: set[int],
     holders: list[tuple[Path, object]],
 ) -> Iterator[tuple[Path, T]]:
-    if isinstance(value, _CLOSED) or id(value) in seen:
+    if (isinstance(value, _CLOSED) and not _holds_objects(value)) or id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, kind):
@@ -136,11 +139,19 @@ def _children(value: object) -> Iterable[tuple[str, object]]:
         return sorted(((_part(key), child) for key, child in value.items()), key=lambda kv: kv[0])
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue] - a named tuple
-    if isinstance(value, list | tuple):
+    if isinstance(value, functools.partial):
+        return [("args", value.args), ("func", value.func), ("keywords", value.keywords)]
+    if isinstance(value, np.ndarray):
+        return [("/".join(map(str, i)), child) for i, child in np.ndenumerate(value)]
+    if isinstance(value, list | tuple | deque | ValuesView):
         return [(str(i), child) for i, child in enumerate(value)]
     if isinstance(value, set | frozenset):
         return [("0", child) for child in value]  # a set has no order to number them by
     return sorted(_attributes(value).items())
+
+
+def _holds_objects(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.hasobject
 
 
 def _part(key: object) -> str:

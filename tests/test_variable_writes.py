@@ -418,3 +418,25 @@ def test_scattering_refuses_what_does_not_fit(method, indices, updates, error, m
 def test_a_scalar_has_nothing_to_scatter_to(method):
     with pytest.raises(ShapeError, match="'s'"):
         getattr(V(1.0, name="s"), method)([[0]], [1.0])
+
+
+def test_integers_are_divided_towards_zero():
+    v = jv.Variable([7, 12, -7])
+    v.scatter_div([0, 2, 0], [2, 2, 3])
+    assert (v.value.dtype, v.numpy().tolist()) == (jnp.int32, [1, 12, -3])
+    jv.compile(lambda i: v.scatter_div(i, [5]))(jnp.array([1]))
+    assert (v.value.dtype, v.numpy().tolist()) == (jnp.int32, [1, 2, -3])
+
+
+def test_known_indices_in_a_compiled_function():
+    v, w = jv.Variable([1.0, 2.0]), jv.Variable([[1.0, 2.0]])
+
+    def run(change, index):
+        jv.compile(lambda: change(index))()
+
+    for index in ([1], np.array([1]), jnp.array([1])):
+        run(lambda index: v.scatter_add(index, [5.0]), index)
+        run(lambda index: w.batch_scatter_update(index, [[9.0]]), np.asarray(index)[None])
+        with pytest.raises(IndexError, match="Index 2 is outside"):
+            run(lambda index: v.scatter_add(index, [5.0]), np.asarray(index) + 1)
+    assert (v.numpy().tolist(), w.numpy().tolist()) == ([1.0, 17.0], [[1.0, 9.0]])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections import ChainMap, OrderedDict, defaultdict, namedtuple
+from collections import ChainMap, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace as Bag
 
 import numpy as np
@@ -75,6 +76,10 @@ def paths(root):
         (OneSlot(Leaf()), ["only"]),
         (Named(Leaf(), Leaf()), ["second", "first"]),
         ({Leaf()}, ["0"]),
+        (deque([Leaf(), [Leaf()]]), ["0", "1/0"]),
+        ({"a": Leaf()}.values(), ["0"]),
+        (partial(print, Leaf(), a=Leaf()), ["args/0", "keywords/a"]),
+        (np.array([[1, Leaf()]], object), ["0/1"]),
         (Leaf(Leaf()), ["", "inner"]),
         (Box(a=Box(x=Leaf()), b=Leaf()), ["b", "a/x"]),
         (Box(a=[Box(x=Leaf()), Leaf()], b=Leaf()), ["a/1", "b", "a/0/x"]),
@@ -94,7 +99,6 @@ def test_paths_and_order(root, expected):
         3,
         2.5,
         np.ones(3),
-        np.array([Leaf()]),
         Leaf,
         sys,
         lambda: Leaf(),
