@@ -398,7 +398,7 @@ program.main()
         nonlocal kills
         if match := re.search(r"\[(\d)\] pid=(\d+)", line):
             pids[match[1]] = int(match[2])
-        if kills and len(pids) == 2 and random.random() < (0.1 if "] step" in line else 0.3):
+        if kills and len(pids) == 2 and random.random() < (0.25 if "] step" in line else 0.3):
             time.sleep(random.random() * (0.02 if "] step" in line else 1.0))
             with suppress(ProcessLookupError):
                 os.kill(random.choice([*pids.values()]), signal.SIGKILL)

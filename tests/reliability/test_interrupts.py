@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -40,29 +40,31 @@ def slow_paths(monkeypatch: pytest.MonkeyPatch) -> Generator[list[None]]:
 
 
 # ---------------------------------------------------------------- warm steps off jit's fast path
-def _cleared(step: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    return jax.clear_caches, lambda: step(1.0)
+_Off: TypeAlias = tuple[Callable[[ExitStack], Any], Callable[[], Any]]
 
 
-def _new_setting(step: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    def action() -> None:
-        with jax.default_matmul_precision("highest"):
-            step(1.0)
-
-    return lambda: None, action
+def _cleared(step: Any) -> _Off:
+    return lambda _: jax.clear_caches(), lambda: step(1.0)
 
 
-def _new_kind(step: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def _new_setting(step: Any) -> _Off:
+    setting = jax.default_matmul_precision
+    return lambda stack: stack.enter_context(setting("highest")), lambda: step(1.0)
+
+
+def _new_kind(step: Any) -> _Off:
     x = jax.device_put(jnp.float32(1.0), jax.devices()[0])
-    return lambda: None, lambda: step(x)
+    return lambda _: None, lambda: step(x)
 
 
 def _warm_step(off: Any, hot: bool, monkeypatch: pytest.MonkeyPatch, **how: Any) -> int:
     a, b, step = make_pair()
     leave, action = off(step)
     before = [0.0]
+    stack = ExitStack()
 
     def prepare() -> None:
+        stack.close()
         for entry in step._entries.values():
             entry._jitted.clear_cache()
         step(1.0)
@@ -70,7 +72,7 @@ def _warm_step(off: Any, hot: bool, monkeypatch: pytest.MonkeyPatch, **how: Any)
         for _ in range(2 * hot):
             step(1.0)
             before[0] += 1
-        leave()
+        leave(stack)
 
     def check() -> None:
         done = {*a.numpy().tolist(), *b.numpy().tolist()}
@@ -82,7 +84,8 @@ def _warm_step(off: Any, hot: bool, monkeypatch: pytest.MonkeyPatch, **how: Any)
         assert not counted
         assert {*a.numpy().tolist(), *b.numpy().tolist()} == {done.pop() + 4}
 
-    return sweep(prepare, action, check, **how)
+    with stack:
+        return sweep(prepare, action, check, **how)
 
 
 _OFF = pytest.mark.parametrize("off", [_cleared, _new_setting, _new_kind])
