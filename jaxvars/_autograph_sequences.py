@@ -155,6 +155,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     items = sequential(values)
     if items is None:
         return builtins.enumerate(values, start)
+    start = start if _trace.is_known(plain(start)) else _widened(plain(start))
     return Sequential(
         items.length,
         lambda i: (start + i, items.item(i)),

@@ -93,7 +93,24 @@ def _find_lambda(code: CodeType, lines: Sequence[str]) -> ast.Lambda:
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
     ]
     exact = [node for node in found if _span(node.body) in spans]
-    return next(iter(exact or found))
+    if not exact and len(found) > 1:  # no instruction is all of `a if b else c`
+        exact = [node for node in found if _has_code(node, code)]
+    chosen = {ast.dump(node): node for node in exact or found}
+    if len(chosen) > 1:
+        raise Unsupported("there are several lambdas on its line: write them on lines of their own")
+    return next(iter(chosen.values()))
+
+
+def _has_code(node: ast.Lambda, code: CodeType) -> bool:
+    """Return whether all instructions of a lambda's code lie in its body."""
+    places = [p for p in code.co_positions() if None not in p]
+    inside = [
+        (node.body.lineno, node.body.col_offset) <= (start, left)
+        and (end, right) <= (node.body.end_lineno or 0, node.body.end_col_offset or 0)
+        for start, end, left, right in places
+        if (start, left) != (end, right)
+    ]
+    return bool(inside) and all(inside)
 
 
 def _span(node: ast.expr) -> tuple[Any, ...]:

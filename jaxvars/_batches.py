@@ -5,7 +5,6 @@ Rule this file keeps: JAX sends in the background, so there is no thread of ours
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, final
@@ -66,16 +65,28 @@ class Batches:
 
     def __iter__(self) -> Iterator[Any]:
         sent = self._sent()
-        ahead = deque(itertools.islice(sent, self._prefetch))
-        while ahead or not self._prefetch:
-            new = list(itertools.islice(sent, 1))
-            ahead.extend(new)
+        ahead: deque[Any] = deque()
+        problem: list[Exception] = []
+        while True:
+            while not problem and len(ahead) <= self._prefetch:
+                try:
+                    ahead.append(next(sent))
+                except Exception as error:  # noqa: BLE001 - raised when its turn has come
+                    problem.append(error)
             if not ahead:
-                return
+                if isinstance(problem[0], StopIteration):
+                    return
+                raise problem[0]
             yield ahead.popleft()
 
     def __len__(self) -> int:
-        """Return how many batches there are, if the source knows."""
+        """Return how many batches there are, if the source knows and none is left out.
+
+        Raises:
+            TypeError: when that is not known.
+        """
+        if self._drop:
+            raise TypeError("How many batches there are is not known: remainders are left out.")
         return len(self._source)  # pyright: ignore[reportArgumentType] - raises TypeError else
 
     def _sent(self) -> Iterator[Any]:

@@ -39,21 +39,21 @@ class _Site:
         line: the user's.
         shape: of what is checked.
         names: of the values that are shown.
-        whole: for each of these, whether it is an integer.
+        kinds: for each of these, what its 32 bits are: int32, uint32 or float32.
     """
 
     message: str
     line: str
     shape: tuple[int, ...]
     names: tuple[str, ...]
-    whole: tuple[bool, ...]
+    kinds: tuple[str, ...]
 
     def text(self, failure: np.ndarray) -> str:
         """Return the whole message."""
         count, first, *bits = failure[1:]
         shown = [
-            f"{name} = {value if whole else value.view(np.float32)}"
-            for name, whole, value in zip(self.names, self.whole, bits, strict=False)
+            f"{name} = {value.view(kind)}"
+            for name, kind, value in zip(self.names, self.kinds, bits, strict=False)
         ]
         where = ""
         if self.shape:
@@ -176,8 +176,8 @@ def renumbered(failure: Value, numbers: Mapping[int, int]) -> Value:
 
 
 def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) -> Value:
-    whole = tuple(not jnp.issubdtype(x.dtype, jnp.inexact) for x in values.values())
-    site = _Site(message, line, good.shape, tuple(values), whole)
+    kinds = tuple(map(_kind, values.values()))
+    site = _Site(message, line, good.shape, tuple(values), kinds)
     number = _SITES.setdefault(site, len(_SITES) + 1)
     if not good.size:
         return jnp.asarray(NO_FAILURE)
@@ -187,6 +187,12 @@ def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) 
     facts += [_bits(jnp.broadcast_to(x, good.shape).ravel()[first]) for x in values.values()]
     facts += [0] * (_SIZE - len(facts))
     return jnp.stack([jnp.asarray(x, jnp.int32) for x in facts])
+
+
+def _kind(value: Value) -> str:
+    if jnp.issubdtype(value.dtype, jnp.inexact):
+        return "float32"
+    return "uint32" if jnp.issubdtype(value.dtype, jnp.unsignedinteger) else "int32"
 
 
 def _bits(value: Value) -> Value:

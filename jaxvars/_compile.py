@@ -50,7 +50,14 @@ from jaxvars._indices import indices_are_checked
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._open_compare import with_compared_sizes
 from jaxvars._open_values import following
-from jaxvars._signature import Call, Itself, Signature, Static
+from jaxvars._signature import (
+    Call,
+    Itself,
+    Signature,
+    Static,
+    check_function,
+    check_result,
+)
 from jaxvars._staging import BrokenOff, Staged, stage
 from jaxvars._store import FORKED, NEWS, STORE, fail, refuse_if_forked, seek
 from jaxvars._tensor import TensorSpec, is_string
@@ -333,6 +340,7 @@ class Function:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
                 result = self._body(*args, **kwargs)
+            check_result(result, self._signature.name)
             if self._guard == "finite":
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))
             return result
@@ -593,6 +601,7 @@ def compile(
     def decorate(fn: Callable[..., Any]) -> Function:
         if not callable(fn):
             raise CompileError(f"jv.compile takes a function, not {type(fn).__name__} {fn!r}.")
+        check_function(fn)
         fn = fn.python_function if isinstance(fn, Function) else fn
         return Function(
             fn,

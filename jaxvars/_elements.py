@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
-from jaxvars._indices import check_inside
+from jaxvars._indices import check_inside, widened
 from jaxvars._open_program import is_open
 from jaxvars._tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
@@ -120,7 +120,7 @@ def place_of(index: Any) -> Any:
     index = plain(index)
     is_whole = hasattr(index, "dtype") and jnp.issubdtype(index.dtype, jnp.integer)
     if _trace.is_tracer(index) and is_whole and not index.shape:
-        return _widened(index)
+        return widened(index)
     try:
         if not isinstance(index, bool) and not _trace.is_tracer(index):
             return operator.index(index)
@@ -138,9 +138,4 @@ def places_of(indices: Any) -> Any:
             f"Indices of elements are a vector of whole numbers, not {array.dtype} of shape "
             f"{array.shape}."
         )
-    return _widened(array) if _trace.is_tracer(indices) else array.astype(int).tolist()
-
-
-def _widened(index: Value) -> Value:
-    """Return an index in a dtype that holds any size, as int8 does not."""
-    return index.astype(jnp.int32) if index.dtype.itemsize < 4 else index
+    return widened(array) if _trace.is_tracer(indices) else array.astype(int).tolist()

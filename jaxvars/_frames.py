@@ -251,7 +251,8 @@ class Frame(ABC):
         """Let `tape` see no more reads, if it does."""
         try:
             self._forget(tape)
-        except BaseException:  # Ctrl-C: again, or compiled functions would stay slow
+        # Ctrl-C: again, or compiled functions would stay slow
+        except BaseException:  # pragma: no cover - sweeps of interrupts take coverage's place
             self._forget(tape)
             raise
 

@@ -165,3 +165,11 @@ def _around() -> AbstractContextManager[object]:
 
 
 AROUND.append(_around)
+
+
+def widened(index: Any) -> Any:
+    """Return an index; an integer array of a dtype that does not hold every size, as int32."""
+    dtype = getattr(index, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jnp.integer) or dtype.itemsize >= 4:
+        return index
+    return index.astype(jnp.int32)

@@ -206,7 +206,7 @@ def _categorical_focal_crossentropy(
     axis = class_axis(axis, y_pred, "categorical_focal_crossentropy")
     y_true = y_true * (1.0 - smoothing) + smoothing / y_true.shape[axis]
     p = _normal(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
-    return (alpha * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
+    return (alpha.astype(p.dtype) * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
 
 
 def sparse_categorical_crossentropy(
@@ -354,10 +354,13 @@ def _squared_hinge(y_true: Value, y_pred: Value) -> Value:
 
 
 def _margins(y_true: Value, y_pred: Value) -> Value:
-    import optax
-
     is_binary = ((y_true == 0) | (y_true == 1)).all()
-    return optax.hinge_loss(y_pred, jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
+    return _positive(1.0 - y_pred * jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
+
+
+def _positive(x: Value) -> Value:
+    """Return the larger of a value and 0, with all of the slope at 0, as in Keras."""
+    return jnp.where(x >= 0, x, 0.0)
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
@@ -379,4 +382,4 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
 def _categorical_hinge(y_true: Value, y_pred: Value) -> Value:
     right = (y_true * y_pred).sum(-1)
     wrong = ((1.0 - y_true) * y_pred).max(-1)
-    return jnp.maximum(wrong - right + 1.0, 0.0)
+    return _positive(wrong - right + 1.0)

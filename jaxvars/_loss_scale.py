@@ -119,7 +119,11 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer._apply(unscaled, extra, finite)
         grown = finite & (count + 1 >= self.dynamic_growth_steps)
         factor = jnp.where(finite, jnp.where(grown, 2.0, 1.0), 0.5)
-        new = [scale * factor.astype(scale.dtype), jnp.where(finite & ~grown, count + 1, 0)]
+        changed = scale * factor.astype(scale.dtype)
+        bounded = jnp.isfinite(changed) & (
+            (changed >= 1) | (factor >= 1)
+        )  # else of no use any more
+        new = [jnp.where(bounded, changed, scale), jnp.where(finite & ~grown, count + 1, 0)]
         LOCAL.frame.write_all([self.dynamic_scale.cell, self.step_counter.cell], new)
         return self.iterations
 

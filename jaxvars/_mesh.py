@@ -172,7 +172,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
     """
     arrays = jax.tree.map(lambda leaf: leaf, x)  # reads variables
     found, form = jax.tree_util.tree_flatten_with_path(arrays)
-    specs = jax.tree.leaves(jax.tree.broadcast(spec, arrays, is_leaf=is_spec), is_leaf=is_spec)
+    specs = form.flatten_up_to(jax.tree.broadcast(spec, arrays, is_leaf=is_spec))
     wanted = [
         as_sharding(one, np.shape(leaf), f"array{jax.tree_util.keystr(path)}", mesh)
         for (path, leaf), one in zip(found, specs, strict=True)

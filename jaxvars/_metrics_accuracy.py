@@ -15,11 +15,13 @@ import jax.numpy as jnp
 
 from jaxvars._loss_inputs import (
     aligned,
+    as_classes,
     check_same_shape,
     check_whole,
     elementwise,
     sparse_labels,
     tensor,
+    wide,
 )
 from jaxvars._metrics_mean import MeanOfFunction
 from jaxvars.errors import ShapeError
@@ -45,7 +47,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Value:
 
 @jax.jit
 def _accuracy(y_true: Value, y_pred: Value) -> Value:
-    return jnp.equal(*aligned(y_true, y_pred)).astype(jnp.float32)
+    return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
@@ -170,7 +172,7 @@ def sparse_top_k_categorical_accuracy(
 @jax.jit(static_argnames=("k", "ids"))
 def _sparse_top_k(labels: Value, y_pred: Value, k: int, ids: bool) -> Value:
     if ids:
-        return (labels[..., None] == y_pred[..., :k]).any(-1).astype(jnp.float32)
+        return (as_classes(labels)[..., None] == wide(y_pred)[..., :k]).any(-1).astype(jnp.float32)
     return _in_top_k(labels.astype(jnp.int32), y_pred, k)
 
 

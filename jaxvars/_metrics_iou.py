@@ -325,7 +325,7 @@ class BinaryIoU(_IoU):
             ShapeError: when the shapes do not go together.
         """
         scores = tensor(y_pred, f"y_pred of {self.name}")
-        super().update_state(y_true, unseen(lambda: scores >= self.threshold), sample_weight)
+        super().update_state(y_true, unseen(lambda: wide(scores) >= self.threshold), sample_weight)
 
 
 @final

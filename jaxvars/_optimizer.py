@@ -36,6 +36,7 @@ from jaxvars._optimizer_checks import (
     is_unnamed,
     trainable_in,
 )
+from jaxvars._optimizer_rules import wide
 from jaxvars._optimizer_slots import Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars._state import unique
@@ -433,7 +434,7 @@ class Optimizer(Module, ABC):
             if self.use_ema and self._is_missing(name, AVERAGE):
                 self._make(name, AVERAGE, variable.value, params)
             if self.gradient_accumulation_steps and self._is_missing(name, SUM):
-                self._make(name, SUM, jnp.zeros_like(variable.value), params)
+                self._make(name, SUM, jnp.zeros_like(variable.value, wide(variable)), params)
         return names, recipe
 
     def _recipe(self, params: dict[str, Variable]) -> Recipe:

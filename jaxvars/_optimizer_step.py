@@ -109,10 +109,10 @@ class Recipe:
         if limit is not None:
             return {name: jnp.clip(g, -limit, limit) for name, g in grads.items()}
         if each is not None:
-            return {name: g * (each / jnp.maximum(_norm([g]), each)).astype(g.dtype)
+            return {name: g * jnp.minimum(1, each / _norm([g])).astype(g.dtype)
                     for name, g in grads.items()}  # fmt: skip
         if total is not None:
-            scale = total / jnp.maximum(_norm(grads.values()), total)
+            scale = jnp.minimum(1, total / _norm(grads.values()))
             return {name: g * scale.astype(g.dtype) for name, g in grads.items()}
         return grads
 

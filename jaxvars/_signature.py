@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
@@ -39,6 +39,9 @@ Value: TypeAlias = Any
 
 NUMBERS = (int, float, complex)
 _REFUSED = (set, bytearray, memoryview)
+STAGED_ITERATORS: set[type] = set()
+"""Iterators whose next item a program takes when it runs."""
+
 _REST, _NAMED = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _ANY = inspect.Signature([inspect.Parameter("args", _REST), inspect.Parameter("kwargs", _NAMED)])
 
@@ -143,9 +146,40 @@ def leaf_of(value: Any) -> Leaf:
             f"An argument is a {kind.__name__}, which can be neither traced nor part of the "
             "cache key: pass a tuple or a frozenset."
         )
+    if isinstance(value, Iterator) and kind not in STAGED_ITERATORS:
+        raise CompileError(
+            f"An argument is a {kind.__name__}, an iterator: its items would be taken while the "
+            "function is traced, and be the same in all calls. Take them outside, and pass them: "
+            "step(next(iterator)), or for batch in iterator: step(batch)."
+        )
     if isinstance(value, Owner) or (_has_no_value(kind) and not isinstance(value, enum.Enum)):
         return Itself(kind, id(value))
     return _static(value)
+
+
+def check_function(fn: Callable[..., Any]) -> None:
+    """Raise CompileError for a function whose body runs after the call."""
+    if any(is_late(fn) for is_late in _LATE):
+        raise CompileError(
+            f"{name_of(fn)} is a generator or coroutine function, whose body runs after the call: "
+            "jv.compile would trace nothing. Compile what one step does, and yield or await "
+            "around it."
+        )
+
+
+_LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+
+def check_result(result: Any, name: str) -> None:
+    """Raise CompileError for a result that can be used once, where all calls have the same."""
+    parts = result.values() if isinstance(result, Mapping) else result
+    inner = parts if isinstance(result, tuple | list | Mapping) else ()
+    for value in (result, *inner):
+        if isinstance(value, Iterator | Coroutine) and type(value) not in STAGED_ITERATORS:
+            raise CompileError(
+                f"{name} returns a {type(value).__name__}, which can be used once, but all calls "
+                "return what the traced one returned. Return a list or a tuple."
+            )
 
 
 def _static(value: Any) -> Leaf:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
@@ -121,7 +122,7 @@ class State(Mapping[str, Any]):
     def bound(self) -> dict[int, Value]:
         """Return the values by cell key."""
         self._refuse_without_variables()
-        return dict(zip(self._layout.keys, self._values, strict=True))
+        return dict(zip(self._layout.keys, map(_of_jax, self._values), strict=True))
 
     def rebound(self, values: Mapping[int, Value]) -> State:
         """Return a State of the same variables with values by cell key."""
@@ -344,3 +345,9 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
         return result, state.rebound(frame.values)
 
     return pure
+
+
+def _of_jax(value: Value) -> Value:
+    """Return a copy of NumPy's arrays as JAX's: code that runs on a value may change NumPy's."""
+    is_numpy = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT"
+    return jnp.array(value) if is_numpy else value

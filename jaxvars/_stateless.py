@@ -12,6 +12,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -35,7 +36,7 @@ from jaxvars._seeds import (
     unseen,
 )
 from jaxvars._tensor import as_dtype
-from jaxvars.errors import ShapeError
+from jaxvars.errors import DtypeError, ShapeError
 
 Value: TypeAlias = Any
 
@@ -123,7 +124,9 @@ def stateless_uniform(
     if is_number(minval, 0) and is_number(maxval, 1):
         return noise
     low, high = numbers(kind, bounds)
-    found = low + (high - low) * noise
+    width = high - low
+    between = low * (1 - noise) + high * noise  # where the width is more than the dtype holds
+    found = jnp.where(jnp.isfinite(width), low + width * noise, between)
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
@@ -208,6 +211,8 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
     size = as_shape(shape)
     (p,) = fitting(size, p=p)
     check_probability(p, "p")
+    if getattr(p, "dtype", np.dtype(bool)).itemsize == 2:  # JAX draws in its dtype: too coarse
+        p = p.astype(jnp.float32)
     return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
 
 
@@ -316,9 +321,12 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     rows = jnp.asarray(plain(logits))
     if not rows.ndim:
         raise ShapeError("logits have a last axis, the classes; these are a scalar.")
-    size = (*as_shape(num_samples), *rows.shape[:-1])
-    found = unseen(lambda: jax.random.categorical(key_of(seed), rows, shape=size))
-    return jnp.moveaxis(found, 0, -1).astype(as_dtype(dtype))
+    size, kind = (*as_shape(num_samples), *rows.shape[:-1]), as_dtype(dtype)
+    if jnp.issubdtype(kind, jnp.integer) and rows.shape[-1] - 1 > jnp.iinfo(kind).max:
+        raise DtypeError(f"{kind} does not hold {rows.shape[-1]} classes: ask for a wider dtype.")
+    logits = rows.astype(jnp.promote_types(rows.dtype, jnp.float32))  # few bits, few classes
+    found = unseen(lambda: jax.random.categorical(key_of(seed), logits, shape=size))
+    return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
 def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
@@ -394,5 +402,14 @@ def stateless_choice(
         )
     values = count if np.ndim(a) == 0 else jnp.asarray(a)
     weights = None if p is None else jnp.asarray(p, jnp.float32)
+    if weights is not None and known(weights):
+        _check_weights(np.asarray(weights), 1 if replace else math.prod(size))
     index = unseen(lambda: jax.random.choice(key_of(seed), count, size, replace, weights))
     return index if isinstance(values, int) else jnp.take(values, index, axis=0)
+
+
+def _check_weights(weights: np.ndarray, count: int) -> None:
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"p are weights from 0 on, not {weights}.")
+    if (weights > 0).sum() < count:
+        raise ValueError(f"Only {(weights > 0).sum()} elements have a p above 0, of {count}.")

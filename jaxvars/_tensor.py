@@ -110,8 +110,9 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
     if isinstance(array, jax.Array) and array.dtype == wanted and not _is_weak(array):
         return array
-    _check_kind(array.dtype, wanted, what)
-    _check_range(array, wanted, what)
+    if not _is_empty_literal(value, array):
+        _check_kind(array.dtype, wanted, what)
+        _check_range(array, wanted, what)
     if isinstance(array, np.ndarray):
         return _copied(array, wanted)
     return jax.lax.convert_element_type(array, wanted)
@@ -150,7 +151,7 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         raise _dtype_error(name, dtype, "string")
     if is_string(dtype):
         raise _dtype_error(name, dtype, str(array.dtype))
-    if loose and _fits_kind(array.dtype, dtype):
+    if loose and (_fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
         _check_range(array, dtype, what)
         if isinstance(array, np.ndarray):  # lax would make 32 bits of it first
             return _copied(array, dtype)
@@ -321,6 +322,11 @@ def _kind(dtype: Any) -> str:
     if kind == "V":  # bfloat16, float8, int4
         return "i" if jnp.issubdtype(dtype, jnp.integer) else "f"
     return kind
+
+
+def _is_empty_literal(value: object, array: Array) -> bool:
+    """Return whether a value is a list of nothing, which has no dtype: NumPy makes it floats."""
+    return array.size == 0 and isinstance(value, list | tuple) and _is_literal(value)
 
 
 def _rank(dtype: Any) -> int:

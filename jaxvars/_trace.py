@@ -878,7 +878,7 @@ class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
 
     def __exit__(self, *_: object) -> None:
         """Go back, also where `__enter__` was interrupted."""
-        if self._recorder is not None:
+        if self._recorder is not None:  # pragma: no branch - it is left again after Ctrl-C
             self.in_order = place(None) is self._recorder or not self._is_out_of_order()
             if self._recorder.listener is self._listener:  # else an outer one has closed it
                 at(self._before).__enter__()

@@ -30,7 +30,7 @@ import numpy as np
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain, processes_of, whole
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
-from jaxvars._indices import watched
+from jaxvars._indices import watched, widened
 from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import FORKED, Cell, refuse_if_forked
@@ -411,8 +411,7 @@ class Variable(Face, Owner):
         def change(old: Value) -> Value:
             with watched(old):
                 if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
-                    by = jnp.ones_like(old).at[index].multiply(new)
-                    return jax.lax.div(old, by)
+                    return _divided(old, index, jnp.broadcast_to(new, shape))
                 return getattr(old.at[index], how)(new)
 
         LOCAL.frame.modify(self.cell, change)
@@ -574,6 +573,16 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
+def _divided(old: Value, rows: Value, by: Value) -> Value:
+    """Divide rows of integers towards zero, one after the other: divisors' products may wrap."""
+    rows, by = rows.reshape(-1), by.reshape(-1, *old.shape[1:])
+
+    def divide(i: Value, value: Value) -> Value:
+        return value.at[rows[i]].set(jax.lax.div(value[rows[i]], by[i]))
+
+    return jax.lax.fori_loop(0, rows.size, divide, old)
+
+
 _KNOWN = (int, np.ndarray, np.generic, jax.Array)
 
 
@@ -582,9 +591,11 @@ def _integers(indices: Any, name: str) -> Value:
     known = all(isinstance(x, _KNOWN) and _trace.is_known(x) for x in jax.tree.leaves(given))
     with _trace.at(_trace.EVAL) if known else nullcontext():  # known to the end: not staged
         array = to_tensor(given, what=f"the indices into variable {name!r}")
+    if not array.size and isinstance(given, list | tuple):  # of nothing: NumPy makes it floats
+        return array.astype(jnp.int32)
     if array.dtype.kind not in "iu":
         raise NotATensorError(f"Indices into variable {name!r} are integers, not {array.dtype}.")
-    return array
+    return widened(array)
 
 
 def _check_bounds(indices: Value, size: int, name: str) -> None:
@@ -604,7 +615,7 @@ def _plain_index(index: Any) -> Any:
     def of(part: Any) -> Any:
         if isinstance(part, slice):
             return slice(plain(part.start), plain(part.stop), plain(part.step))
-        return plain(part)
+        return widened(plain(part))
 
     return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, Face))
 

@@ -191,7 +191,7 @@ def _compare(
 ) -> None:
     names = _name(x, "x"), _name(y, "y")
     said = _said(message, f"{names[0]} {sign} {names[1]} does not hold{note}")
-    left, right = to_tensor(plain(x), what=names[0]), to_tensor(plain(y), what=names[1])
+    left, right = _alike(x, y, names)
     _check_broadcast(left, right, names)
     if is_string(left.dtype) or is_string(right.dtype):
         _compare_texts(left, right, sign, said)
@@ -199,7 +199,48 @@ def _compare(
     left, right = jax.lax.stop_gradient((left, right))
     values = {name: a for name, a, given in zip(names, (left, right), (x, y), strict=True)
               if not _is_number(given)}  # fmt: skip
-    _require(holds(left, right), said, values)
+    _require(_judged(holds, left, right), said, values)
+
+
+def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Value, Value]:
+    """Return two values as tensors; a Python integer in the other one's dtype if that holds it."""
+    left, right = plain(x), plain(y)
+    for given, other in ((left, right), (right, left)):
+        dtype = getattr(other, "dtype", None)
+        if type(given) is int and dtype is not None and jnp.issubdtype(dtype, jnp.integer):
+            info: Any = jnp.iinfo(dtype)
+            if info.min <= given <= info.max:
+                given = np.asarray(given, dtype)
+                left, right = (given, right) if other is right else (left, given)
+    return to_tensor(left, what=names[0]), to_tensor(right, what=names[1])
+
+
+def _judged(holds: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
+    """Return what a comparison says, also of integers of which no dtype holds both."""
+    kinds = [jnp.issubdtype(a.dtype, jnp.unsignedinteger) for a in (x, y)]
+    whole = all(jnp.issubdtype(a.dtype, jnp.integer) for a in (x, y))
+    if not whole:
+        floats = [a for a in (x, y) if jnp.issubdtype(a.dtype, jnp.floating)]
+        if len(floats) == 1 and x.dtype != bool != y.dtype:  # few bits hold few integers
+            wide = jnp.promote_types(floats[0].dtype, jnp.float32)
+            x, y = x.astype(wide), y.astype(wide)
+        return holds(x, y)
+    if kinds[0] == kinds[1]:
+        return holds(x, y)
+    signed, unsigned = (y, x) if kinds[0] else (x, y)
+    width = max(signed.dtype.itemsize, unsigned.dtype.itemsize, 4)
+    wide = unsigned.astype(f"uint{8 * width}")
+    below = signed < 0
+    same = jnp.where(below, 0, signed).astype(wide.dtype)
+    apart = _far(wide, signed)
+    either = holds(wide, same) if kinds[0] else holds(same, wide)
+    return jnp.where(below, holds(*apart) if kinds[0] else holds(*apart[::-1]), either)
+
+
+def _far(unsigned: Value, signed: Value) -> tuple[Value, Value]:
+    """Return an unsigned integer and one below 0 as floats, which keep how they are ordered."""
+    kind = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
+    return unsigned.astype(kind), jnp.minimum(signed, -1).astype(kind)
 
 
 def _require(good: Value, message: str, values: Mapping[str, Value]) -> None:

@@ -1100,3 +1100,28 @@ def _made_of_fields(n):
 
 def test_classes_keep_their_fields():
     assert jv.autograph.convert(_made_of_fields)(7) == _made_of_fields(7) == [False, 1, 5, 7, 2]
+
+
+# Two lambdas on a line, told apart by where their instructions are.
+_UP, _DOWN = (lambda x: x + 1 if x > 0 else x), (lambda x: x - 1 if x > 0 else x)  # fmt: skip
+_BY_NAME = {"a": lambda x: x * 2 if x > 0 else x, "b": lambda x: x * 10 if x > 0 else x}
+_SAME, _OTHER = (lambda x: x if x > 0 else -x), (lambda x: x if x > 0 else -x)  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", [_UP, _DOWN, *_BY_NAME.values(), _SAME, _OTHER])
+def test_lambdas_of_one_line(fn):
+    compiled = jv.compile(fn, autograph=True)
+    for x in (5, -5):
+        assert int(compiled(jnp.int32(x))) == fn(x)
+
+
+def _numbered_from(xs, start):
+    last = 0
+    for i, _ in enumerate(xs, start):
+        last = i
+    return last
+
+
+def test_counting_from_a_traced_number_of_few_bits():
+    last = jv.compile(_numbered_from, autograph=True)(jnp.zeros(300), jnp.int8(100))
+    assert int(last) == 399

@@ -1016,3 +1016,28 @@ def test_a_number_that_python_needs_is_named_by_its_line_with_the_cures(fn):
     assert f"test_compile.py:{fn.__code__.co_firstlineno}" in message
     assert "static_argnames" in message
     assert "jv.fori_loop(0, n" in message
+
+
+# ---------------------------------------------------------------- what can be used once
+def test_functions_whose_body_runs_later_are_refused():
+    def items():
+        yield 1
+
+    async def wait():
+        return 1
+
+    for fn in (items, wait):
+        with pytest.raises(CompileError, match=f"{fn.__name__} is a generator or coroutine"):
+            jv.compile(fn)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # JAX's, of iterators as leaves
+def test_iterators_are_neither_taken_nor_returned():
+    first = jv.compile(lambda it: next(it) * 1.0)
+    for it in (iter([1.0, 2.0]), (x for x in (1.0, 2.0)), map(float, [1, 2])):
+        with pytest.raises(CompileError, match=r"an iterator: .* step\(next\(iterator\)\)"):
+            first(it)
+    for make in (lambda: iter([1]), lambda: (1, map(str, [1])), lambda: {"a": iter([1])}):
+        with pytest.raises(CompileError, match="which can be used once"):
+            jv.compile(lambda x, make=make: make())(1.0)
+    assert float(jv.compile(lambda xs: sum(xs))([1.0, 2.0])) == 3.0

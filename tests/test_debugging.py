@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -325,3 +327,48 @@ def test_each_has_an_example(function):
     doc = inspect.getdoc(function) or ""
     assert ">>>" in doc
     assert doc.split("\n")[0].endswith((".", ":", "`"))
+
+
+# ---------------------------------------------------------------- integers of several dtypes
+LARGEST = np.uint32(2**32 - 1)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("check", "args", "holds"),
+    [
+        ("less", (LARGEST, 1), False), ("equal", (LARGEST, -1), False),
+        ("greater", (LARGEST, -1), True), ("negative", (LARGEST,), False),
+        ("positive", (LARGEST,), True), ("equal", (2**31, np.uint32(2**31)), True),
+        ("less", (LARGEST, np.int32(5)), False), ("less", (np.int32(5), LARGEST), True),
+        ("less", (np.int32(-5), LARGEST), True), ("greater", (np.int32(-5), LARGEST), False),
+        ("less", (np.uint8(200), 300), True), ("greater", (np.uint8(3), -5), True),
+        ("equal", (np.int8(3), np.uint8(3)), True), ("less", (np.uint8(3), 3.5), True),
+        ("equal", (jnp.int4(3), 3), True), ("equal", (257, jnp.bfloat16(256)), False),
+        ("equal", (np.int32(257), jnp.bfloat16(256)), False),
+        ("equal", (np.int32(256), jnp.bfloat16(256)), True),
+    ],
+)  # fmt: skip
+def test_comparisons_are_those_of_the_numbers(check: str, args: Any, holds: bool, compiled: bool):
+    run = getattr(jv.debugging, f"assert_{check}")
+    if compiled and isinstance(args[0], int) and args[0] > 2**31 - 1:
+        pytest.skip("an argument that JAX does not take")
+    call = jv.compile(lambda x: run(x, *args[1:])) if compiled else lambda x: run(x, *args[1:])
+    if holds:
+        call(args[0])
+    else:
+        with pytest.raises(CheckError, match="does not hold"):
+            call(args[0])
+
+
+def test_distances_are_those_of_the_numbers():
+    near = functools.partial(jv.debugging.assert_near, rtol=0)
+    near(np.uint32(1), -1, atol=2)
+    for pair in ((LARGEST, 0), (LARGEST, -1), (np.int32(257), jnp.bfloat16(256))):
+        with pytest.raises(CheckError, match="does not hold"):
+            near(*pair, atol=0.5)
+
+
+def test_what_is_shown_of_an_unsigned_integer():
+    with pytest.raises(CheckError, match="x = 4294967295"):
+        jv.debugging.assert_less(LARGEST, 1)

@@ -300,3 +300,27 @@ def test_two_functions_that_say_they_are_equal_are_two():
 
     strategy = jv.distribute.OneDeviceStrategy()
     assert [float(strategy.run(Scaled(by), (1.0,))) for by in (2.0, 3.0)] == [2.0, 3.0]
+
+
+# ---------------------------------------------------------------- batches that cannot be sent
+@pytest.mark.parametrize("prefetch", [0, 1, 2, 9])
+def test_batches_before_one_that_fails_arrive(prefetch):
+    source = [*(np.full(8, i, np.float32) for i in range(5)), np.ones(3, np.float32)]
+    mesh = jv.mesh({"data": 4})
+    batches = iter(jv.distribute.Batches(source, mesh=mesh, prefetch=prefetch))
+    assert [float(next(batches)[0]) for _ in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(ShardingError):
+        next(batches)
+    batches = jv.distribute.Batches(source, mesh=mesh, prefetch=prefetch, drop_remainder=True)
+    assert len(list(batches)) == 5
+    with pytest.raises(TypeError, match="remainders are left out"):
+        len(batches)
+
+
+def test_batches_and_trees_with_nothing_in_a_place():
+    mesh = jv.mesh({"data": 4})
+    (batch,) = jv.distribute.Batches([(np.ones(4, np.float32), None)], mesh=mesh)
+    assert (batch[0].shape, batch[1]) == ((4,), None)
+    tree = {"a": np.ones(4), "b": None, "c": np.ones(3)}
+    spread = jv.shard(tree, {"a": jax.P("data"), "b": None, "c": None}, mesh=mesh)
+    assert (spread["a"].sharding.spec, spread["b"]) == (jax.P("data"), None)

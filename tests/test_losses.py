@@ -347,3 +347,10 @@ def test_a_class_to_ignore_is_none_of_a_narrow_dtype():
     loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     logits = jnp.zeros((2, 256))
     assert float(loss(np.array([0, 255], np.uint8), logits)) == float(loss([0, 255], logits))
+
+
+@pytest.mark.parametrize("name", ["hinge", "categorical_hinge"])
+def test_the_slope_at_a_margin_is_that_of_keras(name: str):
+    loss = getattr(losses, name)
+    slope = jax.grad(lambda x: loss(jnp.array([[0.0, 1.0]]), x).sum())(jnp.array([[0.0, 1.0]]))
+    assert slope.tolist() == {"hinge": [[0.5, -0.5]], "categorical_hinge": [[0.5, -1.0]]}[name]

@@ -738,3 +738,13 @@ def test_functions_with_other_options_are_not_merged():
 def test_labels_and_predictions_of_regions_have_one_shape():
     with pytest.raises(ShapeError, match=r"labels have shape \(2, 3\)"):
         metrics.MeanIoU(2)([[0, 1, 1], [0, 0, 1]], [[0, 1], [1, 0], [0, 1]])
+
+
+def test_labels_are_compared_as_the_numbers_they_are():
+    accuracy = lambda *args: float(metrics.Accuracy()(*args))  # noqa: E731
+    assert accuracy(jnp.array([257]), jnp.array([256], jnp.bfloat16)) == 0.0
+    assert accuracy(jnp.array([2049]), jnp.array([2048], jnp.float16)) == 0.0
+    top = metrics.SparseTopKCategoricalAccuracy(k=2, from_sorted_ids=True)
+    assert float(top(jnp.array([2049]), jnp.array([[2048, 1]], jnp.float16))) == 0.0
+    for score in (jnp.bfloat16(0.7), jnp.float32(jnp.bfloat16(0.7))):
+        assert float(metrics.BinaryIoU(threshold=0.7)([1], [score])) == 0.0

@@ -877,3 +877,33 @@ def test_a_step_by_a_complex_gradient_goes_its_way(name: str):
     MAKERS[name](0.1).apply_gradients([(2j, z)])
     assert z.numpy().real == 1.0
     assert 0.8 < z.numpy().imag < 1.0
+
+
+def test_gradients_of_narrow_variables_add_up():
+    for dtype, gradient, calls in (("bfloat16", 1.0, 512), ("float16", 10_000.0, 8)):
+        w = jv.Variable(jnp.zeros((), dtype))
+        optimizer = optimizers.SGD(1.0, gradient_accumulation_steps=calls)
+        for _ in range(calls):
+            optimizer.apply_gradients([(jnp.asarray(gradient, dtype), w)])
+        assert float(w) == -gradient
+
+
+@pytest.mark.parametrize("name", ["clipnorm", "global_clipnorm"])
+@pytest.mark.parametrize("limit", [1.0, math.inf])
+@pytest.mark.parametrize("gradient", [[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+def test_limits_of_norms(name: str, limit: float, gradient: Any):
+    w = jv.Variable([0.0, 0.0])
+    options: Any = {name: limit}
+    optimizers.SGD(1.0, **options).apply_gradients([(jnp.array(gradient), w)])
+    norm = math.hypot(*gradient)
+    wanted = -np.array(gradient) * (min(1, limit / norm) if norm else 1)
+    np.testing.assert_allclose(w.numpy(), wanted, rtol=1e-6)
+
+
+def test_a_loss_scale_stays_of_use():
+    w = jv.Variable(1.0)
+    optimizer = optimizers.LossScaleOptimizer(optimizers.SGD(0.1), dynamic_growth_steps=1)
+    for gradient, limit in ((0.0, 2.0**127), (math.inf, 1.0)):
+        for _ in range(180):
+            optimizer.apply_gradients([(gradient, w)])
+        assert float(optimizer.dynamic_scale) == limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -806,3 +807,38 @@ def test_the_end_of_a_range_may_be_one_more_than_the_largest(number):
 def test_the_last_integers_of_a_dtype():
     x = np.asarray(G(7).randint((100,), 2**32 - 3, 2**32, "uint32"))
     assert set(x.tolist()) == {2**32 - 3, 2**32 - 2, 2**32 - 1}
+
+
+@pytest.mark.parametrize("p", [np.float16(1e-4), jnp.bfloat16(1e-3), jnp.bfloat16(0.996)])
+def test_a_probability_of_few_bits_is_that_probability(p):
+    found = float(jv.random.stateless_bernoulli((1_000_000,), 1, p).mean())
+    assert found == pytest.approx(float(p), abs=5 * math.sqrt(float(p) / 1e6))
+
+
+def test_logits_of_few_bits_prefer_no_class():
+    draw = jv.random.stateless_categorical
+    assert float((draw(jnp.zeros((1, 1000), jnp.bfloat16), 100_000, seed=1) < 500).mean()) == (
+        pytest.approx(0.5, abs=0.01)
+    )
+    with pytest.raises(DtypeError, match="uint8 does not hold 300 classes"):
+        draw(jnp.zeros((1, 300)), 3, seed=1, dtype="uint8")
+
+
+@pytest.mark.parametrize(("dtype", "end"), [("float16", 6e4), ("float32", 3e38)])
+def test_a_range_may_be_wider_than_the_largest_number(dtype, end):
+    x = np.asarray(jv.random.stateless_uniform((1000,), 1, -end, end, dtype), np.float64)
+    assert -end <= x.min() < -0.9 * end
+    assert 0.9 * end < x.max() < end
+
+
+def test_weights_of_choices_are_checked():
+    draw = jv.random.stateless_choice
+    for p, replace, match in (
+        ([1.0, 0.0, 0.0], False, "Only 1 elements have a p above 0, of 3"),
+        ([0.0, 0.0, 0.0], True, "Only 0 elements"),
+        ([1.0, -1.0, 1.0], True, "weights from 0 on"),
+        ([1.0, math.nan, 1.0], True, "weights from 0 on"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            draw(3, 3, seed=1, replace=replace, p=p)
+    assert sorted(draw(3, 2, seed=1, replace=False, p=[1.0, 1.0, 0.0]).tolist()) == [0, 1]

@@ -507,3 +507,32 @@ def test_under_jit_on_many_devices():
     assert state["v"].sharding == sharding
     state.commit()
     assert v.sharding == sharding
+
+
+# ---------------------------------------------------------------- values of NumPy
+def test_values_of_numpy_are_copied_before_code_runs_on_them():
+    v, saved = jv.Variable([0.0, 0.0], name="v"), np.array([1.0, 2.0], np.float32)
+
+    def change_a_local():
+        local = v.value
+        local += 10.0
+        return local.sum()
+
+    state = jv.State.of(v).replace({"v": saved})
+    result, new = jv.functionalize(change_a_local)(state)
+    assert float(result) == 23.0
+    for values in (saved, state["v"], new["v"]):
+        assert np.asarray(values).tolist() == [1.0, 2.0]
+
+
+def test_a_state_that_was_fetched_runs_as_before():
+    v, n = jv.Variable([0.0, 0.0], name="v"), jv.Variable(3, name="n")
+
+    def step():
+        v[0].assign(5.0)
+        return n / 2
+
+    state = jax.device_get(jv.State.of([v, n]))
+    half, new = jv.functionalize(step)(state)
+    assert (half.dtype, float(half)) == (jnp.float32, 1.5)
+    assert [x.tolist() for x in new.values()] == [[5.0, 0.0], 3]

@@ -440,3 +440,29 @@ def test_known_indices_in_a_compiled_function():
         with pytest.raises(IndexError, match="Index 2 is outside"):
             run(lambda index: v.scatter_add(index, [5.0]), np.asarray(index) + 1)
     assert (v.numpy().tolist(), w.numpy().tolist()) == ([1.0, 17.0], [[1.0, 9.0]])
+
+
+def test_divisors_whose_product_wraps():
+    v, w = jv.Variable([1_000_000]), jv.Variable([[100, 7], [3, 4]], dtype="int8")
+    v.scatter_div([0, 0], [65536, 65536])
+    w.scatter_div([0, 0], [16, 16])
+    w.scatter_div([[1]], [[2]])
+    assert (v.numpy().tolist(), w.numpy().tolist()) == ([0], [[0, 0], [1, 2]])
+
+
+def test_indices_of_few_bits_that_count_from_the_end():
+    v = jv.Variable(jnp.arange(300.0))
+    for index in (jnp.int8(-1), np.int8(-1)):
+        assert float(v[index].value) == float(jv.compile(lambda i: v[i] * 1)(index)) == 299.0
+        v[index].assign(5.0)
+        jv.compile(lambda i: v[i].assign(v[i] + 1))(index)
+        v.scatter_add(index[None], [293.0])
+    assert v.numpy().tolist()[-2:] == [298.0, 299.0]
+
+
+def test_lists_of_nothing_have_any_dtype():
+    for dtype in ("int32", "bool", "complex64"):
+        v = jv.Variable([], dtype=dtype)
+        assert v.assign([]).value.dtype == dtype
+    w = jv.Variable([1.0, 2.0])
+    assert w.scatter_add([], []).numpy().tolist() == [1.0, 2.0]

@@ -13,6 +13,7 @@ from typing import Any, final
 
 from jaxvars import _trace
 from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
+from jaxvars._signature import STAGED_ITERATORS
 from jaxvars._variable import Variable
 from jaxvars.tf._data_cursor import Cursor, from_text, to_text
 from jaxvars.tf._data_elements import Element, numpy, tensors
@@ -128,6 +129,7 @@ def _of_iterator(iterator: DatasetIterator) -> Sequential | None:
 
 
 SEQUENTIALS[DatasetIterator] = _of_iterator
+STAGED_ITERATORS.add(DatasetIterator)
 
 
 def _at_the_end() -> OutOfRangeError:

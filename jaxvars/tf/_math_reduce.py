@@ -53,9 +53,16 @@ def _start(x: Value, sign: int) -> Any:
 def _reduce_mean(x: Value, axis: Any, keepdims: bool) -> Value:
     if x.dtype.kind not in "iu":
         return jnp.mean(x, axis=axes(axis), keepdims=bool(keepdims))
-    total = _reduce_sum(x, axis, keepdims)
-    count = max(x.size // max(total.size, 1), 1)
-    return lax.div(total, jnp.full_like(total, count))
+    return _mean_of_integers(x, axes(axis), bool(keepdims))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _mean_of_integers(x: Value, axis: Any, keepdims: bool) -> Value:
+    with jax.enable_x64(True):  # as TensorFlow adds them, whatever they are
+        wide = jnp.int64 if x.dtype.kind == "i" else jnp.uint64
+        total = jnp.sum(x, axis=axis, keepdims=keepdims, dtype=wide)
+        count = max(x.size // max(total.size, 1), 1)
+        return lax.div(total, jnp.full_like(total, count)).astype(x.dtype)
 
 
 def _reduce_all(x: Value, axis: Any, keepdims: bool) -> Value:

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, final
 
+import numpy as np
+
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_spec, spec_text
 from jaxvars.tf._convert import to_array
@@ -158,7 +160,7 @@ def fit_tensor(value: Any, spec: Any) -> Tensor:
         return value
     tensor = value if isinstance(value, Tensor) else None
     if tensor is None:
-        has_type = hasattr(value, "dtype")
+        has_type = hasattr(value, "dtype") and not isinstance(value, np.ndarray | np.generic)
         tensor = Tensor(to_array(value) if has_type else to_array(value, wanted))
     _check_fits(tensor, spec)
     return tensor

@@ -483,3 +483,11 @@ def test_run_functions_eagerly():
     finally:
         tf.config.run_functions_eagerly(False)
     assert seen == [True]
+
+
+@pytest.mark.parametrize("value", [np.ones(3), np.array([1, 1, 1]), [1, 1, 1], np.float32([1] * 3)])
+def test_arrays_of_numpy_take_the_type_of_an_input_signature(value):
+    twice = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec([None], tf.float32)])
+    assert twice(value).numpy().tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(TypeError, match="Can not cast"):
+        twice(tf.constant([1, 1, 1]))

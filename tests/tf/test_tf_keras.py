@@ -203,3 +203,26 @@ def test_without_keras():
     assert re.search(
         r'AttributeError: tf.keras.layers.*pip install "jaxvars\[keras\]"', done.stderr
     )
+
+
+# ---------------------------------------------------------------- slopes at corners
+@pytest.mark.parametrize(
+    ("fn", "x", "expected"),
+    [
+        (tf.keras.activations.selu, 0.0, 1.0507009873554805),
+        (tf.keras.activations.leaky_relu, 0.0, 0.2),
+        (lambda x: tf.keras.activations.relu(x, max_value=1.0), 1.0, 1.0),
+    ],
+)
+def test_slopes_of_activations_at_corners(fn, x, expected):
+    given = tf.constant([x])
+    with tf.GradientTape() as tape:
+        tape.watch(given)
+        y = fn(given)
+    assert float(tape.gradient(y, given)[0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("alpha", [0.25, [0.2, 0.3]])
+def test_a_loss_has_the_type_of_the_predictions(alpha):
+    loss = tf.keras.losses.CategoricalFocalCrossentropy(alpha=alpha)
+    assert loss(tf.constant([[0.0, 1.0]]), tf.constant([[0.3, 0.7]])).dtype == tf.float32

@@ -154,3 +154,16 @@ def test_saturated_values_are_the_limits(source, target):
         assert found[0] == limits.min
         # The greatest float that fits may be less than the greatest integer.
         assert limits.max * 0.99 <= found[1] <= limits.max
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tf.function])
+def test_means_of_integers_do_not_wrap(run):
+    mean = run(tf.reduce_mean)
+    for dtype, values, expected in (
+        (tf.int32, [2**30] * 3, 2**30), (tf.uint8, [200] * 3, 200), (tf.int8, [100, 100], 100),
+        (tf.int8, [-128, -127], -127), (tf.int64, [2**40, 2**40 + 2], 2**40 + 1),
+    ):  # fmt: skip
+        found = mean(tf.constant(values, dtype))
+        assert (found.dtype, int(found)) == (dtype, expected)
+    image = tf.fill([2, 100, 100], tf.constant(200, tf.uint8))
+    assert tf.reduce_mean(image, [1, 2]).numpy().tolist() == [200, 200]

@@ -27,7 +27,10 @@ def _relu(
 ) -> Value:
     below = negative_slope * (x - threshold) if negative_slope else jnp.zeros_like(x)
     found = jnp.where(x > threshold, x, below).astype(x.dtype)
-    return found if max_value is None else jnp.minimum(found, jnp.asarray(max_value, x.dtype))
+    if max_value is None:
+        return found
+    largest = jnp.asarray(max_value, x.dtype)
+    return jnp.where(found <= largest, found, largest)
 
 
 def _gelu(x: Value, approximate: bool = False) -> Value:
@@ -62,6 +65,17 @@ def _sparsemax(x: Value, axis: int = -1) -> Value:
     return jnp.moveaxis(jnp.maximum(scores - threshold, 0), -1, axis)
 
 
+def _leaky_relu(x: Value, negative_slope: float = 0.2) -> Value:
+    return jnp.where(x > 0, x, negative_slope * x)
+
+
+def _selu(x: Value) -> Value:
+    return _SELU_SCALE * jnp.where(x >= 0, x, _SELU_ALPHA * jnp.expm1(jnp.where(x >= 0, 0, x)))
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
 def _squareplus(x: Value, b: float = 4) -> Value:
     return jax.nn.squareplus(x, b)
 
@@ -73,9 +87,9 @@ _KNOWN: dict[str, Callable[..., Value]] = {
     "celu": jax.nn.celu, "elu": jax.nn.elu, "exponential": jnp.exp, "glu": jax.nn.glu,
     "hard_sigmoid": jax.nn.hard_sigmoid, "hard_silu": jax.nn.hard_silu,
     "hard_swish": jax.nn.hard_silu, "hard_tanh": jax.nn.hard_tanh,
-    "leaky_relu": jax.nn.leaky_relu, "linear": lambda x: x, "log_sigmoid": jax.nn.log_sigmoid,
+    "leaky_relu": _leaky_relu, "linear": lambda x: x, "log_sigmoid": jax.nn.log_sigmoid,
     "log_softmax": jax.nn.log_softmax, "mish": jax.nn.mish, "relu6": jax.nn.relu6,
-    "selu": jax.nn.selu, "sigmoid": jax.nn.sigmoid, "silu": jax.nn.silu, "swish": jax.nn.silu,
+    "selu": _selu, "sigmoid": jax.nn.sigmoid, "silu": jax.nn.silu, "swish": jax.nn.silu,
     "softplus": jax.nn.softplus, "softsign": jax.nn.soft_sign, "tanh": jnp.tanh,
     "sparse_plus": jax.nn.sparse_plus, "sparse_sigmoid": jax.nn.sparse_sigmoid,
     "tanh_shrink": lambda x: x - jnp.tanh(x),
