@@ -359,8 +359,8 @@ def _margins(y_true: Value, y_pred: Value) -> Value:
 
 
 def _positive(x: Value) -> Value:
-    """Return the larger of a value and 0, with all of the slope at 0, as in Keras."""
-    return jnp.where(x >= 0, x, 0.0)
+    """Return the larger of a value and 0, with all of the slope at 0, as in Keras; NaN for NaN."""
+    return jnp.where(x < 0, 0.0, x)
 
 
 def categorical_hinge(y_true: Any, y_pred: Any) -> Value:

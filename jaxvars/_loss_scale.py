@@ -120,9 +120,8 @@ class LossScaleOptimizer(Optimizer):
         grown = finite & (count + 1 >= self.dynamic_growth_steps)
         factor = jnp.where(finite, jnp.where(grown, 2.0, 1.0), 0.5)
         changed = scale * factor.astype(scale.dtype)
-        bounded = jnp.isfinite(changed) & (
-            (changed >= 1) | (factor >= 1)
-        )  # else of no use any more
+        # beyond float32 or below 1 it would be of no use any more
+        bounded = jnp.isfinite(changed) & ((changed >= 1) | (factor >= 1))
         new = [jnp.where(bounded, changed, scale), jnp.where(finite & ~grown, count + 1, 0)]
         LOCAL.frame.write_all([self.dynamic_scale.cell, self.step_counter.cell], new)
         return self.iterations

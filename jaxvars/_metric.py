@@ -231,4 +231,5 @@ def _by_path(root: Any, kind: type) -> dict[tuple[str, ...], Any]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(a, b)) if hasattr(a, "shape") else bool(a == b)
+    is_array = hasattr(a, "shape") or hasattr(b, "shape")
+    return bool(np.array_equal(a, b)) if is_array else bool(a == b)

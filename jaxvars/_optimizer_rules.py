@@ -56,23 +56,29 @@ def per_variable(first: Callable[[Value], Slots], rule: Rule) -> Any:
 
 def in_float32(transformation: Any) -> Any:
     """Return a transformation of optax's that computes in float32 at least."""
-    return _converted(transformation, lambda x, _: x.astype(wide(x)))
+    import optax
+
+    run: Any = optax.with_extra_args_support(transformation)
+
+    def widened(tree: Any) -> Any:
+        return jax.tree.map(lambda x: x.astype(wide(x)), tree)
+
+    def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
+        return run.update(widened(grads), widened(state), widened(params), **given)
+
+    made: Any = optax.GradientTransformationExtraArgs
+    return made(run.init, update)
 
 
 def in_own_dtype(transformation: Any) -> Any:
     """Return a transformation that is given gradients in the dtypes of the variables."""
-    return _converted(transformation, lambda x, param: x.astype(param.dtype))
-
-
-def _converted(transformation: Any, convert: Callable[[Value, Value], Value]) -> Any:
     import optax
 
     run: Any = optax.with_extra_args_support(transformation)
 
     def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
-        grads = {name: convert(grad, params[name]) for name, grad in grads.items()}
-        convert_all = functools.partial(jax.tree.map, lambda x: convert(x, x))
-        return run.update(grads, convert_all(state), convert_all(params), **given)
+        grads = {name: grad.astype(params[name].dtype) for name, grad in grads.items()}
+        return run.update(grads, state, params, **given)
 
     made: Any = optax.GradientTransformationExtraArgs
     return made(run.init, update)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+import math
 import pickle
 import re
 from dataclasses import FrozenInstanceError
@@ -354,3 +355,8 @@ def test_the_slope_at_a_margin_is_that_of_keras(name: str):
     loss = getattr(losses, name)
     slope = jax.grad(lambda x: loss(jnp.array([[0.0, 1.0]]), x).sum())(jnp.array([[0.0, 1.0]]))
     assert slope.tolist() == {"hinge": [[0.5, -0.5]], "categorical_hinge": [[0.5, -1.0]]}[name]
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "categorical_hinge"])
+def test_no_number_stays_none(name: str):
+    assert np.isnan(getattr(losses, name)([[0.0, 1.0]], [[0.5, math.nan]])).all()

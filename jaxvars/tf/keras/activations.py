@@ -30,7 +30,7 @@ def _relu(
     if max_value is None:
         return found
     largest = jnp.asarray(max_value, x.dtype)
-    return jnp.where(found <= largest, found, largest)
+    return jnp.where(found > largest, largest, found)
 
 
 def _gelu(x: Value, approximate: bool = False) -> Value:
