@@ -536,3 +536,17 @@ def test_a_state_that_was_fetched_runs_as_before():
     half, new = jv.functionalize(step)(state)
     assert (half.dtype, float(half)) == (jnp.float32, 1.5)
     assert [x.tolist() for x in new.values()] == [[5.0, 0.0], 3]
+
+
+def test_a_state_taken_under_a_tape_and_a_device_scope_has_the_values():
+    name, w = V("a", name="name"), V([1.0, 2.0], name="w")
+    home = w.device
+    with jv.GradientTape() as tape, jv.device("CPU:3"):
+        taken = State.of(name=name, w=w, copy=False)
+        y = (taken["w"] ** 2).sum()
+    assert str(taken["name"]) == "a"
+    assert {d.id for d in taken["w"].devices()} == {3}
+    assert tape.gradient(y, w).tolist() == [2.0, 4.0]
+    taken.replace({"w": jnp.array([3.0, 4.0])}).commit()
+    assert w.device == home
+    assert w.numpy().tolist() == [3.0, 4.0]
