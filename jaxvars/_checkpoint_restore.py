@@ -30,6 +30,7 @@ from jaxvars._checkpoint_trees import Leaf, Trees
 from jaxvars._digest import Entry, dtype_name
 from jaxvars._frames import LOCAL
 from jaxvars._homes import home_now
+from jaxvars._module import Late
 from jaxvars._state import cells_by_path
 from jaxvars._store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
 from jaxvars._tensor import is_string, to_tensor
@@ -149,6 +150,7 @@ class Restore(Seeker):
         """
         with _LOCK:
             others = [other for other in _pending() if other.shares(self)]
+            self._build()
             cells = self._found()
             found = {path: cells[path] for path in self.waiting if path in cells}
             first = next(iter(found.values()), None)
@@ -166,6 +168,15 @@ class Restore(Seeker):
                 other.end()
             if self.waiting:
                 SEEKERS.append(self)
+
+    def _build(self) -> None:
+        """Make the variables of what waits for data to make them: its state is here."""
+        for name, root in self._alive().items():
+            for path, late in walk(root, Late):
+                start = "/".join([*([] if name is None else [name]), *path, ""])
+                mine = (x for at, x in self.waiting.items() if at.startswith(start) and x.ndim)
+                if not late.is_built and (value := next(mine, None)) is not None:
+                    late.build(value.shape[-1])
 
     def end(self) -> None:
         """Wait no longer."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, tensor
 from jaxvars._metric import Metric, divide, unseen
+from jaxvars._module import Late
 from jaxvars._sums import total
 from jaxvars._tally import Tally, take_all
 from jaxvars._thresholds import (
@@ -28,7 +29,7 @@ METHODS = ("interpolation", "majoring", "minoring")
 
 
 @final
-class AUC(Metric):
+class AUC(Metric, Late):
     """The area under a curve of right and wrong answers, by sums at thresholds.
 
     Args:
@@ -84,6 +85,11 @@ class AUC(Metric):
         self.counts: dict[str, Tally] = {}
         if num_labels or not multi_label:
             self.build(num_labels or 1)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the state is there."""
+        return bool(self.counts)
 
     def build(self, num_labels: int) -> None:
         """Make the state for some labels now, rather than at the first update."""

@@ -13,6 +13,7 @@ from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_mean import MeanOf
+from jaxvars._module import Late
 from jaxvars._sums import joined, parts_of, summed, total
 from jaxvars._tally import Tally, take_all
 from jaxvars._variable import Variable
@@ -39,7 +40,7 @@ def _table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Val
 
 
 # ---------------------------------------------------------------- F
-class FScore(Metric, ABC):
+class FScore(Metric, Late, ABC):
     """What F-scores of any beta share."""
 
     average: str | None
@@ -52,6 +53,11 @@ class FScore(Metric, ABC):
             raise ValueError(f"threshold is above 0 and at most 1, not {threshold!r}.")
         self.threshold = threshold
         self.counts: dict[str, Tally] = {}
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the state is there."""
+        return bool(self.counts)
 
     def build(self, num_outputs: int) -> None:
         """Make the state for some outputs now, rather than at the first update."""
@@ -195,7 +201,7 @@ class F1Score(FScore):
 
 # ---------------------------------------------------------------- R2
 @final
-class R2Score(Metric):
+class R2Score(Metric, Late):
     """The coefficient of determination: which part of the labels' variance is explained.
 
     Args:
@@ -236,6 +242,11 @@ class R2Score(Metric):
         self.num_samples = self.add_tally("num_samples")
         self.residual: Tally | None = None
         self.moments: Variable | None = None
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the state is there."""
+        return self.moments is not None
 
     def build(self, num_outputs: int) -> None:
         """Make the state for some outputs now, rather than at the first update."""

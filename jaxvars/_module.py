@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import wraps
@@ -35,6 +36,19 @@ from jaxvars.errors import user_line
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+class Late(ABC):
+    """A Module that makes its Variables when it sees its first data, or a checkpoint."""
+
+    @property
+    @abstractmethod
+    def is_built(self) -> bool:
+        """Whether the Variables are there."""
+
+    @abstractmethod
+    def build(self, size: int, /) -> None:
+        """Make the Variables, whose last axis has this size."""
+
 
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 

@@ -857,3 +857,39 @@ def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
     slot = optimizer.get_slot(w, "momentum")
     assert slot.value.sharding == spread("a", "b")
     assert float(abs(slot[0, 0])) > 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: jv.metrics.AUC(multi_label=True),
+        lambda: jv.metrics.F1Score(),
+        lambda: jv.metrics.F1Score(average="micro"),
+        lambda: jv.metrics.R2Score(class_aggregation=None),
+        lambda: jv.tf.keras.metrics.F1Score(),
+    ],
+)
+def test_metrics_that_data_builds_are_built(tmp_path: Path, make):
+    labels, scores = jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([[0.9, 0.1], [0.7, 0.8]])
+    metric, again, reset = make(), make(), make()
+    metric.update_state(labels, scores)
+    path = Checkpoint(deep={"m": metric}).write(tmp_path / "c")
+    Checkpoint(deep={"m": again}).restore(path).assert_consumed()
+    assert np.array_equal(again.result(), metric.result())
+    Checkpoint(deep={"m": reset}).restore(path)
+    reset.reset_state()  # must not come back with the next update
+    reset.update_state(labels, labels)
+    assert np.allclose(reset.result(), 1)
+
+
+def test_metrics_that_data_builds_keep_their_size(tmp_path: Path):
+    metric = jv.metrics.F1Score()
+    path = Checkpoint(m=[jv.metrics.Mean(), metric]).write(tmp_path / "c")
+    Checkpoint(m=[jv.metrics.Mean(), metric]).restore(path).assert_consumed()
+    assert not metric.is_built
+    wide, narrow = jv.metrics.F1Score(), jv.metrics.F1Score()
+    wide.build(3)
+    narrow.build(2)
+    path = Checkpoint(m=wide).write(tmp_path / "d")
+    with pytest.raises(CheckpointError, match="m/counts/true_positives"):
+        Checkpoint(m=narrow).restore(path)
