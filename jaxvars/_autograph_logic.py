@@ -22,6 +22,7 @@ from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
 from jaxvars._staging import stage
+from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any
@@ -154,9 +155,9 @@ def get_item(values: Any, index: Any) -> Any:
     """
     traced = not all(map(_trace.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
-        return boxed(jnp.asarray(values)[jax.tree.map(plain, index)])
+        return boxed(as_array(values)[jax.tree.map(plain, index)])
     if traced and isinstance(values, list | tuple) and all(map(_is_number, values)):
-        rows = jnp.stack([jnp.asarray(plain(settled_numbers(x))) for x in values])
+        rows = jnp.stack([as_array(plain(settled_numbers(x))) for x in values])
         return boxed(rows[jax.tree.map(plain, index)])
     return values[index]
 

@@ -19,6 +19,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._boxing import is_box, type_for
 from jaxvars._face import plain
+from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any
@@ -206,5 +207,5 @@ def _known(values: Any) -> Sequential | None:
         return of_range(values)
     array = plain(values)
     if isinstance(array, jax.Array | np.ndarray) and array.ndim:
-        return _of_array(jnp.asarray(array))
+        return _of_array(as_array(array))
     return None

@@ -14,6 +14,7 @@ from jaxvars._examples import EXAMPLE, merge_of, numbered
 from jaxvars._loops import named_scan
 from jaxvars._staging import Rebuild, stage
 from jaxvars._store import Cell
+from jaxvars._tensor import as_array
 from jaxvars._threads import CREATES, Threads
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -50,12 +51,12 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
     parts: list[Any] = []
     if whole:
         rows = jax.tree.map(
-            lambda x: jnp.asarray(x)[:whole].reshape(-1, batch_size, *jnp.shape(x)[1:]), xs
+            lambda x: as_array(x)[:whole].reshape(-1, batch_size, *jnp.shape(x)[1:]), xs
         )
         done = map_fn(lambda batch: vectorized_map(f, batch), rows)
         parts.append(jax.tree.map(lambda y: y.reshape(whole, *y.shape[2:]), done))
     if whole < size or not size:
-        parts.append(vectorized_map(f, jax.tree.map(lambda x: jnp.asarray(x)[whole:], xs)))
+        parts.append(vectorized_map(f, jax.tree.map(lambda x: as_array(x)[whole:], xs)))
     return jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts)
 
 

@@ -37,6 +37,7 @@ from jaxvars.errors import user_line
 P = ParamSpec("P")
 T = TypeVar("T")
 
+
 class Late(ABC):
     """A Module that makes its Variables when it sees its first data, or a checkpoint."""
 

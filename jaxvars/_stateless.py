@@ -35,7 +35,7 @@ from jaxvars._seeds import (
     numbers,
     unseen,
 )
-from jaxvars._tensor import as_dtype
+from jaxvars._tensor import as_array, as_dtype
 from jaxvars.errors import DtypeError, ShapeError
 
 Value: TypeAlias = Any
@@ -344,12 +344,12 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     [0, 1, 2, 3]
     """
     x = plain(x)
-    values = x if isinstance(x, int) else jnp.asarray(x)
+    values = x if isinstance(x, int) else as_array(x)
     sizes = (x,) if isinstance(x, int) or not np.ndim(values) else np.shape(values)
     if not -len(sizes) <= axis < len(sizes):
         raise ShapeError(f"There is no axis {axis} in shape {sizes}.")
     order = unseen(lambda: jax.random.permutation(key_of(seed), sizes[axis]))
-    return order if not np.ndim(values) else jnp.take(jnp.asarray(values), order, axis=axis)
+    return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
 def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
@@ -366,7 +366,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     >>> sorted(stateless_shuffle([3, 4, 5], seed=7).tolist())
     [3, 4, 5]
     """
-    array = jnp.asarray(plain(value))
+    array = as_array(plain(value))
     if not array.ndim:
         raise ShapeError("A scalar cannot be shuffled; permutation(n) gives the integers below n.")
     return stateless_permutation(array, seed, axis)
@@ -400,7 +400,7 @@ def stateless_choice(
             f"Cannot draw {int(np.prod(size))} of {count} elements"
             f"{'' if replace else ' without replacing them; say replace=True, or draw fewer'}."
         )
-    values = count if np.ndim(a) == 0 else jnp.asarray(a)
+    values = count if np.ndim(a) == 0 else as_array(a)
     weights = None if p is None else jnp.asarray(p, jnp.float32)
     if weights is not None and known(weights):
         _check_weights(np.asarray(weights), 1 if replace else math.prod(size))

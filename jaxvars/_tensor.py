@@ -174,6 +174,34 @@ def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
     array = _from_numpy(value, what)
     if isinstance(value, int):
         _check_range(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
+    else:
+        check_whole(array, what)
+
+
+def as_array(value: Any) -> Array:
+    """Return what `jnp.asarray` does; raise DtypeError if it would cut NumPy's integers."""
+    if isinstance(value, np.ndarray | np.generic):
+        check_whole(value, "a value that becomes a tensor")
+    return jnp.asarray(value)
+
+
+def check_whole(value: np.ndarray | np.generic, what: str) -> None:
+    """Raise DtypeError if JAX would cut NumPy's integers of 64 bits to others of 32 bits."""
+    if not is_whole(value):
+        _check_range(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
+
+
+def is_whole(value: np.ndarray | np.generic) -> bool:
+    """Return whether JAX does not cut NumPy's integers of 64 bits to others of 32 bits.
+
+    >>> is_whole(np.int64(7)), is_whole(np.array([1, 2**31]))
+    (True, False)
+    """
+    kind = value.dtype.kind
+    if kind not in "iu" or value.dtype.itemsize < 8 or not value.size:
+        return True
+    least, most = (-(2**31), 2**31) if kind == "i" else (0, 2**32)
+    return jax.config.jax_enable_x64 or bool(least <= value.min() and value.max() < most)
 
 
 def as_operand(value: Any, dtype: Any, name: str) -> Any:

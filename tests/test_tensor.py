@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxvars as jv
 from jaxvars._tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
 
@@ -424,3 +425,48 @@ def test_spec_matches(value, matches):
 def test_a_spec_of_64_bit_is_refused():
     with pytest.raises(DtypeError, match="float64 was asked for"):
         TensorSpec((2,), "float64")
+
+
+# ---------------------------------------------------------------- integers of 64 bits
+WIDE_INTEGERS = np.array([2**40, 1])
+CUTS = {
+    "argument": lambda x: jv.compile(lambda y: y + 1)(x),
+    "scalar argument": lambda x: jv.compile(lambda y: y + 1)(x[0]),
+    "unsigned argument": lambda x: jv.compile(lambda y: y + 1)(x.astype(np.uint64)),
+    "argument in a dict": lambda x: jv.compile(lambda d: d["a"] + 1)({"a": x}),
+    "result": lambda x: jv.compile(lambda: x)(),
+    "scan": lambda x: jv.scan(lambda c, y: (c, y), 0, x),
+    "scan's state": lambda x: jv.scan(lambda c, y: (c, y), x, jnp.arange(2)),
+    "fori_loop": lambda x: jv.fori_loop(0, 2, lambda i, y: y, x),
+    "while_loop": lambda x: jv.while_loop(lambda y: False, lambda y: y, x),
+    "cond": lambda x: jv.cond(True, lambda y: y, lambda y: y, x),
+    "compiled cond": lambda x: jv.compile(lambda p: jv.cond(p, lambda: x, lambda: x))(True),
+    "map_fn": lambda x: jv.map_fn(lambda y: y, x),
+    "map_fn in batches": lambda x: jv.map_fn(lambda y: y, x, batch_size=2),
+    "vectorized_map": lambda x: jv.vectorized_map(lambda y: y, x),
+    "shuffle": lambda x: jv.random.shuffle(x),
+    "choice": lambda x: jv.random.choice(x),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_wide_integers_are_not_cut(name: str):
+    with pytest.raises(DtypeError, match=r"1099511627776, outside of u?int32"):
+        CUTS[name](WIDE_INTEGERS)
+    CUTS[name](WIDE_INTEGERS % 1000)
+
+
+def test_wide_integers_are_not_cut_on_the_hot_path():
+    step = jv.compile(lambda x, n: x + n)
+    for _ in range(3):
+        assert step(np.array([1, 2]), np.int64(3)).tolist() == [4, 5]
+    for x, n in [(WIDE_INTEGERS, np.int64(3)), (np.array([1, 2]), WIDE_INTEGERS[0])]:
+        with pytest.raises(DtypeError, match=r"argument [xn] of <lambda> .* outside of int32"):
+            step(x, n)
+    assert step(np.array([1, 2]), np.int64(3)).tolist() == [4, 5]
+    with jax.enable_x64(True):
+        for _ in range(3):
+            assert step(WIDE_INTEGERS, np.int64(3)).tolist() == [2**40 + 3, 4]
+    with pytest.raises(DtypeError, match="outside of int32"):
+        step(WIDE_INTEGERS, np.int64(3))
+    assert step.trace_count == 2
