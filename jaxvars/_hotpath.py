@@ -45,7 +45,7 @@ from jaxvars._exact import form_of
 from jaxvars._frames import Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
-from jaxvars._tensor import is_whole
+from jaxvars._tensor import is_uncut
 from jaxvars._walk import is_endless
 
 Value: TypeAlias = Any
@@ -162,7 +162,7 @@ def write(
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
-    names.update(whole=is_whole, place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
+    names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -216,7 +216,7 @@ def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) 
     if type(value) in _NUMBERS:
         return condition
     if isinstance(value, np.ndarray | np.generic) and value.dtype.itemsize >= 8:
-        condition = f"{condition} and whole(a{i})"
+        condition = f"{condition} and uncut(a{i})"
     names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
     if not by_shape:  # jit will; but it takes no text
         return f"{condition} and a{i}.dtype == D{i}" if type(value) is np.ndarray else condition

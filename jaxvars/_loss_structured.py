@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, elementwise, tensor, wide
+from jaxvars._loss_inputs import EPSILON, check_labels, elementwise, tensor, wide
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any
@@ -86,6 +86,8 @@ def ctc(y_true: Any, y_pred: Any) -> Value:
 
     Raises:
         ShapeError: when there are other numbers of axes, or two sizes of the batch.
+        IndexError: when a label is outside of the classes. In compiled code, where that is not
+            known before, its loss is NaN.
 
     >>> print(ctc([[1, 2]], jnp.zeros((1, 2, 3)))[0].round(4))
     2.1972
@@ -96,6 +98,7 @@ def ctc(y_true: Any, y_pred: Any) -> Value:
             "ctc takes labels of shape [batch, length] and logits of shape [batch, time, classes], "
             f"but y_true has shape {labels.shape} and y_pred {logits.shape}."
         )
+    check_labels(labels, logits.shape[2], "ctc")
     return _ctc(labels, logits)
 
 
@@ -106,7 +109,9 @@ def _ctc(labels: Value, logits: Value) -> Value:
     logits, labels = wide(logits), labels.astype(jnp.int32)
     lengths = (labels != 0).sum(-1, keepdims=True)
     paddings = (jnp.arange(labels.shape[1]) >= lengths).astype(logits.dtype)
-    return optax.ctc_loss(logits, jnp.zeros(logits.shape[:2], logits.dtype), labels, paddings)
+    known = ((labels >= 0) & (labels < logits.shape[2])).all(-1)
+    losses = optax.ctc_loss(logits, jnp.zeros(logits.shape[:2], logits.dtype), labels, paddings)
+    return jnp.where(known, losses, jnp.nan)
 
 
 # ---------------------------------------------------------------- embeddings

@@ -22,7 +22,7 @@ from jaxvars._frames import LOCAL, CaptureFrame, Created, within
 from jaxvars._open_compare import is_compared
 from jaxvars._reread import reread_p
 from jaxvars._store import Cell
-from jaxvars._tensor import check_whole
+from jaxvars._tensor import check_uncut
 
 Value: TypeAlias = Any
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class Rebuild:
         self.order = order_of(result)
         for x in self.arrays:
             if isinstance(x, np.ndarray | np.generic):
-                check_whole(x, "a value that becomes a tensor")
+                check_uncut(x, "a value that becomes a tensor")
 
     def __call__(self, arrays: Sequence[Value]) -> Any:
         """Return a result of the same form with these arrays in it."""

@@ -175,26 +175,26 @@ def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
     if isinstance(value, int):
         _check_range(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
     else:
-        check_whole(array, what)
+        check_uncut(array, what)
 
 
 def as_array(value: Any) -> Array:
     """Return what `jnp.asarray` does; raise DtypeError if it would cut NumPy's integers."""
     if isinstance(value, np.ndarray | np.generic):
-        check_whole(value, "a value that becomes a tensor")
+        check_uncut(value, "a value that becomes a tensor")
     return jnp.asarray(value)
 
 
-def check_whole(value: np.ndarray | np.generic, what: str) -> None:
+def check_uncut(value: np.ndarray | np.generic, what: str) -> None:
     """Raise DtypeError if JAX would cut NumPy's integers of 64 bits to others of 32 bits."""
-    if not is_whole(value):
+    if not is_uncut(value):
         _check_range(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
 
 
-def is_whole(value: np.ndarray | np.generic) -> bool:
+def is_uncut(value: np.ndarray | np.generic) -> bool:
     """Return whether JAX does not cut NumPy's integers of 64 bits to others of 32 bits.
 
-    >>> is_whole(np.int64(7)), is_whole(np.array([1, 2**31]))
+    >>> is_uncut(np.int64(7)), is_uncut(np.array([1, 2**31]))
     (True, False)
     """
     kind = value.dtype.kind

@@ -26,6 +26,7 @@ from jaxvars.tf._data_philox import Seeds
 from jaxvars.tf._data_staged import Feed, at_once
 from jaxvars.tf._data_steps import INFINITE
 from jaxvars.tf._random_streams import seeds_of
+from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._static import one_int, refused
 from jaxvars.tf._tensor import Tensor, wrap
 
@@ -101,7 +102,8 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
     def element_spec(self) -> Any:
         """The specs of an element's tensors, in its structure.
 
-        After `map` it is found by tracing the function, or by the first element if that fails.
+        After `map` it is found by tracing the function. If that fails, it is the first element's,
+        with sizes of None.
         """
         return self._spec() if not _trace.is_staging() else at_once(self._spec)
 
@@ -222,12 +224,18 @@ def seeded(seed: Any, changing: bool) -> Seeds:
     return Seeds(seeds_of(None if seed is None else one_int(seed, "seed")), changing)
 
 
+def _of_any_size(spec: Any) -> Any:
+    if type(spec) is not TensorSpec:
+        return spec
+    return TensorSpec([None] * len(spec.shape), spec.dtype)
+
+
 def first_spec(made: DatasetBase) -> Any:
-    """Return the spec of the first element.
+    """Return the spec of the first element, with sizes that may be others in the next.
 
     Raises:
         ValueError: when there is no element.
     """
     for element in made._elements():
-        return mapped(spec_of, element)
+        return mapped(lambda x: _of_any_size(spec_of(x)), element)
     raise ValueError("An empty dataset has no element to find the element_spec with.")
