@@ -132,6 +132,17 @@ def test_programs_with_and_without_checks_are_kept_apart():
     assert read.traces.column("why")[1:] == ["indices are checked"]
 
 
+def test_why_it_was_traced_when_indices_are_checked_no_more():
+    read = jv.compile(lambda i: jnp.arange(3)[i])
+    check_indices(True)
+    try:
+        read(1)
+    finally:
+        check_indices(False)
+    read(1)
+    assert read.traces.column("why")[1:] == ["indices are not checked"]
+
+
 @pytest.mark.usefixtures("checked")
 def test_blocks_are_not_checked_twice():
     step = jv.compile(lambda i: jv.scan(lambda c, j: (c, v[j].assign_add(1.0).value), 0, i))

@@ -490,7 +490,31 @@ def test_unknown_static_names_are_refused():
         jv.compile(lambda x, n: x, static_argnames=("n", "m"))
 
 
+def test_static_options_leave_arguments_passed_by_name_traced():
+    step, runs = counted(lambda x, **options: x * options["n"], static_argnames="options")
+    assert [int(step(x=x, n=n)) for x, n in [(2, 3), (4, 3), (4, 5)]] == [6, 12, 20]
+    assert len(runs) == 2  # one for each n
+
+
 # ---------------------------------------------------------------- input_signature
+def test_input_signature_of_a_method_is_enough_to_trace_it():
+    class Doubling(jv.Module):
+        @jv.compile(input_signature=[jv.TensorSpec((2,))])
+        def run(self, x):
+            return x * 2
+
+    model = Doubling()
+    assert model.run.trace() is not None
+    assert model.run([1.0, 2.0]).tolist() == [2.0, 4.0]
+    assert model.run.trace_count == 1
+
+
+def test_an_object_in_the_place_of_a_tensor_is_no_method_s():
+    step = jv.compile(lambda mode, x: x, input_signature=[jv.TensorSpec(()), jv.TensorSpec(())])
+    with pytest.raises(NotATensorError, match="argument 0 of <lambda> is Module, which is no"):
+        step(jv.Module(), 1.0)
+
+
 def test_input_signature_converts_numbers_and_lists():
     step, runs = counted(lambda x: x * 2, input_signature=[jv.TensorSpec((2,))])
     for x in ([1, 2], np.array([1.0, 2.0]), jnp.array([1.0, 2.0]), (1.0, 2)):
@@ -591,6 +615,11 @@ class Secret:
         ),
         ((1.0, True), (2.0, False), "y: True -> False"),
         ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
+        (
+            (1.0, 1.0),
+            (1.0, jnp.float32(1)),
+            "y: float32[] -> float32[] (an array of its own type)",
+        ),
         ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
         ((1.0, None), (1.0, 2.0), "y: the structure changed"),
         ((1.0, [1.0]), (1.0, [1.0, 2.0]), "y: the structure changed"),
@@ -601,6 +630,13 @@ def test_why_it_was_traced_names_the_argument(first: Any, second: Any, why: str)
     step(*first)
     step(*second)
     assert [row[1] for row in step.traces] == ["first call", why]
+
+
+def test_why_it_was_traced_names_arguments_that_come_and_go():
+    step = jv.compile(lambda x, **options: x)
+    step(1.0, a=1.0)
+    step(1.0, b=1.0)
+    assert step.traces[1][1] == "a: the structure changed; b: the structure changed"
 
 
 # ---------------------------------------------------------------- the retrace warning
