@@ -5,7 +5,8 @@
     tnp.sum(tnp.ones((2, 3)), axis=0)
 
 Rules this file keeps:
-- each function is that of `jax.numpy`, which takes and gives Tensors;
+- each function is that of `jax.numpy`, which takes and gives Tensors: slopes where there are
+  several, as of `abs` at 0 or `maximum` of equal numbers, are JAX's, and not those of `tf.abs`;
 - operands of two types are promoted as NumPy does it, and integers become float64 where it does.
 """
 
