@@ -39,7 +39,7 @@ class _Site:
         line: the user's.
         shape: of what is checked.
         names: of the values that are shown.
-        kinds: for each of these, what its 32 bits are: int32, uint32 or float32.
+        kinds: for each of these, the dtype that its words are.
     """
 
     message: str
@@ -50,10 +50,11 @@ class _Site:
 
     def text(self, failure: np.ndarray) -> str:
         """Return the whole message."""
-        count, first, *bits = failure[1:]
+        count, first, *_ = failure[1:]
+        words = failure[3:].reshape(_SHOWN, 2)
         shown = [
-            f"{name} = {value.view(kind)}"
-            for name, kind, value in zip(self.names, self.kinds, bits, strict=False)
+            f"{name} = {pair.view(kind)[0]}"
+            for name, kind, pair in zip(self.names, self.kinds, words, strict=False)
         ]
         where = ""
         if self.shape:
@@ -65,7 +66,7 @@ class _Site:
 
 _SITES: dict[_Site, int] = {}
 _SHOWN = 2  # values shown by a message
-_SIZE = 3 + _SHOWN  # number of the site, how many elements, the first of them, its values' bits
+_SIZE = 3 + 2 * _SHOWN  # the site's number, how many elements, the first, two words each of it
 NO_FAILURE = np.zeros(_SIZE, np.int32)
 
 
@@ -184,21 +185,24 @@ def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) 
     wrong = ~good.ravel()
     first = jnp.argmax(wrong)
     facts = [jnp.where(wrong.any(), number, 0), wrong.sum(), first]
-    facts += [_bits(jnp.broadcast_to(x, good.shape).ravel()[first]) for x in values.values()]
+    for x, kind in zip(values.values(), kinds, strict=True):
+        facts += _words(jnp.broadcast_to(x, good.shape).ravel()[first], kind)
     facts += [0] * (_SIZE - len(facts))
     return jnp.stack([jnp.asarray(x, jnp.int32) for x in facts])
 
 
 def _kind(value: Value) -> str:
+    if value.real.dtype.itemsize == 8:
+        return str(value.real.dtype)
     if jnp.issubdtype(value.dtype, jnp.inexact):
         return "float32"
     return "uint32" if jnp.issubdtype(value.dtype, jnp.unsignedinteger) else "int32"
 
 
-def _bits(value: Value) -> Value:
-    if not jnp.issubdtype(value.dtype, jnp.inexact):
-        return value
-    return jax.lax.bitcast_convert_type(jnp.asarray(value.real, jnp.float32), jnp.int32)
+def _words(value: Value, kind: str) -> list[Value]:
+    """Return the bits of a value of a dtype, as two integers."""
+    words = jax.lax.bitcast_convert_type(value.real.astype(kind), jnp.int32)
+    return [words, 0] if not words.ndim else [words[0], words[1]]
 
 
 def first_failure(failures: Value) -> Value:

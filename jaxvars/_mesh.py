@@ -23,6 +23,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDev
 
 from jaxvars import _trace
 from jaxvars._placement import scope_home
+from jaxvars._tensor import check_uncut
 from jaxvars.errors import DeviceError, ShardingError
 
 Value: TypeAlias = Any
@@ -185,6 +186,8 @@ def put(value: Value, sharding: Any) -> Value:
     """Move a value, or tell XLA where a traced one is to be."""
     if _trace.is_tracer(value):
         return jax.lax.with_sharding_constraint(value, sharding)
+    if isinstance(value, np.ndarray | np.generic):
+        check_uncut(value, "a value that is put on devices")
     return jax.device_put(value, sharding)
 
 

@@ -62,10 +62,11 @@ class Traced(NamedTuple):
 class Static:
     """What the key keeps of a static leaf; raises Inexact if that can't be told by its value."""
 
-    __slots__ = ("_key", "value")
+    __slots__ = ("_key", "kind", "value")
 
     def __init__(self, value: Any) -> None:
         self._key = exact(value, _function_itself)
+        self.kind = type(value)
         self.value = value
 
     def __eq__(self, other: object) -> bool:

@@ -200,8 +200,10 @@ def is_uncut(value: np.ndarray | np.generic) -> bool:
     kind = value.dtype.kind
     if kind not in "iu" or value.dtype.itemsize < 8 or not value.size:
         return True
+    if jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype:
+        return True
     least, most = (-(2**31), 2**31) if kind == "i" else (0, 2**32)
-    return jax.config.jax_enable_x64 or bool(least <= value.min() and value.max() < most)
+    return bool(least <= value.min() and value.max() < most)
 
 
 def as_operand(value: Any, dtype: Any, name: str) -> Any:

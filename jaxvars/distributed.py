@@ -53,6 +53,7 @@ from jaxvars import _launch_worker as _names
 from jaxvars._face import processes_of
 from jaxvars._mesh import current_mesh
 from jaxvars._state import State
+from jaxvars._tensor import check_argument, check_uncut
 from jaxvars.errors import DistributedError, ShardingError
 
 Value: TypeAlias = Any
@@ -276,7 +277,7 @@ def broadcast(value: Value) -> Value:
     {'seed': array(3)}
     """
     _check_joined("broadcast")
-    return jax.tree.map(np.asarray, _multihost().broadcast_one_to_all(_read(value)))
+    return jax.tree.map(np.asarray, _multihost().broadcast_one_to_all(_uncut(value)))
 
 
 def all_gather(value: Value) -> Value:
@@ -299,7 +300,7 @@ def all_gather(value: Value) -> Value:
         spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
         return _multihost().process_allgather(leaf, tiled=spread)
 
-    return jax.tree.map(gather, _read(value))
+    return jax.tree.map(gather, _uncut(value))
 
 
 def check_same(*objects: object, **named: object) -> None:
@@ -361,6 +362,15 @@ def is_preempted(step: int) -> bool:
 
 def _read(value: Value) -> Value:
     return jax.tree.map(lambda leaf: leaf, value)  # a Variable gives its value
+
+
+def _uncut(value: Value) -> Value:
+    """Return a value's arrays, none of which would be cut to 32 bits on the way."""
+    arrays = _read(value)
+    for leaf in jax.tree.leaves(arrays):
+        if isinstance(leaf, int | np.ndarray | np.generic):
+            check_argument(leaf, "a value that processes share")
+    return arrays
 
 
 def _multihost() -> Any:
@@ -426,8 +436,9 @@ def global_batch(part: Value, sharding: Any) -> Value:
         sharding = _named(sharding)
 
     def whole(leaf: Value) -> Value:
+        check_uncut(local := np.asarray(leaf), "a part of the batch")
         try:
-            return jax.make_array_from_process_local_data(sharding, np.asarray(leaf))
+            return jax.make_array_from_process_local_data(sharding, local)
         except ValueError as error:
             raise ShardingError(
                 f"A part of shape {np.shape(leaf)} cannot be spread as {sharding}: {error}"

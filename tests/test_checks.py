@@ -375,6 +375,27 @@ def test_elements_and_integers():
     f(jnp.zeros((0, 3), int))
 
 
+@pytest.mark.parametrize(
+    ("value", "limit", "shown"),
+    [
+        (np.int64(-(2**40)), 0, "xs = -1099511627776"),
+        (np.uint64(2**63), 2**63 + 1, "xs = 9223372036854775808"),
+        (np.float64(1 - 1e-12), 1.0, "xs = 0.999999999999 "),
+        (np.complex128(1e-60), 0.5, "xs = 1e-60 "),
+        (np.int8(-3), 0, "xs = -3 "),
+        (np.float16(0.5), 1.0, "xs = 0.5 "),
+    ],
+)
+def test_values_of_64_bits_are_shown_whole(value, limit, shown):
+    @jv.compile
+    def f(xs: Any) -> None:
+        require(xs.real > np.asarray(limit, xs.real.dtype), "small", {"xs": xs})
+
+    with jax.enable_x64(True):
+        fails(lambda: f(value), shown)
+        fails(lambda: f(np.array([value, value])), f"2 of 2 elements, the first at [0]: {shown}")
+
+
 def test_failures():
     raise_if_failed(NO_FAILURE)
     rows = np.stack([NO_FAILURE, NO_FAILURE + 1, NO_FAILURE + 2])
