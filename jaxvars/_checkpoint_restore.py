@@ -77,6 +77,21 @@ def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str,
     return cells_by_path([*firsts, *others], outside, refuse)
 
 
+def build_late(roots: Roots, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Make the variables of what waits for its first data to make them, if there are values.
+
+    Args:
+        roots: the objects.
+        shapes: of the values, by path.
+    """
+    for name, root in roots.items():
+        for path, late in walk(root, Late):
+            start = "/".join([*([] if name is None else [name]), *path, ""])
+            mine = (shape for at, shape in shapes.items() if at.startswith(start) and shape)
+            if not late.is_built and (shape := next(mine, None)) is not None:
+                late.build(shape[-1])
+
+
 def _is_there(part: str) -> bool:
     """Return whether the variable that a slot belongs to is not gone."""
     return not isinstance(part, Tied) or part.tie() is not None
@@ -150,7 +165,7 @@ class Restore(Seeker):
         """
         with _LOCK:
             others = [other for other in _pending() if other.shares(self)]
-            self._build()
+            build_late(self._alive(), {path: x.shape for path, x in self.waiting.items()})
             cells = self._found()
             found = {path: cells[path] for path in self.waiting if path in cells}
             first = next(iter(found.values()), None)
@@ -168,15 +183,6 @@ class Restore(Seeker):
                 other.end()
             if self.waiting:
                 SEEKERS.append(self)
-
-    def _build(self) -> None:
-        """Make the variables of what waits for data to make them: its state is here."""
-        for name, root in self._alive().items():
-            for path, late in walk(root, Late):
-                start = "/".join([*([] if name is None else [name]), *path, ""])
-                mine = (x for at, x in self.waiting.items() if at.startswith(start) and x.ndim)
-                if not late.is_built and (value := next(mine, None)) is not None:
-                    late.build(value.shape[-1])
 
     def end(self) -> None:
         """Wait no longer."""

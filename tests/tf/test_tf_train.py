@@ -344,3 +344,11 @@ def test_a_moving_average(updates: int | None, value: float) -> None:
 def test_what_is_not_there_is_said() -> None:
     with pytest.raises(AttributeError, match="Did you mean"):
         tf.train.Checkpiont  # noqa: B018 - it raises
+
+
+def test_metrics_that_data_builds_are_built(tmp_path: Path) -> None:
+    metric, again = tf.keras.metrics.F1Score(), tf.keras.metrics.F1Score()
+    metric.update_state([[1.0, 0.0], [0.0, 1.0]], [[0.9, 0.1], [0.7, 0.8]])
+    path = tf.train.Checkpoint(metrics=[metric]).save(tmp_path / "c")
+    tf.train.Checkpoint(metrics=[again]).restore(path).assert_consumed()
+    assert np.array_equal(again.result(), metric.result())
