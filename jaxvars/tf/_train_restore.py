@@ -67,7 +67,7 @@ class Wait(Alias):
         for note in NOTES & stored.entries.keys():
             self._sinks[note] = CoreVariable("", name="graph")
         shapes = {path: entry.shape for path, entry in stored.entries.items()}
-        restoring.build_late({name: ref() for name, ref in self._children.items()}, shapes)
+        restoring.build_late(dict(graphs.children_of(self._owner())), shapes)
         self._check(stored)
         try:
             restore = restoring.Restore(stored, self._roots(), self, Trees([]))
