@@ -2,14 +2,32 @@
 
 Python runs them in the middle of whatever runs. They are no part of the function, so what they do
 with variables is done outside of it: they find out here.
+
+Rule this file keeps: what may be a finalizer or a function that was called as usual is refused.
 """
 
 from __future__ import annotations
 
+import dis
+import gc
 import inspect
+import itertools
+import signal
 import sys
 import weakref
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
+from typing import Any
+
+from jaxvars.errors import ForeignTransformError, user_line
+
+_GONE: Any = object()
+"""In the place of an argument whose name has been deleted."""
+
+_DROPS = {"POP_TOP", "STORE_SUBSCR", "DELETE_ATTR"}
+"""Instructions beside those below in which an object may go, and no function of two is called."""
+
+_FINALIZE = weakref.finalize.__call__.__code__
 
 
 def is_interruption(until: CodeType) -> bool:
@@ -17,6 +35,9 @@ def is_interruption(until: CodeType) -> bool:
 
     Args:
         until: of the function below which to look.
+
+    Raises:
+        ForeignTransformError: when that cannot be told.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not until:
@@ -27,18 +48,84 @@ def is_interruption(until: CodeType) -> bool:
 
 
 def _is_called_back(frame: FrameType) -> bool:
-    """Return whether a function was given the frame that called it, or a reference to what is gone.
+    """Return whether a function was called by the interpreter itself."""
+    given = _given(frame)
+    return _is_handler(frame, given) or _is_of_gc(frame, given) or _is_finalizer(frame, given)
 
-    That is what Python gives to signal handlers and to callbacks of weak references, and hardly
-    anybody else to anything.
-    """
+
+def _given(frame: FrameType) -> list[Any]:
+    """Return the positional arguments of a function, as its names hold them now."""
     code = frame.f_code
-    count = code.co_argcount + bool(code.co_flags & inspect.CO_VARARGS)
-    for name in code.co_varnames[:count]:
-        value = frame.f_locals.get(name)
-        for part in value if type(value) is tuple else (value,):
-            if part is frame.f_back and part is not None:
-                return True
-            if isinstance(part, weakref.ref) and part() is None and count <= 2:
-                return True
+    found = [frame.f_locals.get(name, _GONE) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        found += frame.f_locals.get(rest, ())
+    return found
+
+
+def _is_handler(frame: FrameType, given: list[Any]) -> bool:
+    """Return whether a function was given what signal handlers and tracing functions are."""
+    for one, other in itertools.pairwise(given):
+        if other is frame.f_back and (one is _GONE or isinstance(one, int)):
+            return True
+        if one is frame.f_back and isinstance(other, str):  # sys.settrace, sys.setprofile
+            return True
+    last = given[-1] if len(given) > 1 else frame
+    if (last is None or last is _GONE) and frame.f_code in _handlers():
+        if last is None:
+            raise _doubtful(frame, "is a signal handler whose frame is None")
+        return True
     return False
+
+
+def _handlers() -> set[CodeType]:
+    installed = map(signal.getsignal, signal.valid_signals())
+    return _codes(handler for handler in installed if callable(handler))
+
+
+def _codes(functions: Iterable[Callable[..., Any]]) -> set[CodeType]:
+    """Return the code that functions, methods, partials and callable objects run."""
+    found: set[CodeType] = set()
+    for function in functions:
+        whole: Any = function
+        while hasattr(whole, "func"):
+            whole = whole.func
+        whole = getattr(whole, "__func__", whole)
+        if not hasattr(whole, "__code__"):
+            whole = type(whole).__call__
+        if isinstance(code := getattr(whole, "__code__", None), CodeType):
+            found.add(code)
+    return found
+
+
+def _is_of_gc(frame: FrameType, given: list[Any]) -> bool:
+    """Return whether a function is a callback of the garbage collector."""
+    phase = given[-2] if len(given) > 1 else None
+    is_phase = phase is _GONE or (isinstance(phase, str) and phase in ("start", "stop"))
+    return is_phase and frame.f_code in _codes(gc.callbacks)
+
+
+def _is_finalizer(frame: FrameType, given: list[Any]) -> bool:
+    """Return whether a function was given a reference to what is gone, as an object went."""
+    if not any(isinstance(x, weakref.ref) and x() is None for x in given) or len(given) > 2:
+        return False
+    if frame.f_code is _FINALIZE:
+        return True
+    caller = frame.f_back
+    name = dis.opname[caller.f_code.co_code[caller.f_lasti]] if caller is not None else ""
+    if name in _DROPS or name.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF",
+                                          "DELETE_FAST", "DELETE_NAME", "DELETE_GLOBAL",
+                                          "DELETE_DEREF")):  # fmt: skip
+        return True
+    raise _doubtful(frame, "was given a weak reference to an object that is gone")
+
+
+def _doubtful(frame: FrameType, what: str) -> ForeignTransformError:
+    name = frame.f_code.co_name
+    return ForeignTransformError(
+        f"A variable is used at {user_line()}, while a function is traced, and {name} {what}. It "
+        f"cannot be told whether the function calls {name}, so that it is part of each step, or "
+        "Python, as it calls handlers and finalizers in the middle of anything. If the function "
+        f"calls it: give {name} the object, or whether it is gone. If it is a finalizer: use "
+        "weakref.finalize."
+    )

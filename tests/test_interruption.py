@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import signal
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -29,6 +31,26 @@ def on_signal() -> Iterator[Callable[[Callable[[], Any]], None]]:
 def _by_signal(action: Callable[[], Any], on_signal: Any) -> Callable[[], None]:
     on_signal(action)
     return lambda: signal.raise_signal(signal.SIGUSR1)
+
+
+def _by_handler_without_frame(action: Callable[[], Any], on_signal: Any) -> Callable[[], None]:
+    class Handler:
+        def __call__(self, number: int, frame: Any) -> None:
+            del frame
+            action()
+
+    on_signal(action)  # its fixture puts the old one back afterwards
+    signal.signal(signal.SIGUSR1, functools.partial(Handler()))
+    return lambda: signal.raise_signal(signal.SIGUSR1)
+
+
+def _by_garbage_collector(action: Callable[[], Any], _: Any) -> Callable[[], None]:
+    def interrupt() -> None:
+        gc.callbacks.append(once := lambda phase, info: phase == "stop" and action())
+        gc.collect()
+        gc.callbacks.remove(once)
+
+    return interrupt
 
 
 def _by_del(action: Callable[[], Any], _: Any) -> Callable[[], None]:
@@ -59,8 +81,18 @@ def _by_finalize(action: Callable[[], Any], _: Any) -> Callable[[], None]:
     return lambda: (weakref.finalize(Node(), action), None)[1]
 
 
+HOWS = [
+    _by_signal,
+    _by_handler_without_frame,
+    _by_garbage_collector,
+    _by_del,
+    _by_reference,
+    _by_finalize,
+]
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
-@pytest.mark.parametrize("how", [_by_signal, _by_del, _by_reference, _by_finalize])
+@pytest.mark.parametrize("how", HOWS)
 def test_what_it_does_happens_once_and_outside(how: Any, on_signal: Any):
     count, w = jv.Variable(0.0), jv.Variable(jnp.zeros(2))
     mean = jv.metrics.Mean()
@@ -124,6 +156,49 @@ def test_variables_that_are_created_by_it_or_assigned_by_it_before_their_first_v
 
     assert float(step(2.0)) == 14.0
     assert [float(v) for v in made] == [7.0, 5.0]
+
+
+def test_a_function_that_is_given_a_frame_is_part_of_the_step():
+    count = jv.Variable(0)
+
+    def act(frame: Any) -> None:
+        count.assign_add(1)
+
+    step = jv.compile(lambda: act(sys._getframe()))
+    for _ in range(3):
+        step()
+    assert int(count) == 3
+
+
+def test_a_function_that_is_given_a_dead_reference_may_be_a_finalizer():
+    class Node:
+        pass
+
+    count, reference = jv.Variable(0), weakref.ref(Node())
+
+    def act(ref: Any) -> None:
+        if ref() is None:
+            count.assign_add(1)
+
+    message = r"used at test_interruption.py:\d+, in act, .* and act was given a weak reference"
+    with pytest.raises(ForeignTransformError, match=message):
+        jv.compile(lambda: act(reference))()
+    act(reference)  # eagerly it is the same
+    assert int(count) == 1
+
+
+def test_a_handler_that_is_called_without_a_frame_may_be_a_part_of_the_step():
+    count = jv.Variable(0)
+
+    def handler(number: int, frame: Any) -> None:
+        count.assign_add(1)
+
+    old = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(ForeignTransformError, match="handler is a signal handler whose frame"):
+            jv.compile(lambda: handler(signal.SIGUSR1, None))()
+    finally:
+        signal.signal(signal.SIGUSR1, old)
 
 
 def test_a_finalizer_reads_the_value_before_a_step_or_is_refused():
