@@ -170,13 +170,14 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
+        has_another = False
         if not DETOUR:
             try:
                 result = MISS if kwargs else self._paths.flat(args)
                 if result is MISS:
                     result = self._paths.tree(args, kwargs)
             except Miss as miss:
-                self._paths.cool(by_shape=isinstance(miss, OtherShapes))
+                has_another = self._paths.miss(by_shape=isinstance(miss, OtherShapes))
             except Elsewhere:
                 pass
             except BaseException as error:
@@ -189,7 +190,7 @@ class Function:
             else:
                 if result is not MISS:
                     return result
-        return self._slow_call(args, kwargs)
+        return self(*args, **kwargs) if has_another else self._slow_call(args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:
         return self if instance is None else BoundFunction(self, instance)

@@ -35,6 +35,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
@@ -55,7 +56,8 @@ MISS: Any = object()
 
 _NUMBERS = (int, float, complex)
 _KEPT = 4  # hot paths of each kind kept for a function
-_WRITTEN = 200  # hot paths written for a function in its life
+_WRITTEN = 200  # hot paths written for a function before their cost is looked at
+_SHARE = 0.02  # of the time since the first was written, that writing may take then
 
 _TEMPLATE = """
 def run(args):
@@ -238,6 +240,12 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 
 
+_Written: TypeAlias = tuple[tuple[Callable[..., Any], ...], dict[Any, Callable[..., Any]]]
+"""Hot paths for positional arguments, and for others by their structure."""
+
+_NONE: _Written = ((), {})
+
+
 @final
 class HotPaths:
     """The hot paths of one function, for the last few ways in which it was called."""
@@ -245,14 +253,38 @@ class HotPaths:
     def __init__(self) -> None:
         self._by_shape = False
         self._written = 0
+        self._spent = 0.0
+        self._first = perf_counter()
         self.cool()
 
     def cool(self, *, by_shape: bool = False) -> None:
         """Forget them all; those to come check shapes if some did not fit."""
         self._by_shape = self._by_shape or by_shape
-        self._flat: list[Callable[..., Any]] = []
-        self._trees: dict[Any, Callable[..., Any]] = {}
-        self.flat: Callable[[tuple[Any, ...]], Any] = _no_path
+        self._others: dict[int, _Written] = {}
+        self._settings: int | None = None
+        self._take(_NONE)
+
+    def miss(self, *, by_shape: bool) -> bool:
+        """Return whether there are others, for JAX's settings now; else forget those there are."""
+        if not by_shape and self._turn():
+            return bool(self._flat or self._trees)
+        self.cool(by_shape=by_shape)
+        return False
+
+    def _turn(self) -> bool:
+        """Take those for JAX's settings now, and keep the others; return whether these differ."""
+        now = _trace.settings()
+        before, self._settings = self._settings, now
+        if before is None or before == now:
+            return False
+        others = {**self._others, before: (self._flat, self._trees)}
+        self._others = dict(list(others.items())[-_KEPT:])
+        self._take(self._others.pop(now, _NONE))
+        return True
+
+    def _take(self, written: _Written) -> None:
+        self._flat, self._trees = written
+        self.flat: Callable[[tuple[Any, ...]], Any] = _one_of(self._flat)
 
     def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
@@ -264,15 +296,20 @@ class HotPaths:
 
     def add(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any], values: Any) -> None:
         """Let calls like this one take a hot path, if there can be one."""
-        if self._written > _WRITTEN:
+        self._turn()
+        start = perf_counter()
+        if self._written > _WRITTEN and self._spent > _SHARE * (start - self._first):
             return  # calls differ so much that writing costs more than it saves
+        self._write(parts, args, kwargs, values)
+        self._written += 1
+        self._spent += perf_counter() - start
+
+    def _write(self, parts: Parts, args: Any, kwargs: Any, values: Any) -> None:
         flat = None if kwargs else write(
             parts, args, values, in_order=True, by_shape=self._by_shape
         )  # fmt: skip
-        self._written += 1
         if flat is not None:
-            self._flat = [flat, *self._flat[: _KEPT - 1]]
-            self.flat = flat if len(self._flat) == 1 else _one_of(self._flat)
+            self._take(((flat, *self._flat[: _KEPT - 1]), self._trees))
         else:
             self._add_tree(parts, args, kwargs, values)
 
@@ -287,13 +324,10 @@ class HotPaths:
             self._trees = {form_of(treedef): path, **dict(others)}
 
 
-def _no_path(_: tuple[Any, ...]) -> Any:
-    return MISS
-
-
-def _one_of(paths: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a function that tries several hot paths."""
-    tried = tuple(paths)
+def _one_of(tried: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    """Return a function that tries hot paths."""
+    if len(tried) == 1:
+        return tried[0]
 
     def run(args: tuple[Any, ...]) -> Any:
         for path in tried:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _store
+from jaxvars import _hotpath, _store
 from jaxvars._hotpath import MISS, is_traced
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
@@ -389,3 +389,40 @@ def test_there_is_no_call_where_an_interrupt_would_tear():
 def test_which_types_are_traced():
     assert all(map(is_traced, (int, float, complex, np.ndarray, np.float32, type(jnp.ones(1)))))
     assert not any(map(is_traced, (bool, str, np.bool_, np.str_, object, jv.Variable)))
+
+
+# ---------------------------------------------------------------- settings that come and go
+def test_each_setting_keeps_its_hot_path():
+    total, step, runs = counter()
+    hot(step, 1.0)
+    for _ in range(150):
+        with jax.default_matmul_precision("float32"):
+            step(1.0)
+        step(1.0)
+    assert step._paths.flat((1.0,)) is not MISS
+    assert float(total) == 305
+    assert len(runs) == 2
+    assert step._paths._written <= 4
+    with jax.default_matmul_precision("float32"):
+        step(1.0)
+        assert step._paths.flat((1.0,)) is not MISS
+
+
+def test_writing_hot_paths_stops_when_calls_differ_and_goes_on_when_they_do_not(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_hotpath, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(_hotpath, "_WRITTEN", 2)
+    real = _hotpath.write
+
+    def write_slowly(*args: Any, **options: Any) -> Any:
+        now[0] += 1.0
+        return real(*args, **options)
+
+    monkeypatch.setattr(_hotpath, "write", write_slowly)
+    step = jv.compile(lambda x: x * 2)
+    for n in range(1, 5):
+        for _ in range(3):
+            step(jnp.ones(n))
+    assert step._paths._written == 3
+    now[0] += 1000.0
+    hot(step, jnp.ones(9))
