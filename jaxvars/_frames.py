@@ -519,6 +519,9 @@ class CaptureFrame(Frame):
 
     def get(self, cell: Cell) -> Value:
         """Return the cell's value; the first time, make it an input of the program."""
+        inner = _trace.strip(_trace.current())
+        if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
+            raise _read_by_kept_rule(cell)  # JAX would keep a tracer of ours in its program
         self.note_inner_read()
         if cell.key not in self.values:
             self.values[cell.key] = self._input(cell)

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
@@ -113,6 +112,8 @@ class State(Mapping[str, Any]):
         unknown = [path for path in values if path not in self._layout.index]
         if unknown:
             raise StateError(f"No variable at {unknown}; there are {list(self._layout.paths)}.")
+        if masked := [path for path, x in values.items() if isinstance(x, np.ma.MaskedArray)]:
+            raise StateError(f"The values of {masked} are masked arrays; a tensor has no mask.")
         return State(self._layout, [values.get(path, old) for path, old in self.items()])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -350,4 +351,4 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
 def _of_jax(value: Value) -> Value:
     """Return a copy of NumPy's arrays as JAX's: code that runs on a value may change NumPy's."""
     is_numpy = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT"
-    return jnp.array(value) if is_numpy else value
+    return to_tensor(value, what="a value of the State") if is_numpy else value

@@ -760,7 +760,10 @@ def _cotangents(targets: Sequence[Value], given: Any) -> list[Value]:
 def _cotangent(target: Value, given: Any) -> Value:
     if given is None or target is None:
         return None if target is None else jnp.ones(target.shape, target.dtype)
-    given = jnp.asarray(given.value if isinstance(given, Face) else given, target.dtype)
+    given = given.value if isinstance(given, Face) else given
+    if isinstance(given, np.ma.MaskedArray):
+        raise TapeError("An output_gradient is a masked array, and a tensor has no mask.")
+    given = jnp.asarray(given, target.dtype)
     if given.shape != target.shape:
         raise TapeError(
             f"An output_gradient has shape {given.shape}, its target {target.shape}: they must "

@@ -14,7 +14,7 @@ import optax
 import pytest
 
 import jaxvars as jv
-from jaxvars.errors import CreationError, ForeignTransformError, ShapeError, StateError
+from jaxvars.errors import CreationError, DtypeError, ForeignTransformError, ShapeError, StateError
 
 V, State = jv.Variable, jv.State
 
@@ -550,3 +550,17 @@ def test_a_state_taken_under_a_tape_and_a_device_scope_has_the_values():
     taken.replace({"w": jnp.array([3.0, 4.0])}).commit()
     assert w.device == home
     assert w.numpy().tolist() == [3.0, 4.0]
+
+
+def test_a_masked_array_is_refused():
+    state = State.of(V([1.0, 2.0], name="w"))
+    with pytest.raises(StateError, match=r"The values of \['w'\] are masked arrays"):
+        state.replace({"w": np.ma.array([1.0, 2.0], mask=[0, 1])})
+
+
+@pytest.mark.parametrize("value", [np.array([1e300, 1.0]), np.array([2**40, 1])])
+def test_a_pure_function_is_given_no_value_that_jax_would_cut(value):
+    v = V(np.zeros(2, np.float32 if value.dtype.kind == "f" else np.int32), name="v")
+    state = State.of(v).replace({"v": value})
+    with pytest.raises(DtypeError, match=r"a value of the State reaches from .* outside of"):
+        jv.functionalize(lambda: v * 1)(state)

@@ -485,3 +485,11 @@ def test_a_variable_as_the_target_depends_on_itself(how):
     grad, none = how(chosen)()
     assert grad.tolist() == [1.0, 1.0]
     assert none is None
+
+
+def test_an_output_gradient_with_a_mask_is_refused():
+    v = jv.Variable([1.0, 2.0])
+    with jv.GradientTape() as tape:
+        y = v * 2.0
+    with pytest.raises(TapeError, match="a masked array, and a tensor has no mask"):
+        tape.gradient(y, v, output_gradients=np.ma.array([1.0, 2.0], mask=[0, 1]))

@@ -92,6 +92,24 @@ def test_a_rule_that_jax_would_keep_may_read_no_variable() -> None:
         tape.gradient(y, W)
 
 
+INNER: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda f: jax.jit(f)(W * 1.0),
+    "scan": lambda f: jax.lax.scan(lambda c, _: (f(c), None), W * 1.0, None, length=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_rule_in_a_function_of_jax_s_own_is_refused_under_an_inner_tape(name: str) -> None:
+    @jv.compile
+    def slope() -> Any:
+        with jv.GradientTape() as tape:
+            y = INNER[name](by_backward)
+        return tape.gradient(y, W)
+
+    with pytest.raises(TapeError, match=r"'slope' is read at .* by the rule .*jv\.scan"):
+        slope()
+
+
 def test_a_rule_may_not_read_what_the_function_around_it_assigns() -> None:
     @jv.compile
     def step() -> Any:
