@@ -21,11 +21,19 @@ from jax.interpreters import ad, batching, mlir
 
 from jaxvars._trace import carried_by_scan, new_primitive, open_jaxpr
 
+Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]
 """For each value the inputs that it depends on, as bits."""
 
 
-def paths(name: str, params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+def paths(
+    name: str,
+    params: dict[str, Any],
+    given: Sequence[int],
+    count: int,
+    *,
+    through_assigns: bool = False,
+) -> Masks:
     """Return on what each result of an operation depends.
 
     Args:
@@ -33,67 +41,71 @@ def paths(name: str, params: dict[str, Any], given: Sequence[int], count: int) -
         params: of the operation.
         given: on what its inputs depend.
         count: of its results.
+        through_assigns: a variable depends on what was assigned to it, rather than on itself.
     """
+    if name == "reread":
+        return [given[0] if through_assigns else given[1]]
     inside = _INSIDE.get(name)
     if inside is not None:
-        return inside(params, given, count)
+        return inside(params, given, count, through_assigns)
     return [functools.reduce(operator.or_, given, 0)] * count
 
 
-def _through_jaxpr(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
-    return _through(params["jaxpr"], given)
+def _through_jaxpr(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
+    return _through(params["jaxpr"], given, through)
 
 
-def _through_scan(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
-    return _around(params["jaxpr"], given, carried_by_scan(params))
+def _through_scan(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
+    return _around(params["jaxpr"], given, carried_by_scan(params), through)
 
 
-def _through_while(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+def _through_while(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
     start = len(given) - count
     first = params.get("cond_nconsts", 0)  # what only the condition needs decides no value
-    return _around(params["body_jaxpr"], given[first:], slice(start - first, None))
+    return _around(params["body_jaxpr"], given[first:], slice(start - first, None), through)
 
 
-def _around(body: Any, given: Sequence[int], carried: slice) -> Masks:
+def _around(body: Any, given: Sequence[int], carried: slice, through: bool) -> Masks:
     """Go through a loop until nothing is found any more."""
     masks, before = list(given), None
     made: Masks = []
     while masks != before:
         before = list(masks)
-        made = _through(body, masks)
+        made = _through(body, masks, through)
         masks[carried] = map(operator.or_, masks[carried], made)
     return [*masks[carried], *made[len(masks[carried]) :]]
 
 
-def _through_branches(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
-    found = [_through(branch, given[1:]) for branch in params["branches"]]
+def _through_branches(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
+    found = [_through(branch, given[1:], through) for branch in params["branches"]]
     return [functools.reduce(operator.or_, masks) for masks in zip(*found, strict=True)]
 
 
-_INSIDE: dict[str, Callable[[dict[str, Any], Sequence[int], int], Masks]] = {
-    "stop_gradient": lambda params, given, count: [0] * count,
+_INSIDE: dict[str, Callable[[Params, Sequence[int], int, bool], Masks]] = {
+    "stop_gradient": lambda params, given, count, through: [0] * count,
     "scan": _through_scan,
     "while": _through_while,
     "cond": _through_branches,
 } | dict.fromkeys(("jit", "checkpoint", "remat", "remat2", "shard_map"), _through_jaxpr)
 
-_FOUND: weakref.WeakKeyDictionary[Any, Masks] = weakref.WeakKeyDictionary()
+_FOUND: weakref.WeakKeyDictionary[Any, dict[bool, Masks]] = weakref.WeakKeyDictionary()
 
 
-def _through(closed: Any, given: Sequence[int]) -> Masks:
+def _through(closed: Any, given: Sequence[int], through: bool) -> Masks:
     """Return on what the results of a program depend; what it closed over may be among `given`."""
     jaxpr = open_jaxpr(closed)
-    if jaxpr not in _FOUND:
-        _FOUND[jaxpr] = _results(jaxpr)
+    known = _FOUND.setdefault(jaxpr, {})
+    if through not in known:
+        known[through] = _results(jaxpr, through)
     hidden = len(jaxpr.constvars) + len(jaxpr.invars) - len(given)
     masks = [0] * hidden + list(given)
     return [
         functools.reduce(operator.or_, (m for i, m in enumerate(masks) if found >> i & 1), 0)
-        for found in _FOUND[jaxpr]
+        for found in known[through]
     ]
 
 
-def _results(jaxpr: Any) -> Masks:
+def _results(jaxpr: Any, through: bool) -> Masks:
     """Return on which of its variables each result of a program depends."""
     inputs = [*jaxpr.constvars, *jaxpr.invars]
     if any(hasattr(var.aval, "inner_aval") for eqn in jaxpr.eqns for var in eqn.invars):
@@ -102,7 +114,8 @@ def _results(jaxpr: Any) -> Masks:
     for eqn in jaxpr.eqns:
         given = [0 if hasattr(var, "val") else known.get(var, 0) for var in eqn.invars]
         if any(given):
-            made = paths(eqn.primitive.name, eqn.params, given, len(eqn.outvars))
+            name, count = eqn.primitive.name, len(eqn.outvars)
+            made = paths(name, eqn.params, given, count, through_assigns=through)
             pairs = zip(eqn.outvars, made, strict=True)
             known.update((var, mask) for var, mask in pairs if _is_float(var))
     everything = functools.reduce(operator.or_, (known.get(var, 0) for var in inputs), 0)
@@ -139,7 +152,7 @@ aside_p = _handing_on("aside")
 """The first value, of values that a function with a pullback of its own has only closed over."""
 
 
-def _through_rule(params: dict[str, Any], given: Sequence[int], count: int) -> Masks:
+def _through_rule(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
     """Take all results for computed from all inputs but those that were closed over."""
     if "call_jaxpr" in params:
         jaxpr = open_jaxpr(params["call_jaxpr"])

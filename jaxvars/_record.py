@@ -56,12 +56,21 @@ class Node:
 
     __slots__ = ("equation", "linear", "outputs", "paths")
 
-    def __init__(self, equation: Equation, outputs: list[Value], linear: Linear | None) -> None:
+    def __init__(
+        self,
+        equation: Equation,
+        outputs: list[Value],
+        linear: Linear | None,
+        *,
+        through_assigns: bool = False,
+    ) -> None:
         self.equation = equation
         self.outputs = outputs
         self.linear = linear
         each = [1 << i for i in range(len(equation.inputs))]
-        self.paths = paths(equation.name, equation.params, each, len(outputs))
+        self.paths = paths(
+            equation.name, equation.params, each, len(outputs), through_assigns=through_assigns
+        )
 
     def moved(self, known: Container[int]) -> list[Value]:
         """Return the float outputs that depend on known inputs."""
@@ -136,7 +145,7 @@ class Record:
             outputs = list(equation.function(*equation.inputs))
         given = set(map(id, equation.inputs))
         outputs = [_trace.fresh(x) if id(x) in given else x for x in outputs]
-        node = Node(equation, outputs, linear)
+        node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
         if followed := node.moved(self.active):
             self.active.update((id(x), x) for x in followed)
             self.nodes.append(node)

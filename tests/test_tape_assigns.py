@@ -265,3 +265,27 @@ def test_a_warning_when_no_source_has_a_gradient() -> None:
     assert tape.gradient(y, [w, h]) == [None, 12.0]  # without a warning, as what follows
     assert tape.gradient(y, [w], unconnected_gradients="zero") == [0.0]
     assert tape.gradient(y, []) == []
+
+
+@pytest.mark.parametrize(
+    ("through", "slopes"), [(False, [[None, 3.0]] * 2), (True, [[6.0, 9.0], [36.0, 27.0]])]
+)
+def test_what_an_assign_cuts_off_has_no_gradient_around_a_compiled_function_either(
+    through: bool, slopes: Any
+) -> None:
+    v, x = jv.Variable(2.0), jnp.asarray(3.0)
+
+    def f(x: Any) -> Any:
+        v.assign(v * x)
+        return v * 3.0
+
+    def loop(x: Any) -> Any:
+        return jv.fori_loop(0, 2, lambda i, y: f(x) + y * 0.0, 0.0)
+
+    for bodies, wanted in zip([(f, jv.compile(f)), (loop, jv.compile(loop))], slopes, strict=True):
+        for body in bodies:
+            v.assign(2.0)
+            with jv.GradientTape(through_assigns=through) as tape:
+                tape.watch(x)
+                y = body(x)
+            assert tape.gradient(y, [x, v]) == wanted
