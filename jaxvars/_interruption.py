@@ -8,6 +8,7 @@ Rule this file keeps: what may be a finalizer or a function that was called as u
 
 from __future__ import annotations
 
+import _signal  # whose getsignal makes no enums, at a fiftieth of the cost
 import dis
 import gc
 import inspect
@@ -26,6 +27,8 @@ _GONE: Any = object()
 
 _DROPS = {"POP_TOP", "STORE_SUBSCR", "DELETE_ATTR"}
 """Instructions beside those below in which an object may go, and no function of two is called."""
+
+_SIGNALS = tuple(map(int, signal.valid_signals()))
 
 _FINALIZE = weakref.finalize.__call__.__code__
 
@@ -70,17 +73,21 @@ def _is_handler(frame: FrameType, given: list[Any]) -> bool:
             return True
         if one is frame.f_back and isinstance(other, str):  # sys.settrace, sys.setprofile
             return True
-    last = given[-1] if len(given) > 1 else frame
-    if (last is None or last is _GONE) and frame.f_code in _handlers():
-        if last is None:
-            raise _doubtful(frame, "is a signal handler whose frame is None")
-        return True
-    return False
+    if not 2 <= len(given) <= 3 or not all(_may_be_changed(x) for x in given[-2:]):
+        return False
+    is_changed = given[-1] in (None, _GONE) and frame.f_code in _handlers()
+    if is_changed and given[-1] is None:
+        raise _doubtful(frame, "is a signal handler whose frame is None")
+    return is_changed
+
+
+def _may_be_changed(value: Any) -> bool:
+    """Return whether this may be left of an argument of a signal handler."""
+    return value is None or value is _GONE or isinstance(value, int)
 
 
 def _handlers() -> set[CodeType]:
-    installed = map(signal.getsignal, signal.valid_signals())
-    return _codes(handler for handler in installed if callable(handler))
+    return _codes(x for x in map(_signal.getsignal, _SIGNALS) if callable(x))
 
 
 def _codes(functions: Iterable[Callable[..., Any]]) -> set[CodeType]:
