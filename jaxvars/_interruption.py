@@ -8,7 +8,7 @@ Rule this file keeps: what may be a finalizer or a function that was called as u
 
 from __future__ import annotations
 
-import _signal  # whose getsignal makes no enums, at a fiftieth of the cost
+import _signal  # pyright: ignore[reportMissingImports] - CPython's; its getsignal makes no enums
 import dis
 import gc
 import inspect
