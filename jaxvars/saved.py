@@ -85,7 +85,7 @@ def save(
             on the first axis the same for all arguments, the batch; relations between others are
             written as `jax.export.symbolic_shape`), or a bool, number, text or None that is static.
             Of open sizes nothing may be asked whose answer is not the same for all of them: that
-            is refused (but for `dict.get` of a size, and caches, which cannot be seen).
+            is refused (but for `isinstance`, `is` and a size as text, which cannot be seen).
         platforms: "cpu", "cuda", "rocm", "tpu": what the programs are for; what JAX uses now when
             None. It need not be there.
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program

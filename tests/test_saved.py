@@ -377,6 +377,9 @@ def test_sizes_may_be_related_as_jax_writes_it(tmp_path):
         lambda x: x.shape == (1, 3),
         lambda x: x.shape[0] in (1, 2),
         lambda x: x.shape[0] % 2,
+        lambda x: {1: True}.get(x.shape[0], False),
+        lambda x: {(1, 3): True}.get(x.shape, False),
+        lambda x: len({x.shape[0], 1}) == 1,
     ],
 )
 def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp_path):
@@ -392,6 +395,26 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
     loaded = round_trip(f, tmp_path / "f", signatures)
     for n in (1, 4):
         assert_same(loaded(jnp.ones((n, 3))), f(jnp.ones((n, 3))))
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: x * {1: 3.0}.get(len(x), 1.0), "'OpenSize' object cannot be .* an integer"),
+        (lambda x: x + np.zeros(x.shape), "'OpenSize' object cannot be .* an integer"),
+        (lambda x: jnp.split(x, x.shape[0]), "with a symbolic number of sections is not .*"),
+        (lambda x: x * float(np.prod(x.shape)), "a real number, not 'OpenSize'"),
+    ],
+)
+def test_what_needs_a_size_as_a_number_says_where_and_what_to_do(f, message, tmp_path):
+    where = r" \(test_saved.py:\d+, in <lambda>\)\. What depends on .*save the sizes apart"
+    with pytest.raises(SavedError, match=f"cannot be traced with an open size: .*{message}{where}"):
+        jv.saved.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
+
+
+def test_errors_that_are_not_about_sizes_are_left_alone(tmp_path):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        jv.saved.save(lambda x: x + "a", tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
 def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
