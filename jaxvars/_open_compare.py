@@ -156,7 +156,8 @@ def _number(other: Any) -> Size | None:
         return other
     try:
         if isinstance(other, numbers.Number | np.generic):
-            whole = int(getattr(other, "real", other))
+            real: Any = getattr(other, "real", other)
+            whole = int(real)
             return whole if whole == other else None
         return operator.index(other)
     except Exception:  # noqa: BLE001 - a tracer, a string: what has no index is not one
