@@ -134,7 +134,7 @@ def _equal(size: Any, other: Any, asking: FrameType) -> Any:
     apart = size - number
     if isinstance(apart, int):
         return apart == 0
-    if not _is_never_0(apart) and not _is_trusted(asking):
+    if not _is_trusted(asking) and not _is_never_0(apart):  # which asks JAX: not for JAX
         _refuse(size, f"is {other}")
     return False
 

@@ -26,7 +26,7 @@ from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError, line_of
 
-_OF_OPEN_SIZES = ("OpenSize", "open size", "ymbolic")
+_OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant")
 """What an error says that is about one: Python's, ours, JAX's."""
 
 
@@ -180,7 +180,8 @@ def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Know
         return Known(fn._signature, fn._entry(call))
     except Exception as error:
         what = (str(error).splitlines() or [""])[0]
-        if not any(word in what for word in _OF_OPEN_SIZES):
+        known = isinstance(error, jax.errors.InconclusiveDimensionOperation)
+        if not known and not any(word in what for word in _OF_OPEN_SIZES):
             raise
         line = line_of(error)
         what = what if line in what else f"{what.rstrip('.')} ({line})."
