@@ -9,13 +9,19 @@ Rules this file keeps:
 - what is computed of such a size is such a size;
 - to JAX they are other sizes than its own: what it remembers of those would bring those back.
 
-What cannot be seen: a size that is looked up in a dict by `get`, or in a cache.
+Whoever looks sizes up by hash asks whether they are equal, too: that raises, but for JAX, and for
+what keeps results by arguments (`jax.jit`, `functools.lru_cache`): there it is another argument
+than any number.
+
+What cannot be seen: `n is 4`, `isinstance(n, int)`, what is asked of a size's text, and `==` of
+what `jax.typeof` returns, of which JAX keeps one for each shape.
 """
 
 from __future__ import annotations
 
 import dis
 import functools
+import numbers
 import operator
 import sys
 from collections.abc import Callable
@@ -35,10 +41,13 @@ _ARITHMETIC = (
     *("__rpow__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__divmod__"),
     *("__rdivmod__", "max", "rmax", "min", "rmin"),
 )
-_IN = dis.opmap["CONTAINS_OP"]
 _TRANSPARENT = {*sys.stdlib_module_names, "numpy"}  # they compare for their caller
+_METHODS = {"__eq__", "__ne__", "__hash__"}  # and so do these, of whatever has sizes in it
 _TRUSTED = {"jax", "jaxlib", "opt_einsum"}
 _KEYS = "jaxvars._signature"  # it tells calls apart, which have one size each
+_CALLS = "jaxvars._autograph"  # it calls what the user calls
+_NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
+_PARTS = ("LOAD_ATTR", "LOAD_METHOD")
 
 
 def compared(size: Size) -> Size:
@@ -75,8 +84,8 @@ def _class() -> Any:
     base: Any = type(export.symbolic_shape("n")[0])
 
     def __hash__(self: Any) -> int:  # noqa: N807
-        frame = sys._getframe(1)
-        if frame.f_code.co_code[frame.f_lasti] == _IN and not _is_trusted(frame):
+        frame = _asking(sys._getframe(1))
+        if not _is_trusted(frame) and not _keeps(frame):
             _refuse(self, "is in a set or dict")
         return hash((base.__hash__(self), "compared"))
 
@@ -125,7 +134,7 @@ def _equal(size: Any, other: Any, asking: FrameType) -> Any:
     apart = size - number
     if isinstance(apart, int):
         return apart == 0
-    if not _is_never_0(apart) and not _is_trusted(asking):
+    if not _is_trusted(asking) and not _is_never_0(apart):  # which asks JAX: not for JAX
         _refuse(size, f"is {other}")
     return False
 
@@ -145,9 +154,11 @@ def _number(other: Any) -> Size | None:
     """Return what can be compared with a size as a size; None for what is not a number."""
     if isinstance(other, _class().__base__):
         return other
-    if isinstance(other, float | np.floating):
-        return int(other) if other == other // 1 else None
     try:
+        if isinstance(other, numbers.Number | np.generic):
+            real: Any = getattr(other, "real", other)
+            whole = int(real)
+            return whole if whole == other else None
         return operator.index(other)
     except Exception:  # noqa: BLE001 - a tracer, a string: what has no index is not one
         return None
@@ -165,13 +176,62 @@ def _is_never_0(size: Any) -> bool:
 
 def _is_trusted(frame: FrameType | None) -> bool:
     """Return whether it is JAX that asks, or what tells calls apart."""
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
-        package = name.partition(".")[0]
-        if package not in _TRANSPARENT:
-            return package in _TRUSTED or name == _KEYS
+    name = _module(_asking(frame))
+    return name.partition(".")[0] in _TRUSTED or name == _KEYS
+
+
+def _asking(frame: FrameType | None) -> FrameType | None:
+    """Return the frame of who asks, less those that ask for their callers."""
+    while frame is not None and (
+        frame.f_code.co_name in _METHODS or _module(frame).partition(".")[0] in _TRANSPARENT
+    ):
         frame = frame.f_back
-    return False
+    return frame
+
+
+def _module(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__"))
+
+
+def _keeps(frame: FrameType | None) -> bool:
+    """Return whether things are kept by size here, and none is taken for another size's."""
+    name = _module(frame)
+    is_ours = name.startswith("jaxvars.") and not name.startswith(_CALLS)
+    return is_ours or isinstance(_called(frame), _keepers())
+
+
+@functools.cache
+def _keepers() -> tuple[type, ...]:
+    """Return the types of functions that keep results by their arguments."""
+    return type(jax.jit(lambda: None)), type(functools.lru_cache(lambda: None))
+
+
+def _called(frame: FrameType | None) -> Any:
+    """Return what a line is calling if that is a name, like `f` or `model.f`; else None.
+
+    A function written in C has no frame of its own: whoever calls it asks.
+    """
+    if frame is None:
+        return None
+    steps = [x for x in dis.get_instructions(frame.f_code) if x.offset <= frame.f_lasti]
+    call, names = steps.pop(), list[str]()
+    for step in reversed(steps):
+        if _start(step) != _start(call):
+            continue
+        if step.opname in _PARTS:
+            names.append(step.argval)
+        elif step.opname.startswith(_NAMES):
+            found = {**frame.f_globals, **frame.f_locals}.get(step.argval)
+            for name in reversed(names):
+                found = getattr(found, name, None)
+            return getattr(found, "__func__", found)  # a method's
+        elif names or step.opname.startswith("CALL"):
+            return None
+    return None
+
+
+def _start(step: Any) -> tuple[Any, Any]:
+    return step.positions.lineno, step.positions.col_offset
 
 
 def _refuse(size: Any, what: str) -> NoReturn:

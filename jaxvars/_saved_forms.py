@@ -217,26 +217,28 @@ class Mismatch(Exception):  # noqa: N818 - a signal between us, not an error
     """Arguments that do not have a form, and why."""
 
 
-def fit(form: Form, value: Any, *, exactly: bool) -> list[Value]:
+def fit(form: Form, value: Any, closeness: int) -> list[Value]:
     """Return the arrays among some arguments, in order.
 
     Args:
         form: of the arguments; a dict by name.
         value: the arguments; a dict by name.
-        exactly: take arrays and numbers of the very dtype only.
+        closeness: 0 to take arrays and numbers of the very dtype only, 1 those that JAX makes
+            that dtype of, 2 those of dtypes that it holds, 3 all whose values it holds.
 
     Raises:
         Mismatch: when they do not have the form.
     """
-    return _Fitting(exactly=exactly).all(form, value)
+    return _Fitting(closeness).all(form, value)
 
 
 @final
 class _Fitting:
     """One comparison of arguments with a form."""
 
-    def __init__(self, *, exactly: bool) -> None:
-        self._exactly = exactly
+    def __init__(self, closeness: int) -> None:
+        self._exactly = closeness == 0
+        self._closeness = closeness
         self._found: dict[int, Value] = {}
         self._sizes: dict[str, tuple[int, str]] = {}
 
@@ -264,7 +266,7 @@ class _Fitting:
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         array = value
         if not (self._exactly and hasattr(value, "dtype")):
-            array = _converted(form, value, path)
+            array = _converted(form, value, path, self._closeness)
         if self._exactly and form.weak:
             array = jnp.asarray(value)  # still weak
         if len(array.shape) != len(form.shape):
@@ -294,6 +296,8 @@ def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
     if isinstance(form, Mapping):
         if not isinstance(value, Mapping) or _keys(value) != _keys(form):
             raise Mismatch(f"{path} is {_shown(value)}, not a dict of {list(form)}")
+        if OrderedDict in (type(form), type(value)) and list(value) != list(form):
+            raise Mismatch(f"{path} is {_shown(value)}, in another order than {list(form)}")
         return [(child, value[key], f"{path}[{key!r}]") for key, child in form.items()]
     if is_named(form):
         if not is_named(value) or value._fields != form._fields:
@@ -307,7 +311,7 @@ def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
     return list(zip(form, value, names, strict=True))
 
 
-def _converted(form: Tensor, value: Any, path: str) -> Value:
+def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Value:
     if value is None or isinstance(value, Mapping):
         raise Mismatch(f"{path} is {_shown(value)}, not {form}")
     if form.dtype.startswith("key<"):
@@ -316,12 +320,25 @@ def _converted(form: Tensor, value: Any, path: str) -> Value:
         return value
     try:
         given = _array_of(value, path)
+        if not _is_close(given, form.dtype, closeness):
+            raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         array = to_tensor(given, form.dtype, what=path)
     except (NotATensorError, DtypeError) as error:
         raise Mismatch(str(error).rstrip(".")) from None
     if jnp.issubdtype(given.dtype, jnp.integer):
         _check_integers(given, array.dtype, path)
     return array
+
+
+def _is_close(given: Value, dtype: str, closeness: int) -> bool:
+    """Return whether JAX gives an array a dtype (1), or one that the dtype holds (2)."""
+    if closeness not in (1, 2) or getattr(given.dtype, "kind", "O") in "OSUT":
+        return True
+    mine: Any = jax.dtypes.canonicalize_dtype(given.dtype)
+    if closeness == 1:
+        return str(mine) == dtype
+    want = jnp.dtype(dtype)
+    return np.can_cast(mine, want) and (mine.kind == "c") == (want.kind == "c")
 
 
 def _check_integers(given: Value, dtype: Any, path: str) -> None:
@@ -332,10 +349,10 @@ def _check_integers(given: Value, dtype: Any, path: str) -> None:
             cure = f"Convert it where it is known to fit, with .astype({str(dtype)!r})"
             raise Mismatch(f"{path} is {mine}, and {dtype} may not hold it. {cure}")
         return
-    numbers = np.asarray(given)
+    numbers: Any = np.asarray(given)
     for want in (mine, dtype):
         with np.errstate(all="ignore"):
-            lost = numbers[numbers.astype(want).astype(numbers.dtype) != numbers]
+            lost = numbers[numbers.astype(want).real.astype(numbers.dtype) != numbers]
         if lost.size:
             of_jax = "" if mine == given.dtype else f" (JAX makes {mine} of {given.dtype})"
             raise Mismatch(f"{path} holds {lost[0]}, which {want} cannot hold{of_jax}")

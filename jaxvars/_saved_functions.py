@@ -24,7 +24,10 @@ from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
-from jaxvars.errors import SavedError
+from jaxvars.errors import SavedError, line_of
+
+_OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant")
+"""What an error says that is about one: Python's, ours, JAX's."""
 
 
 class Known(NamedTuple):
@@ -175,12 +178,17 @@ def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Know
     call = fn._signature.bind(args, kwargs)
     try:
         return Known(fn._signature, fn._entry(call))
-    except jax.errors.InconclusiveDimensionOperation as error:
+    except Exception as error:
+        what = (str(error).splitlines() or [""])[0]
+        known = isinstance(error, jax.errors.InconclusiveDimensionOperation)
+        if not known and not any(word in what for word in _OF_OPEN_SIZES):
+            raise
+        line = line_of(error)
+        what = what if line in what else f"{what.rstrip('.')} ({line})."
         raise SavedError(
-            f"{fn._signature.name} cannot be traced with an open size: "
-            f"{str(error).splitlines()[0]} What depends on a size must hold for all of them; else "
-            "save the sizes apart, as in signatures=[(jv.TensorSpec((1, 3)),), "
-            "(jv.TensorSpec((32, 3)),)]."
+            f"{fn._signature.name} cannot be traced with an open size: {what} What depends on a "
+            "size must hold for all of them; else save the sizes apart, as in "
+            "signatures=[(jv.TensorSpec((1, 3)),), (jv.TensorSpec((32, 3)),)]."
         ) from error
 
 

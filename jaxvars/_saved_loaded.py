@@ -168,13 +168,13 @@ def _choice(
 ) -> tuple[Program, list[Value], bool]:
     """Return the program for a call, its arrays, and whether it fits exactly, as it should."""
     reasons: list[str] = []
-    for exactly in (True, False):
+    for closeness in range(4):
         for program in programs:
             try:
-                return program, fit(program.arguments, arguments, exactly=exactly), exactly
+                return program, fit(program.arguments, arguments, closeness), closeness == 0
             except Mismatch as reason:
                 reasons.append(f"{program}\n    {reason}")
-    known = "\n  ".join(reasons[len(programs) :])
+    known = "\n  ".join(reasons[-len(programs) :])
     raise CompileError(f"The arguments are not those that were saved:\n  {known}.")
 
 

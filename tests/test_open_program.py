@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import fractions
+import functools
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,6 +153,10 @@ def test_a_variable_as_large_as_what_was_given_has_a_known_size():
         compiled(jnp.ones(4))
 
 
+SPEC = jax.ShapeDtypeStruct((1, 3), "float32")
+same = functools.lru_cache(lambda n: n)
+
+
 @pytest.mark.parametrize(
     "asks",
     [
@@ -165,6 +174,20 @@ def test_a_variable_as_large_as_what_was_given_has_a_known_size():
         lambda n: np.array_equal((n, 3), (1, 3)),
         lambda n: [1, 2].count(n),
         lambda n: 2 * n + 1 == n + 4,
+        lambda n: n == 1 + 0j,
+        lambda n: fractions.Fraction(1) == n,
+        lambda n: {1: 3.0}.get(n, 1.0),
+        lambda n: {(1, 3): 3.0}.get((n, 3), 1.0),
+        lambda n: {8: 3.0}.get(2 * n),
+        lambda n: {1: 3.0}.pop(n, 1.0),
+        lambda n: {n} & {1},
+        lambda n: len({n, 1}),
+        lambda n: {n: 1.0},
+        lambda n: collections.Counter([n, 1]),
+        lambda n: {SPEC: 3.0}.get(jax.ShapeDtypeStruct((n, 3), "float32")),
+        lambda n: jax.ShapeDtypeStruct((n, 3), "float32") == SPEC,
+        lambda n: {same(1): 3.0}.get(n),
+        lambda n: (lambda found: found.get(n))({1: 3.0}),
     ],
 )
 def test_a_question_whose_answer_depends_on_the_size_raises(asks):
@@ -182,6 +205,29 @@ def test_a_question_with_one_answer_for_all_sizes_has_it():
     assert (n, 3) == (n + 1 - 1, 3)
     assert not any([n == 0, n == n + 1, m == n, n == "a", n == None])  # noqa: E711
     assert all([n != 0, n, m - n])
+
+
+class Counted:
+    counts = functools.partial(jax.jit, static_argnums=(0, 1))(lambda self, n: jnp.arange(n))
+
+
+def test_functions_that_keep_results_take_sizes():
+    n, counted = compared(symbol("batch")), Counted()
+    counts, key = jax.jit(jnp.arange, static_argnums=0), types.SimpleNamespace(same=same)
+    found = [same(n), same(n=n), key.same(n)]
+    assert found == [n, n, n]
+
+    def f(x):
+        return x + counts(x.shape[0]) + counted.counts(x.shape[0])
+
+    opened = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((n,), "int32"))
+    found = _trace.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3, "int32"))
+    assert found[0].tolist() == [1, 3, 5]
+
+
+def test_jax_looks_up_sizes_of_one_hash():  # Python's hash of -1 is that of -2
+    n, m = map(compared, export.symbolic_shape("n, m"))
+    assert [bool(-2 * n - 2 * m - 2 >= 0), bool(-n - m - 1 >= 0)] == [False, False]
 
 
 def test_sizes_are_compared_with_arrays_in_the_program():

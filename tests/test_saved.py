@@ -9,6 +9,7 @@ import os
 import pickle
 import shutil
 import threading
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -377,6 +378,9 @@ def test_sizes_may_be_related_as_jax_writes_it(tmp_path):
         lambda x: x.shape == (1, 3),
         lambda x: x.shape[0] in (1, 2),
         lambda x: x.shape[0] % 2,
+        lambda x: {1: True}.get(x.shape[0], False),
+        lambda x: {(1, 3): True}.get(x.shape, False),
+        lambda x: len({x.shape[0], 1}) == 1,
     ],
 )
 def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp_path):
@@ -392,6 +396,28 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
     loaded = round_trip(f, tmp_path / "f", signatures)
     for n in (1, 4):
         assert_same(loaded(jnp.ones((n, 3))), f(jnp.ones((n, 3))))
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: x * {1: 3.0}.get(len(x), 1.0), "'OpenSize' object cannot be .* an integer"),
+        (lambda x: x + np.zeros(x.shape), "'OpenSize' object cannot be .* an integer"),
+        (lambda x: jnp.split(x, x.shape[0]), "with a symbolic number of sections is not .*"),
+        (lambda x: x * float(np.prod(x.shape)), "a real number, not 'OpenSize'"),
+        (lambda x: x.reshape(2, -1), "Cannot divide evenly .*"),
+        (lambda x: jnp.squeeze(x), "is not supported with shape polymorphism"),
+    ],
+)
+def test_what_needs_a_size_as_a_number_says_where_and_what_to_do(f, message, tmp_path):
+    where = r" \(test_saved.py:\d+, in .*\)\. What depends on .*save the sizes apart"
+    with pytest.raises(SavedError, match=f"cannot be traced with an open size: .*{message}{where}"):
+        jv.saved.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
+
+
+def test_errors_that_are_not_about_sizes_are_left_alone(tmp_path):
+    with pytest.raises(TypeError, match="unsupported operand"):
+        jv.saved.save(lambda x: x + "a", tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
 def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
@@ -428,6 +454,57 @@ def test_integers_keep_their_value_or_are_refused(tmp_path):
             f(value)
     assert [int(byte(x)) for x in (200, np.int64(200), jnp.array(200))] == [200] * 3
     assert float(single(np.int64(2**30))) == 2.0**30
+
+
+def test_the_program_runs_whose_dtype_is_nearest(tmp_path):
+    names = ["float16", "int8", "complex64", "float32", "int32"]
+    double = jv.compile(lambda x: x * 2)
+    loaded = round_trip(double, tmp_path / "f", [(jv.TensorSpec((), name),) for name in names])
+    for value, dtype in [
+        (100, "int32"),
+        (np.int64(100), "int32"),
+        (np.int16(100), "float32"),
+        (np.int8(1), "int8"),
+        (0.1, "float32"),
+        (np.float64(0.1), "float32"),
+        (np.array(1.0), "float32"),
+        (jnp.bfloat16(0.1), "float32"),
+        (True, "float16"),
+    ]:
+        assert str(loaded(value).dtype) == dtype
+        assert_same(loaded(value), jnp.asarray(value) * 2)
+    for value in ("a", None, jax.random.key(0)):
+        with pytest.raises(CompileError, match=r"(?s)arguments are not those.*x is "):
+            loaded(value)
+
+
+def test_an_ordered_dict_keeps_its_order(tmp_path):
+    first = jv.compile(lambda d: next(iter(d.values())))
+    spec = jv.TensorSpec(())
+    ordered = round_trip(first, tmp_path / "f", (collections.OrderedDict(b=spec, a=spec),))
+    plain = round_trip(first, tmp_path / "g", ({"b": spec, "a": spec},))
+    one, other = collections.OrderedDict(b=1.0, a=2.0), collections.OrderedDict(a=2.0, b=1.0)
+    assert [ordered(one), ordered({**one}), plain(other), plain({**one})] == [1.0, 1.0, 2.0, 2.0]
+    assert [first(one), first(other), first({**one})] == [1.0, 2.0, 2.0]
+    for loaded, given, names in [
+        (ordered, other, r"\['a', 'b'\], in another order than \['b', 'a'\]"),
+        (ordered, {**other}, r"\['a', 'b'\], in another order than \['b', 'a'\]"),
+        (plain, one, r"\['b', 'a'\], in another order than \['a', 'b'\]"),
+    ]:
+        with pytest.raises(CompileError, match=rf"d is a dict of {names}"):
+            loaded(given)
+
+
+def test_what_becomes_0_is_told_and_what_is_kept_is_not(tmp_path):
+    single = round_trip(lambda x: x + 0, tmp_path / "f", (jv.TensorSpec((None,)),))
+    with pytest.warns(RuntimeWarning, match=r"x has numbers too small for float32, .* 1 of 2"):
+        assert_same(single(np.array([1e-300, 2.0])), jnp.array([0.0, 2.0]))
+    complex_ = round_trip(lambda x: x + 0, tmp_path / "f", (jv.TensorSpec((), "complex64"),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert complex(complex_(-1)) == -1
+    with pytest.raises(CompileError, match="x holds 16777217, which complex64 cannot hold"):
+        complex_(2**24 + 1)
 
 
 def test_weak_types_and_the_order_of_dicts_come_back(tmp_path):
