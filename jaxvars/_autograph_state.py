@@ -5,6 +5,7 @@ Rules this file keeps:
 - what has no value on some way through a block can be carried only if it has a form: the value
   to be returned is zeros until there is one (malt guards it by a flag); what a loop sets that
   may run zero times is checked when it is read; what one branch alone sets must not be read;
+- an item or attribute that a loop sets first is absent in its first iteration, and there alone;
 - these things are found out while the block is traced: it is then traced again, knowing them.
 """
 
@@ -76,11 +77,14 @@ class Block:
         parts: returns places that the block may assign, like `self.x`.
         count: how many names, from the first, are used after the block; all, if None.
         lenient: whether what has no value at first may have one later: in loops.
+        loop: whether it is traced once for all iterations.
 
     Attributes:
         names: for messages; those of places come after the others.
         start: the values before the block.
         grown: the lists that grew in it, at its last `leave`.
+        given: in an iteration, whether the places that had no value at first have one; None if
+            there are none.
     """
 
     def __init__(
@@ -93,21 +97,26 @@ class Block:
         *,
         count: int | None = None,
         lenient: bool,
+        loop: bool = False,
     ) -> None:
         _refuse_globals(names)
+        self._made_of = names, get_state, set_state, roots
         self._get = get_state
         self._set = set_state
         self._names = tuple(map(_said, names))
         self._count = len(names) if count is None else count
-        self._places = [place for place in parts() if place is not None]
+        self._world = World(roots, cells_of(get_state, names))
+        self._places = [x for x in parts() if x and not self._world.will_find(x)]
         self._lenient = lenient
+        self._loop = loop
+        self._iteration = False
+        self.given: Any = None
         self._line = user_line()
         self._plans: dict[int, _Plan] = {}
         self._as_values: set[int] = set()
         self._changed_in_place: set[int] = set()
         self.grown: list[Grown] = []
         self._others_items: list[Grown] = []
-        self._world = World(roots, cells_of(get_state, names))
         self._begin()
 
     def _begin(self) -> None:
@@ -158,8 +167,11 @@ class Block:
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
         """Give the names the values that `_control` hands us, or those from before the block."""
-        values = self.start if state is None else map(self._unpacked, range(len(state)), state)
-        self._put(tuple(values))
+        given = self.start if state is None else map(self._unpacked, range(len(state)), state)
+        values = list(given)
+        for i in self.unset():  # all have a value but in the first iteration, or none has
+            self.given, values[i] = values[i].given, values[i].value
+        self._put(values)
         for grown in self._others_items:
             grown.owner.extend(Later(grown.label) for _ in grown.items)
 
@@ -179,6 +191,26 @@ class Block:
         self._take_changes(raised=raised)
         self.put_names_back()
         return tuple(map(_untraced, values)), packed
+
+    def first_or_later(self, run: Callable[[], Any]) -> tuple[Block, tuple[Callable[[], Any], ...]]:
+        """Return what makes an iteration an `if` on `given`.
+
+        In the first iteration the places that the loop sets must have no value: the body may ask.
+        """
+
+        def first() -> None:
+            for i in self.unset():
+                place = self._places[i - len(self._names)]
+                place.write(Undefined(place.label))
+            run()
+
+        block = Block(*self._made_of, lambda: self._places, lenient=False)
+        block._iteration = True
+        return block, (run, first)
+
+    def unset(self) -> list[int]:
+        """Return which places have no value before the loop, and get one in it."""
+        return [i for i in self._plans if self._loop and i >= len(self._names)]
 
     def put_names_back(self) -> None:
         """Give the names their values from before the block: none outlives a trace."""
@@ -225,6 +257,8 @@ class Block:
 
     def _compare(self, i: int, mine: Any, theirs: Any) -> None:
         """Trace the block again if the two ways through it differ in a way that we can mend."""
+        if i >= len(self._names) and self._loop:
+            self._check_unset(i, mine)
         if _is_absent(mine) and _is_absent(theirs):
             self._absent.add(i)
             return
@@ -238,6 +272,12 @@ class Block:
             self._as_values.add(i)
             raise _Again
 
+    def _check_unset(self, i: int, value: Any) -> None:
+        """Refuse a place of a loop that some iterations find with a value, and others without."""
+        has_value = not _is_absent(self.start[i]) or i in self._plans
+        if _is_absent(value) and has_value:
+            raise _in_some_iterations(self.names[i], self._line)
+
     def _plan(self, i: int, *values: Any) -> None:
         """Decide how to carry what has a value on some ways only."""
         value = next(x for x in values if not _is_absent(x))
@@ -248,6 +288,8 @@ class Block:
             kind = _FILL
         else:
             kind = _PERHAPS if self._lenient else _REFUSE
+        if kind == _REFUSE and self._iteration:
+            raise _in_some_iterations(self.names[i], self._line)
         if kind == _REFUSE and i >= len(self._names):
             raise ControlFlowError(
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
@@ -351,6 +393,15 @@ def _example(form: Any) -> str:
     if _is_form(form):
         return words().zeros.format(shape=form.shape, dtype=form.dtype)
     return "..."
+
+
+def _in_some_iterations(name: str, line: str) -> ControlFlowError:
+    return ControlFlowError(
+        f"{name!r} has a value at the start of some iterations of the loop at {line} and none at "
+        "that of others, and not just of the first: all of them are traced as one, which can't "
+        f"tell. Give it a value before the loop, {name} = ..., and let every iteration leave it "
+        "with one."
+    )
 
 
 def _unlike_a_value(label: str, line: str) -> ControlFlowError:

@@ -128,10 +128,12 @@ class Entries(_ByKey):
         return Item(self.owner, key, str(self.path.item(key)))
 
     def undo(self) -> list[Change]:
+        now = self.now()
         found = super().undo()
         if not all(map(is_, self.before, self.now())):
             refill(self.owner, self.before)
-        return found or [Other(f"the order of {str(self.path)!r}")]
+        moved = [k for k in self.before if k in now] != [k for k in now if k in self.before]
+        return found if found and not moved else [Other(f"the order of {str(self.path)!r}")]
 
 
 @final

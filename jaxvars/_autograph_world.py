@@ -40,7 +40,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._autograph_places import Cell, Item, namespace
+from jaxvars._autograph_places import MISSING, Cell, Item, Place, namespace
 from jaxvars._autograph_watch import (
     Attributes,
     Bag,
@@ -115,6 +115,10 @@ class World:
             if not issubclass(type(value), _ATOMS) and id(value) not in self._seen:
                 self._seen[id(value)] = value
                 todo.extend(self._parts(path, value))
+
+    def will_find(self, place: Place) -> bool:
+        """Return whether a place is empty, and would be found: keys come in the order of a dict."""
+        return id(place.owner) in self._seen and place.get() is MISSING
 
     def undo(self) -> list[Change]:
         """Put everything back; return what had changed."""

@@ -353,6 +353,128 @@ def loops():
     return run
 
 
+class Bare:
+    def __init__(self):
+        self.d = defaultdict(float)
+
+
+def _get(d, o, x):
+    d["k"] = d.get("k", x) * 2 + 1.0
+    o.k = getattr(o, "k", x) * 3 + vars(o).get("k", 5.0)
+
+
+def _default(d, o, x):
+    o.d["k"] += x
+    d["j"] = d.setdefault("j", 3.0) * 2 + len(d) + len(o.d)
+
+
+def _ask(d, o, x):
+    if "k" in d and hasattr(o, "k"):
+        d["k"] = d["k"] + 10.0
+    else:
+        d["k"], o.k = x, 1.0
+
+
+def _try(d, o, x):
+    try:
+        d["k"] = d["k"] + 1.0
+    except KeyError:
+        d["k"] = x
+    Bare.k = getattr(Bare, "k", 1.0) + o.d.pop("j", 0.0)
+    o.d["j"] = Bare.k
+
+
+def _nested(d, o, x):
+    for y in jnp.arange(2.0):
+        d["k"] = d.get("k", x) * 2 + y
+
+
+@pytest.mark.parametrize("turn", [_get, _default, _ask, _try, _nested])
+def test_what_a_loop_sets_first_is_absent_in_the_first_iteration_alone(turn):
+    def seen(d, o):
+        kind = vars(Bare).get("k", 0.0)
+        if hasattr(Bare, "k"):
+            del Bare.k
+        return {**d, **o.d}, getattr(o, "k", 0.0), kind
+
+    def whiles(x):
+        d, o = {}, Bare()
+        while x > 0:
+            turn(d, o, x)
+            x = x - 1
+        return seen(d, o)
+
+    def scans(x):
+        d, o, out = {}, Bare(), []
+        for y in jnp.arange(3.0) + x:
+            turn(d, o, y)
+            out.append(len(d) * y)
+            d["z"], d["y"] = y, x
+        return seen(d, o), out, list(map(ord, d))
+
+    def ranges(x):
+        d, o = {}, Bare()
+        for y in range(x.astype(int)):
+            turn(d, o, y * 1.0)
+        return seen(d, o)
+
+    for run in (whiles, scans, ranges):
+        x = jnp.float32(3)
+        found, wanted = jv.compile(run, autograph=True)(x), run(x)
+        assert jax.tree.structure(found) == jax.tree.structure(wanted)
+        np.testing.assert_allclose(jax.tree.leaves(found), jax.tree.leaves(wanted))
+
+
+def test_a_loop_asks_its_test_and_its_slopes_of_what_it_sets_first():
+    def run(x):
+        d = {}
+        while d.get("k", 0.0) < x:
+            d["k"] = d.get("k", 0.0) + x / 2
+        return d["k"]
+
+    def slope(x):
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = run(x)
+        return y, tape.gradient(y, x)
+
+    x = jnp.float32(3)
+    assert jv.compile(slope, autograph=True)(x) == slope(x) == (3.0, 1.0)
+    with pytest.raises(jv.errors.CheckError, match=r"d\['k'\].* has no value: only the loop at"):
+        jv.compile(run, autograph=True)(jnp.float32(-1))
+
+
+def _take(d, x):
+    d.pop("a", 0.0)
+
+
+def _toggle(d, x):
+    if "k" in d:
+        del d["k"]
+    else:
+        d["k"] = x
+
+
+def _count(d, x):
+    d[len(d)] = x
+
+
+@pytest.mark.parametrize(("turn", "name"), [(_take, "'a'"), (_toggle, "'k'"), (_count, "2")])
+def test_what_is_there_in_some_iterations_is_refused(turn, name):
+    def run(x):
+        d = {"a": 1.0}
+        while x > 0:
+            turn(d, x)
+            x = x - 1
+        return len(d)
+
+    message = (
+        rf"d\[{name}\].* has a value at the start of some .* loop at test_autograph_world.py:\d+"
+    )
+    with pytest.raises(jv.errors.ControlFlowError, match=message):
+        jv.compile(run, autograph=True)(jnp.float32(3))
+
+
 # ---------------------------------------------------------------- closures
 @carried
 def closures():
@@ -521,6 +643,11 @@ _ONE_WAY = {
     "default": (lambda: defaultdict(float), lambda d: d["a"], r"'owner\['a'\]' must also be init"),
     "counter": (Counter, lambda d: d.update("a"), r"'owner\['a'\]' must also be initialized"),
     "order": (lambda: OrderedDict(a=1, b=2), lambda d: d.move_to_end("a"), "the order of 'owner'"),
+    "moved": (
+        lambda: {"a": 1.0, "b": 1.0},
+        lambda d: d.update(a=d.pop("a") + 1.0),
+        "the order of 'owner' is changed",
+    ),
     "set_add": (set, lambda s: s.add("a"), r"'owner' is frozenset\({'a'}\) if true, but fro"),
     "set_discard": (lambda: {"a"}, lambda s: s.discard("a"), r"'owner' is frozenset\(\) if true"),
     "deque": (deque, lambda q: q.append(1.0), r"'owner' is \[float32\[\]\] if true, but \[\] if"),
