@@ -214,6 +214,11 @@ def item(owner_of: Callable[[], Any], key: Any, label: str) -> Place | None:
     return Item(owner, key, label) if isinstance(owner, dict) else None
 
 
+def look(place: Place | None) -> Value:
+    """Return what is in a place, if it is one."""
+    return place and place.get()
+
+
 def _found(owner_of: Callable[[], Any]) -> Any:
     try:
         return owner_of()

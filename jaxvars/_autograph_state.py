@@ -11,7 +11,8 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, TypeVar, final
 
 import jax
@@ -28,6 +29,8 @@ from jaxvars._autograph_values import (
     Perhaps,
     Undefined,
     UndefinedReturnValue,
+    forget,
+    stand_in,
 )
 from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
@@ -110,6 +113,8 @@ class Block:
         self._lenient = lenient
         self._loop = loop
         self._iteration = False
+        self._stand_ins: list[int] = []
+        self._copies: list[tuple[Any, Any, str]] = []
         self.given: Any = None
         self._line = user_line()
         self._plans: dict[int, _Plan] = {}
@@ -171,6 +176,8 @@ class Block:
         values = list(given)
         for i in self.unset():  # all have a value but in the first iteration, or none has
             self.given, values[i] = values[i].given, values[i].value
+        if state is not None:
+            self._note_objects(values)
         self._put(values)
         for grown in self._others_items:
             grown.owner.extend(Later(grown.label) for _ in grown.items)
@@ -184,6 +191,7 @@ class Block:
             other: the values on the other way through the block, if they are known.
             raised: whether the way ends in an error, so that its values do not matter.
         """
+        self._check_objects()
         values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
             self._compare(i, mine, theirs)
@@ -214,6 +222,7 @@ class Block:
 
     def put_names_back(self) -> None:
         """Give the names their values from before the block: none outlives a trace."""
+        forget(self._stand_ins)
         self._set(self.start[: len(self._names)])
 
     def _values(self) -> tuple[Any, ...]:
@@ -229,6 +238,33 @@ class Block:
         """Let everything be as it was before the block."""
         self.put_names_back()
         self._world.undo()
+
+    # ------------------------------------------------------------ objects that values stand in for
+    def _note_objects(self, values: Sequence[Any]) -> None:
+        """Note arrays, lists and dicts that are not those from before the loop, but like them."""
+        self._copies = []
+        for name, old, value in zip(self.names, self.start, values, strict=True):
+            self._note(name, old, value)
+
+    def _note(self, name: str, old: Any, value: Any) -> None:
+        if isinstance(old, list | dict | tuple) and type(value) is type(old) and value is not old:
+            if not isinstance(value, tuple):
+                self._copies.append((value, value.copy(), name))
+            for one, other in zip(_inside(old), _inside(value), strict=True):
+                self._note(name, one, other)
+        elif not isinstance(value, NoValue):
+            self._stand_ins += stand_in(value, old, name)
+
+    def _check_objects(self) -> None:
+        """Refuse changes of lists and dicts that others may hold, too."""
+        for now, before, name in self._copies:
+            is_same = all(map(operator.is_, _inside(now), _inside(before)))
+            if len(now) != len(before) or not is_same:
+                raise ControlFlowError(
+                    f"{name!r} is changed in place in the loop at {self._line}, and is assigned in "
+                    f"it, too: a {type(now).__name__} that others may hold is not carried as one "
+                    f"object then. Change a copy: {name} = {name}.copy()."
+                )
 
     # ------------------------------------------------------------ finding out
     def _take_changes(self, *, raised: bool) -> None:
@@ -337,6 +373,10 @@ class Block:
                 is_leaf=lambda x: isinstance(x, Kept),
             )
         )
+
+
+def _inside(value: Any) -> Collection[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _said(name: str) -> str:

@@ -692,6 +692,104 @@ def an_array_in_a_loop():
     return run, lambda: m.buffer.tolist()
 
 
+def _plus(w, x):
+    w += 1.0
+    return w
+
+
+def _plus_attribute(w, x):
+    b = types.SimpleNamespace(a=types.SimpleNamespace(w=w))
+    b.a.w += 1.0
+    return b.a.w
+
+
+def _plus_item(w, x):
+    d = {"w": w}
+    d["w"] += x
+    return w + 0.0
+
+
+def _sorted(w, x):
+    w.sort()
+    return w + 1.0
+
+
+def _plus_another(w, x):
+    v = w
+    v += 1.0
+    return w * x
+
+
+@pytest.mark.parametrize(
+    "turn", [_plus, _plus_attribute, _plus_item, _sorted, _plus_another], ids=lambda f: f.__name__
+)
+def test_an_array_that_a_loop_carries_is_not_changed_in_place(turn):
+    def whiles(x):
+        z = w = np.arange(2.0)[::-1]
+        while x > 0:
+            w = turn(w, x)
+            x = x - 1
+        return z + w
+
+    def scans(x):
+        b = types.SimpleNamespace(w=np.zeros(2))
+        for y in jnp.arange(3.0) * x:
+            b.w = turn(b.w, y)
+        return b.w
+
+    message = "NumPy array before a loop on traced values, and is changed in place in it at test_a"
+    for run in (whiles, scans):
+        with pytest.raises(jv.errors.ControlFlowError, match=rf"'(b\.)?w' is a {message}"):
+            jv.compile(run, autograph=True)(jnp.float32(3))
+
+
+def test_an_array_that_a_loop_has_made_may_be_changed_in_place():
+    def run(x):
+        w, n = np.zeros(2), np.float32(1)
+        for y in jnp.arange(3.0):
+            w = w + y
+            w += x
+            n += y
+        w += 1.0
+        return w, n
+
+    found = jv.compile(run, autograph=True)(jnp.float32(3))
+    assert jax.tree.map(np.ndarray.tolist, jax.tree.map(np.asarray, found)) == ([13.0, 13.0], 4.0)
+
+
+def _put(w, x):
+    w[0] = x
+    return w[::-1]
+
+
+def _union(w, x):
+    w = {"a": w, "b": (w,)}
+    w["b"][0].reverse()
+    return w["a"]
+
+
+@pytest.mark.parametrize("turn", [_put, _union])
+def test_a_list_that_a_loop_carries_is_not_changed_in_place(turn):
+    def run(x):
+        z = w = [1.0, 2.0]
+        while x > 0:
+            w = turn(w, x)
+            x = x - 1
+        return z
+
+    def merged(x):
+        z = w = {"a": 1.0}
+        for y in jnp.arange(3.0) + x:
+            w |= {"a": y}
+        return z
+
+    for f, name in ((run, "w"), (merged, "w")):
+        with pytest.raises(
+            jv.errors.ControlFlowError, match=f"'{name}' is changed in place in the"
+        ):
+            jv.compile(f, autograph=True)(jnp.float32(3))
+
+
 @refused("'view' .ndarray. is changed")
 def a_view_of_an_array():
     a = np.zeros(3)
