@@ -83,7 +83,7 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         """Look at what `x.sort()` changes in place: arrays of JAX have that method, too."""
-        func = getattr(node.value, "func", None)
+        func: Any = getattr(node.value, "func", None)
         is_sort = isinstance(func, ast.Attribute) and func.attr == "sort"
         check = _in_place(node, func.value) if is_sort else []
         self.generic_visit(node)

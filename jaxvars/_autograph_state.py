@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,7 @@ from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
 
 T = TypeVar("T")
+Run: TypeAlias = Callable[[], Any]
 
 
 @final
@@ -200,7 +201,7 @@ class Block:
         self.put_names_back()
         return tuple(map(_untraced, values)), packed
 
-    def first_or_later(self, run: Callable[[], Any]) -> tuple[Block, tuple[Callable[[], Any], ...]]:
+    def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
 
         In the first iteration the places that the loop sets must have no value: the body may ask.

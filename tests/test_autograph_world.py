@@ -10,11 +10,18 @@ what is right. A program that is refused returns what must be as before, too.
 from __future__ import annotations
 
 import argparse
+import contextvars
+import ctypes
 import functools
 import itertools
+import os
+import queue
 import random
+import threading
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+import weakref
+from array import array
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 
 import autograph_objects as other_module
 import jax
@@ -477,6 +484,22 @@ def test_what_is_there_in_some_iterations_is_refused(turn, name):
 
 # ---------------------------------------------------------------- closures
 @carried
+def locals_of_threads_and_queues():
+    a, q = threading.local(), queue.Queue()
+    a.n = 0.0
+
+    def run(x):
+        if x > 0:
+            a.n = a.n + x
+            q.put(x)
+        else:
+            q.put(-x)
+        return a.n + 10 * q.get() + q.qsize()
+
+    return run
+
+
+@carried
 def closures():
     n = 0.0
 
@@ -631,7 +654,7 @@ def _one_way(make, change):
                 change(owner)
             return x
 
-        return run, lambda: (list(owner), getattr(owner, "items", list)())
+        return run, lambda: (list(owner), list(getattr(owner, "items", list)()))
 
     return program
 
@@ -656,6 +679,37 @@ _ONE_WAY = {
     "array": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a), r"'owner' \(ndarray\) is chang"),
     "large": (lambda: np.zeros(1 << 18), lambda a: a.sort(), None),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
+    "view": (
+        lambda: memoryview(bytearray(b"ab")),
+        lambda m: m.__setitem__(0, 1),
+        r"'owner' \(memoryview\) is changed",
+    ),
+    "numbers": (
+        lambda: array("d", [1.0]),
+        lambda a: a.append(1.0),
+        r"'owner' \(array\) is changed",
+    ),
+    "memory": (
+        ctypes.c_int * 2,
+        lambda a: a.__setitem__(0, 1),
+        r"'owner' \(c_int_Array_2\) is changed",
+    ),
+    "chain": (
+        lambda: ChainMap({}),
+        lambda c: c.update(a=1.0),
+        r"'owner.maps\[0\]\['a'\]' must also",
+    ),
+    "weak_set": (weakref.WeakSet, lambda s: s.add(Model), r"'owner.data' is frozenset\(\{<weakref"),
+    "weak_keys": (
+        weakref.WeakKeyDictionary,
+        lambda d: d.update({Model: 1.0}),
+        r"'owner.data\[<weakref.*' must also be init",
+    ),
+    "weak_values": (
+        weakref.WeakValueDictionary,
+        lambda d: d.update(a=Model),
+        r"'owner.data\['a'\]' must also be init",
+    ),
 }
 
 
@@ -841,6 +895,52 @@ def random_numbers():
         return numbers.random() if x > 0 else 0.0
 
     return run, numbers.getstate
+
+
+_CONTEXT = contextvars.ContextVar("_CONTEXT", default=None)
+_STRUCTURE = type("S", (ctypes.Structure,), {"_fields_": [("n", ctypes.c_int)]})
+_OF_PROCESS = {
+    "random": (lambda _: random.random(), random.getstate, "'random' .Random."),
+    "np_random": (
+        lambda _: np.random.rand(),  # noqa: NPY002
+        lambda: np.random.get_state()[2],  # noqa: NPY002
+        "'np.random' .RandomState.",
+    ),
+    "environ": (
+        lambda _: os.environ.update(AUTOGRAPH="1"),
+        lambda: os.environ.get("AUTOGRAPH"),
+        "'os.environ' ._Environ.",
+    ),
+    "context": (lambda _: _CONTEXT.set(2), _CONTEXT.get, "'_CONTEXT' .ContextVar."),
+}
+
+
+@pytest.mark.parametrize("name", _OF_PROCESS)
+def test_what_a_process_has_once_is_not_changed_by_a_branch(name):
+    change, see, message = _OF_PROCESS[name]
+    _CONTEXT.set(1)
+    before = see()
+    for x in (3.0, -1.0):
+        with pytest.raises(jv.errors.ControlFlowError, match=f"{message} is changed in a branch"):
+            jv.compile(lambda x: change(x) if x > 0 else x, autograph=True)(x)
+    assert see() == before
+
+
+@pytest.mark.parametrize(
+    ("owner", "change"),
+    [
+        (np.random.RandomState(0), lambda o: o.rand()),
+        (queue.SimpleQueue(), lambda o: o.put(1)),
+        (ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
+        (_STRUCTURE(1), lambda o: setattr(o, "n", 2)),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_objects_of_c_are_not_changed_by_a_branch(owner, change):
+    step = jv.compile(lambda x: change(owner) if x > 0 else x, autograph=True)
+    with pytest.raises(jv.errors.ControlFlowError, match=r"'owner' \(\w+\) is changed in a branch"):
+        step(1.0)
+    assert getattr(owner, "value", 1) == getattr(owner, "n", 1) == 1
 
 
 def _endless():
