@@ -19,7 +19,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
-from jaxvars._autograph_expressions import at, thunk
+from jaxvars._autograph_expressions import at, place_of, thunk
 from jaxvars._autograph_liveness import (
     BLOCKS,
     Liveness,
@@ -200,7 +200,7 @@ class _Function:
 
     def _state_args(self, state: _State) -> str:
         names = [f"global {name}" if name in self.globals else name for name in state.all]
-        parts = ", ".join(map(_part, state.parts))
+        parts = ", ".join(ast.unparse(place_of(part)) for part in state.parts)
         return f"ag__get, ag__set, lambda: [{parts}], ({''.join(f'{name!r}, ' for name in names)})"
 
     def _accessors(self, state: _State) -> list[ast.stmt]:
@@ -213,14 +213,6 @@ def ag__set(ag__state):
     {self._declaration(state)}
     ({names}) = ag__state"""
         return ast.parse(text).body
-
-
-def _part(part: ast.Attribute | ast.Subscript) -> str:
-    """Return what returns the place of something like `self.x` or `d["k"]`."""
-    owner, text = ast.unparse(part.value), ast.unparse(part)
-    if isinstance(part, ast.Attribute):
-        return f"ag__.attribute(lambda: {owner}, {part.attr!r}, {text!r})"
-    return f"ag__.item(lambda: {owner}, {ast.unparse(part.slice)}, {text!r})"
 
 
 def _targets(node: Any) -> list[ast.expr]:
@@ -236,15 +228,6 @@ def _parts(inner: Sequence[ast.AST]) -> list[ast.Attribute | ast.Subscript]:
     found: dict[str, ast.Attribute | ast.Subscript] = {}
     for node in walk_own(inner):
         is_part = isinstance(node, ast.Attribute | ast.Subscript)
-        if is_part and not isinstance(node.ctx, ast.Load) and _is_simple(node):
+        if is_part and not isinstance(node.ctx, ast.Load) and place_of(node):
             found[ast.unparse(node)] = node
     return [found[text] for text in sorted(found)]
-
-
-def _is_simple(node: ast.expr) -> bool:
-    """Tell whether a target is made of names, attributes, constants and single indices."""
-    if isinstance(node, ast.Attribute):
-        return _is_simple(node.value)
-    if isinstance(node, ast.Subscript):
-        return _is_simple(node.value) and isinstance(node.slice, ast.Constant | ast.Name)
-    return isinstance(node, ast.Name)

@@ -39,9 +39,55 @@ def has_walrus(node: ast.AST) -> bool:
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
 
+def place_of(part: ast.expr) -> Any:
+    """Return what returns the place of something like `self.x` or `d["k"]`; None for others."""
+    if isinstance(part, ast.Name) or not _is_simple(part):
+        return None
+    found: Any = part
+    name = "attribute" if isinstance(part, ast.Attribute) else "item"
+    key = ast.Constant(found.attr) if isinstance(part, ast.Attribute) else found.slice
+    owner, text = ast.unparse(found.value), ast.unparse(part)
+    call: Any = ast.parse(f"ag__.{name}(lambda: {owner}, {ast.unparse(key)}, {text!r})").body[0]
+    return call.value
+
+
+def _in_place(origin: ast.stmt, target: ast.expr) -> list[ast.stmt]:
+    """Return what looks at the value of a target."""
+    if isinstance(target, ast.Name):
+        old: Any = ast.Name(target.id, ast.Load())
+    elif (place := place_of(target)) is not None:
+        old = operator(origin, "look", [place])
+    else:
+        return []
+    return [at(origin, ast.Expr(operator(origin, "in_place", [old])))]
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """Tell whether a target is made of names, attributes, constants and single indices."""
+    if isinstance(node, ast.Attribute):
+        return _is_simple(node.value)
+    if isinstance(node, ast.Subscript):
+        return _is_simple(node.value) and isinstance(node.slice, ast.Constant | ast.Name)
+    return isinstance(node, ast.Name)
+
+
 @final
 class Expressions(ast.NodeTransformer):
     """Converts the expressions of a function, and its asserts."""
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        """Look at what may be changed in place."""
+        check = _in_place(node, node.target)
+        self.generic_visit(node)
+        return [*check, node]
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """Look at what `x.sort()` changes in place: arrays of JAX have that method, too."""
+        func: Any = getattr(node.value, "func", None)
+        is_sort = isinstance(func, ast.Attribute) and func.attr == "sort"
+        check = _in_place(node, func.value) if is_sort else []
+        self.generic_visit(node)
+        return [*check, node]
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         """Leave the annotation of a class's field, which may be read as a string."""

@@ -62,7 +62,7 @@ def while_stmt(
             return
         body()
         condition = test()
-    block = Block(names, get_state, set_state, (test, body), parts, lenient=True)
+    block = Block(names, get_state, set_state, (test, body), parts, lenient=True, loop=True)
     step = functools.wraps(test)(lambda _: test())
     if is_traced(truth):
         _stage_while(block, truth, step, lambda _: body(), options)
@@ -123,7 +123,10 @@ def _stage_while(
         options: for `named_while`.
     """
     names = ("the loop's counter", *block.names)
-    is_plain = changes_nothing(lambda: decide(test(0)))
+    changes_none = changes_nothing(lambda: decide(test(0)))
+
+    def is_plain() -> bool:  # a test in the body knows what has a value: something has run before
+        return changes_none and not block.unset()
 
     @functools.wraps(test)
     def goes(i: Value, *state: Any) -> Value:
@@ -134,8 +137,8 @@ def _stage_while(
 
     def step(i: Value, state: Sequence[Any]) -> tuple[Any, ...]:
         block.enter(state)
-        body(i)
-        go = is_plain or decide(test(i + 1))
+        _iterate(block, lambda: body(i))
+        go = is_plain() or decide(test(i + 1))
         _, packed = block.leave(block.start)
         if block.grown:
             raise unknown_length(block.grown[0].label)
@@ -143,7 +146,7 @@ def _stage_while(
 
     def run() -> Sequence[Any]:
         start = (0, *block.packed_start())
-        if is_plain:
+        if is_plain():
             return named_while(goes, lambda i, *s: step(i, s)[1:], start, names, **options)[1:]
         all_names = ("the loop's condition", *names)
         turn = lambda _, i, *state: step(i, state)  # noqa: E731 - the test is run in the body
@@ -151,6 +154,15 @@ def _stage_while(
         return named_while(goes_on, turn, (first, *start), all_names, **options)[2:]
 
     block.attempt(run)
+
+
+def _iterate(block: Block, run: Run) -> None:
+    """Run a loop's body; where it gives something its first value, as the two ways of an `if`."""
+    if not block.unset():
+        run()
+        return
+    inner, ways = block.first_or_later(run)
+    stage_if(inner, block.given, ways)
 
 
 # ---------------------------------------------------------------- for
@@ -233,7 +245,7 @@ def _stage_for(
     options: Options,
 ) -> None:
     names, get_state, set_state, parts = state
-    block = Block(names, get_state, set_state, (body, extra_test), parts, lenient=True)
+    block = Block(names, get_state, set_state, (body, extra_test), parts, lenient=True, loop=True)
     if items.stacked is None:
         test = functools.wraps(body)(_test_of(items, [extra_test] if extra_test else []))
         _stage_while(block, test(0), test, lambda i: body(boxed(items.item(i))), options)
@@ -262,7 +274,7 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
 
     def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
         block.enter(state)
-        body(boxed(item))
+        _iterate(block, lambda: body(boxed(item)))
         _, packed = block.leave(block.start)
         block.repeat()
         return packed, items_of(block.grown)

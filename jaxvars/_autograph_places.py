@@ -8,6 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import inspect
+import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -214,6 +215,11 @@ def item(owner_of: Callable[[], Any], key: Any, label: str) -> Place | None:
     return Item(owner, key, label) if isinstance(owner, dict) else None
 
 
+def look(place: Place | None) -> Value:
+    """Return what is in a place, if it is one."""
+    return place and place.get()
+
+
 def _found(owner_of: Callable[[], Any]) -> Any:
     try:
         return owner_of()
@@ -223,6 +229,8 @@ def _found(owner_of: Callable[[], Any]) -> Any:
 
 def namespace(owner: Any) -> dict[str, Any] | None:
     """Return the `__dict__` of an object, without running its code."""
+    if isinstance(owner, threading.local):  # that of this thread
+        return owner.__dict__
     try:
         return object.__getattribute__(owner, "__dict__")
     except AttributeError:

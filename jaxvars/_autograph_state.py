@@ -5,13 +5,15 @@ Rules this file keeps:
 - what has no value on some way through a block can be carried only if it has a form: the value
   to be returned is zeros until there is one (malt guards it by a flag); what a loop sets that
   may run zero times is checked when it is read; what one branch alone sets must not be read;
+- an item or attribute that a loop sets first is absent in its first iteration, and there alone;
 - these things are found out while the block is traced: it is then traced again, knowing them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, final
+import operator
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,8 @@ from jaxvars._autograph_values import (
     Perhaps,
     Undefined,
     UndefinedReturnValue,
+    forget,
+    stand_in,
 )
 from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
@@ -37,6 +41,7 @@ from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
 
 T = TypeVar("T")
+Run: TypeAlias = Callable[[], Any]
 
 
 @final
@@ -76,11 +81,14 @@ class Block:
         parts: returns places that the block may assign, like `self.x`.
         count: how many names, from the first, are used after the block; all, if None.
         lenient: whether what has no value at first may have one later: in loops.
+        loop: whether it is traced once for all iterations.
 
     Attributes:
         names: for messages; those of places come after the others.
         start: the values before the block.
         grown: the lists that grew in it, at its last `leave`.
+        given: in an iteration, whether the places that had no value at first have one; None if
+            there are none.
     """
 
     def __init__(
@@ -93,21 +101,28 @@ class Block:
         *,
         count: int | None = None,
         lenient: bool,
+        loop: bool = False,
     ) -> None:
         _refuse_globals(names)
+        self._made_of = names, get_state, set_state, roots
         self._get = get_state
         self._set = set_state
         self._names = tuple(map(_said, names))
         self._count = len(names) if count is None else count
-        self._places = [place for place in parts() if place is not None]
+        self._world = World(roots, cells_of(get_state, names))
+        self._places = [x for x in parts() if x and not self._world.will_find(x)]
         self._lenient = lenient
+        self._loop = loop
+        self._iteration = False
+        self._stand_ins: list[int] = []
+        self._copies: list[tuple[Any, Any, str]] = []
+        self.given: Any = None
         self._line = user_line()
         self._plans: dict[int, _Plan] = {}
         self._as_values: set[int] = set()
         self._changed_in_place: set[int] = set()
         self.grown: list[Grown] = []
         self._others_items: list[Grown] = []
-        self._world = World(roots, cells_of(get_state, names))
         self._begin()
 
     def _begin(self) -> None:
@@ -158,8 +173,13 @@ class Block:
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
         """Give the names the values that `_control` hands us, or those from before the block."""
-        values = self.start if state is None else map(self._unpacked, range(len(state)), state)
-        self._put(tuple(values))
+        given = self.start if state is None else map(self._unpacked, range(len(state)), state)
+        values = list(given)
+        for i in self.unset():  # all have a value but in the first iteration, or none has
+            self.given, values[i] = values[i].given, values[i].value
+        if state is not None:
+            self._note_objects(values)
+        self._put(values)
         for grown in self._others_items:
             grown.owner.extend(Later(grown.label) for _ in grown.items)
 
@@ -172,6 +192,7 @@ class Block:
             other: the values on the other way through the block, if they are known.
             raised: whether the way ends in an error, so that its values do not matter.
         """
+        self._check_objects()
         values = tuple(map(Nothing, self.names)) if raised else self._values()
         for i, (mine, theirs) in enumerate(zip(values, other or (), strict=False)):
             self._compare(i, mine, theirs)
@@ -180,8 +201,29 @@ class Block:
         self.put_names_back()
         return tuple(map(_untraced, values)), packed
 
+    def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
+        """Return what makes an iteration an `if` on `given`.
+
+        In the first iteration the places that the loop sets must have no value: the body may ask.
+        """
+
+        def first() -> None:
+            for i in self.unset():
+                place = self._places[i - len(self._names)]
+                place.write(Undefined(place.label))
+            run()
+
+        block = Block(*self._made_of, lambda: self._places, lenient=False)
+        block._iteration = True
+        return block, (run, first)
+
+    def unset(self) -> list[int]:
+        """Return which places have no value before the loop, and get one in it."""
+        return [i for i in self._plans if self._loop and i >= len(self._names)]
+
     def put_names_back(self) -> None:
         """Give the names their values from before the block: none outlives a trace."""
+        forget(self._stand_ins)
         self._set(self.start[: len(self._names)])
 
     def _values(self) -> tuple[Any, ...]:
@@ -197,6 +239,33 @@ class Block:
         """Let everything be as it was before the block."""
         self.put_names_back()
         self._world.undo()
+
+    # ------------------------------------------------------------ objects that values stand in for
+    def _note_objects(self, values: Sequence[Any]) -> None:
+        """Note arrays, lists and dicts that are not those from before the loop, but like them."""
+        self._copies = []
+        for name, old, value in zip(self.names, self.start, values, strict=True):
+            self._note(name, old, value)
+
+    def _note(self, name: str, old: Any, value: Any) -> None:
+        if isinstance(old, list | dict | tuple) and type(value) is type(old) and value is not old:
+            if not isinstance(value, tuple):
+                self._copies.append((value, value.copy(), name))
+            for one, other in zip(_inside(old), _inside(value), strict=True):
+                self._note(name, one, other)
+        elif not isinstance(value, NoValue):
+            self._stand_ins += stand_in(value, old, name)
+
+    def _check_objects(self) -> None:
+        """Refuse changes of lists and dicts that others may hold, too."""
+        for now, before, name in self._copies:
+            is_same = all(map(operator.is_, _inside(now), _inside(before)))
+            if len(now) != len(before) or not is_same:
+                raise ControlFlowError(
+                    f"{name!r} is changed in place in the loop at {self._line}, and is assigned in "
+                    f"it, too: a {type(now).__name__} that others may hold is not carried as one "
+                    f"object then. Change a copy: {name} = {name}.copy()."
+                )
 
     # ------------------------------------------------------------ finding out
     def _take_changes(self, *, raised: bool) -> None:
@@ -225,6 +294,8 @@ class Block:
 
     def _compare(self, i: int, mine: Any, theirs: Any) -> None:
         """Trace the block again if the two ways through it differ in a way that we can mend."""
+        if i >= len(self._names) and self._loop:
+            self._check_unset(i, mine)
         if _is_absent(mine) and _is_absent(theirs):
             self._absent.add(i)
             return
@@ -238,6 +309,12 @@ class Block:
             self._as_values.add(i)
             raise _Again
 
+    def _check_unset(self, i: int, value: Any) -> None:
+        """Refuse a place of a loop that some iterations find with a value, and others without."""
+        has_value = not _is_absent(self.start[i]) or i in self._plans
+        if _is_absent(value) and has_value:
+            raise _in_some_iterations(self.names[i], self._line)
+
     def _plan(self, i: int, *values: Any) -> None:
         """Decide how to carry what has a value on some ways only."""
         value = next(x for x in values if not _is_absent(x))
@@ -248,6 +325,8 @@ class Block:
             kind = _FILL
         else:
             kind = _PERHAPS if self._lenient else _REFUSE
+        if kind == _REFUSE and self._iteration:
+            raise _in_some_iterations(self.names[i], self._line)
         if kind == _REFUSE and i >= len(self._names):
             raise ControlFlowError(
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
@@ -295,6 +374,10 @@ class Block:
                 is_leaf=lambda x: isinstance(x, Kept),
             )
         )
+
+
+def _inside(value: Any) -> Collection[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _said(name: str) -> str:
@@ -351,6 +434,15 @@ def _example(form: Any) -> str:
     if _is_form(form):
         return words().zeros.format(shape=form.shape, dtype=form.dtype)
     return "..."
+
+
+def _in_some_iterations(name: str, line: str) -> ControlFlowError:
+    return ControlFlowError(
+        f"{name!r} has a value at the start of some iterations of the loop at {line} and none at "
+        "that of others, and not just of the first: all of them are traced as one, which can't "
+        f"tell. Give it a value before the loop, {name} = ..., and let every iteration leave it "
+        "with one."
+    )
 
 
 def _unlike_a_value(label: str, line: str) -> ControlFlowError:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias, final
 
+import numpy as np
+
 from jaxvars._checks import require
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -119,3 +121,33 @@ class Perhaps(NoValue):
 def ld(value: Any) -> Any:
     """Read a name."""
     return value.read() if isinstance(value, NoValue) else value
+
+
+# ---------------------------------------------------------------- arrays that are changed in place
+_STAND_INS: dict[int, tuple[Value, str]] = {}  # for arrays of NumPy, in the body of a loop
+
+
+def stand_in(value: Value, old: Value, name: str) -> list[int]:
+    """Note that a value stands in for an array of NumPy; return what `forget` takes."""
+    if not isinstance(old, np.ndarray) and id(old) not in _STAND_INS:
+        return []
+    _STAND_INS[id(value)] = value, name
+    return [id(value)]
+
+
+def forget(keys: list[int]) -> None:
+    """Forget what stood in for arrays."""
+    while keys:
+        _STAND_INS.pop(keys.pop(), None)
+
+
+def in_place(value: Value) -> None:
+    """Refuse `value += ...` and `value.sort()` for what stands in for an array of NumPy."""
+    if id(value) in _STAND_INS:
+        _, name = _STAND_INS[id(value)]
+        raise ControlFlowError(
+            f"{name!r} is a NumPy array before a loop on traced values, and is changed in place in "
+            f"it at {user_line()}, for all that hold it: a program carries values, not objects. "
+            f"Make a new array, {name} = {name} + ..., or have one of JAX before the loop, {name} "
+            "= jnp.asarray(...)."
+        )

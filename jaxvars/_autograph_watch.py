@@ -5,15 +5,20 @@ Rule this file keeps: what cannot be carried through a program as a value is ref
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import io
 import itertools
+import os
 import pickle
+import queue
 import random
 import zlib
 from abc import ABC, abstractmethod
+from array import array
 from collections import deque
 from collections.abc import Callable
+from contextvars import ContextVar
 from operator import is_, length_hint
 from types import GeneratorType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple, TypeAlias, final
@@ -25,6 +30,7 @@ from jaxvars._autograph_places import (
     MISSING,
     Attribute,
     Item,
+    Kept,
     Place,
     Whole,
     inherited,
@@ -128,10 +134,12 @@ class Entries(_ByKey):
         return Item(self.owner, key, str(self.path.item(key)))
 
     def undo(self) -> list[Change]:
+        now = self.now()
         found = super().undo()
         if not all(map(is_, self.before, self.now())):
             refill(self.owner, self.before)
-        return found or [Other(f"the order of {str(self.path)!r}")]
+        moved = [k for k in self.before if k in now] != [k for k in now if k in self.before]
+        return found if found and not moved else [Other(f"the order of {str(self.path)!r}")]
 
 
 @final
@@ -323,6 +331,39 @@ def _put_state(x: Any, old: bytes) -> None:
     x.bit_generator.state = pickle.loads(old)
 
 
+def _put_items(x: array[Any], old: bytes) -> None:
+    del x[:]
+    x.frombytes(old)
+
+
+def _take_view(x: memoryview) -> bytes | None:
+    try:
+        return None if x.readonly or x.nbytes > _MOST_READ else x.tobytes()
+    except ValueError:  # it has been released
+        return None
+
+
+def _put_view(x: memoryview, old: bytes) -> None:
+    if x.c_contiguous:
+        x.cast("B")[:] = old
+
+
+def _put_memory(x: Any, old: bytes) -> None:
+    if not isinstance(x, ctypes.py_object):
+        ctypes.memmove(ctypes.addressof(x), old, len(old))
+
+
+def _put_environment(x: Any, old: dict[str, str]) -> None:
+    x.clear()
+    x.update(old)
+
+
+def _put_context(x: ContextVar[Any], old: Kept) -> None:
+    if old.held is not MISSING:
+        x.set(old.held)
+
+
+_C_MEMORY = (ctypes.c_int.__mro__[1], ctypes.Structure, ctypes.Union, ctypes.Array)
 _PRINTERS: dict[type, Printer] = {
     np.ndarray: Printer(_take_array, _put_array),
     np.random.Generator: Printer(lambda x: pickle.dumps(x.bit_generator.state), _put_state),
@@ -332,6 +373,15 @@ _PRINTERS: dict[type, Printer] = {
     io.StringIO: Printer(io.StringIO.getvalue),
     itertools.count: Printer(repr),
     random.Random: Printer(random.Random.getstate, random.Random.setstate),
+    np.random.RandomState: Printer(
+        lambda x: pickle.dumps(x.get_state()), lambda x, old: x.set_state(pickle.loads(old))
+    ),
+    array: Printer(array.tobytes, _put_items),
+    memoryview: Printer(_take_view, _put_view),
+    ContextVar: Printer(lambda x: Kept(x.get(MISSING)), _put_context),
+    queue.SimpleQueue: Printer(queue.SimpleQueue.qsize),
+    type(os.environ): Printer(dict, _put_environment),
+    **dict.fromkeys(_C_MEMORY, Printer(bytes, _put_memory)),
 }
 
 

@@ -23,9 +23,13 @@ import argparse
 import builtins
 import functools
 import gc
+import os
+import queue
+import random
 import sys
+import threading
 import weakref
-from collections import UserDict, UserList, deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from types import (
     BuiltinMethodType,
@@ -40,7 +44,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._autograph_places import Cell, Item, namespace
+from jaxvars._autograph_places import MISSING, Cell, Item, Place, namespace
 from jaxvars._autograph_watch import (
     Attributes,
     Bag,
@@ -63,8 +67,18 @@ Value: TypeAlias = Any
 Parts: TypeAlias = Iterable[tuple[Path, Any]]
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
-_OPEN = (SimpleNamespace, UserDict, UserList, argparse.Namespace)
+_OPEN = (
+    SimpleNamespace, UserDict, UserList, argparse.Namespace, ChainMap, queue.Queue, threading.local,
+    weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet,
+)  # fmt: skip
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), slice, range, np.generic)
+_NUMBERS = "np.random", np.random.get_state.__self__
+_HIDDEN = {  # what programs change in modules of libraries
+    random: ("random", random.random.__self__),
+    os: ("os.environ", os.environ),
+    np: _NUMBERS,
+    np.random: _NUMBERS,
+}
 _INSIDE = (  # what gives all that they hold to the collector of garbage
     functools.partial, MethodType, BuiltinMethodType, property, staticmethod,
     classmethod, functools.cached_property,
@@ -115,6 +129,10 @@ class World:
             if not issubclass(type(value), _ATOMS) and id(value) not in self._seen:
                 self._seen[id(value)] = value
                 todo.extend(self._parts(path, value))
+
+    def will_find(self, place: Place) -> bool:
+        """Return whether a place is empty, and would be found: keys come in the order of a dict."""
+        return id(place.owner) in self._seen and place.get() is MISSING
 
     def undo(self) -> list[Change]:
         """Put everything back; return what had changed."""
@@ -185,6 +203,9 @@ class World:
             yield from ((path.attribute(name), x) for name, x in vars(value).items())
 
     def _module(self, path: Path, value: ModuleType) -> Parts:
+        if value in _HIDDEN:
+            label, hidden = _HIDDEN[value]
+            yield _name(label), hidden
         file = getattr(value, "__file__", None) or ""
         if file and is_users(package_of(vars(value)), file, self._callers):
             members = Slots(value, path)

@@ -10,11 +10,18 @@ what is right. A program that is refused returns what must be as before, too.
 from __future__ import annotations
 
 import argparse
+import contextvars
+import ctypes
 import functools
 import itertools
+import os
+import queue
 import random
+import threading
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+import weakref
+from array import array
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 
 import autograph_objects as other_module
 import jax
@@ -353,7 +360,145 @@ def loops():
     return run
 
 
+class Bare:
+    def __init__(self):
+        self.d = defaultdict(float)
+
+
+def _get(d, o, x):
+    d["k"] = d.get("k", x) * 2 + 1.0
+    o.k = getattr(o, "k", x) * 3 + vars(o).get("k", 5.0)
+
+
+def _default(d, o, x):
+    o.d["k"] += x
+    d["j"] = d.setdefault("j", 3.0) * 2 + len(d) + len(o.d)
+
+
+def _ask(d, o, x):
+    if "k" in d and hasattr(o, "k"):
+        d["k"] = d["k"] + 10.0
+    else:
+        d["k"], o.k = x, 1.0
+
+
+def _try(d, o, x):
+    try:
+        d["k"] = d["k"] + 1.0
+    except KeyError:
+        d["k"] = x
+    Bare.k = getattr(Bare, "k", 1.0) + o.d.pop("j", 0.0)
+    o.d["j"] = Bare.k
+
+
+def _nested(d, o, x):
+    for y in jnp.arange(2.0):
+        d["k"] = d.get("k", x) * 2 + y
+
+
+@pytest.mark.parametrize("turn", [_get, _default, _ask, _try, _nested])
+def test_what_a_loop_sets_first_is_absent_in_the_first_iteration_alone(turn):
+    def seen(d, o):
+        kind = vars(Bare).get("k", 0.0)
+        if hasattr(Bare, "k"):
+            del Bare.k
+        return {**d, **o.d}, getattr(o, "k", 0.0), kind
+
+    def whiles(x):
+        d, o = {}, Bare()
+        while x > 0:
+            turn(d, o, x)
+            x = x - 1
+        return seen(d, o)
+
+    def scans(x):
+        d, o, out = {}, Bare(), []
+        for y in jnp.arange(3.0) + x:
+            turn(d, o, y)
+            out.append(len(d) * y)
+            d["z"], d["y"] = y, x
+        return seen(d, o), out, list(map(ord, d))
+
+    def ranges(x):
+        d, o = {}, Bare()
+        for y in range(x.astype(int)):
+            turn(d, o, y * 1.0)
+        return seen(d, o)
+
+    for run in (whiles, scans, ranges):
+        x = jnp.float32(3)
+        found, wanted = jv.compile(run, autograph=True)(x), run(x)
+        assert jax.tree.structure(found) == jax.tree.structure(wanted)
+        np.testing.assert_allclose(jax.tree.leaves(found), jax.tree.leaves(wanted))
+
+
+def test_a_loop_asks_its_test_and_its_slopes_of_what_it_sets_first():
+    def run(x):
+        d = {}
+        while d.get("k", 0.0) < x:
+            d["k"] = d.get("k", 0.0) + x / 2
+        return d["k"]
+
+    def slope(x):
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = run(x)
+        return y, tape.gradient(y, x)
+
+    x = jnp.float32(3)
+    assert jv.compile(slope, autograph=True)(x) == slope(x) == (3.0, 1.0)
+    with pytest.raises(jv.errors.CheckError, match=r"d\['k'\].* has no value: only the loop at"):
+        jv.compile(run, autograph=True)(jnp.float32(-1))
+
+
+def _take(d, x):
+    d.pop("a", 0.0)
+
+
+def _toggle(d, x):
+    if "k" in d:
+        del d["k"]
+    else:
+        d["k"] = x
+
+
+def _count(d, x):
+    d[len(d)] = x
+
+
+@pytest.mark.parametrize(("turn", "name"), [(_take, "'a'"), (_toggle, "'k'"), (_count, "2")])
+def test_what_is_there_in_some_iterations_is_refused(turn, name):
+    def run(x):
+        d = {"a": 1.0}
+        while x > 0:
+            turn(d, x)
+            x = x - 1
+        return len(d)
+
+    message = (
+        rf"d\[{name}\].* has a value at the start of some .* loop at test_autograph_world.py:\d+"
+    )
+    with pytest.raises(jv.errors.ControlFlowError, match=message):
+        jv.compile(run, autograph=True)(jnp.float32(3))
+
+
 # ---------------------------------------------------------------- closures
+@carried
+def locals_of_threads_and_queues():
+    a, q = threading.local(), queue.Queue()
+    a.n = 0.0
+
+    def run(x):
+        if x > 0:
+            a.n = a.n + x
+            q.put(x)
+        else:
+            q.put(-x)
+        return a.n + 10 * q.get() + q.qsize()
+
+    return run
+
+
 @carried
 def closures():
     n = 0.0
@@ -509,7 +654,7 @@ def _one_way(make, change):
                 change(owner)
             return x
 
-        return run, lambda: (list(owner), getattr(owner, "items", list)())
+        return run, lambda: (list(owner), list(getattr(owner, "items", list)()))
 
     return program
 
@@ -521,6 +666,11 @@ _ONE_WAY = {
     "default": (lambda: defaultdict(float), lambda d: d["a"], r"'owner\['a'\]' must also be init"),
     "counter": (Counter, lambda d: d.update("a"), r"'owner\['a'\]' must also be initialized"),
     "order": (lambda: OrderedDict(a=1, b=2), lambda d: d.move_to_end("a"), "the order of 'owner'"),
+    "moved": (
+        lambda: {"a": 1.0, "b": 1.0},
+        lambda d: d.update(a=d.pop("a") + 1.0),
+        "the order of 'owner' is changed",
+    ),
     "set_add": (set, lambda s: s.add("a"), r"'owner' is frozenset\({'a'}\) if true, but fro"),
     "set_discard": (lambda: {"a"}, lambda s: s.discard("a"), r"'owner' is frozenset\(\) if true"),
     "deque": (deque, lambda q: q.append(1.0), r"'owner' is \[float32\[\]\] if true, but \[\] if"),
@@ -529,6 +679,37 @@ _ONE_WAY = {
     "array": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a), r"'owner' \(ndarray\) is chang"),
     "large": (lambda: np.zeros(1 << 18), lambda a: a.sort(), None),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
+    "view": (
+        lambda: memoryview(bytearray(b"ab")),
+        lambda m: m.__setitem__(0, 1),
+        r"'owner' \(memoryview\) is changed",
+    ),
+    "numbers": (
+        lambda: array("d", [1.0]),
+        lambda a: a.append(1.0),
+        r"'owner' \(array\) is changed",
+    ),
+    "memory": (
+        ctypes.c_int * 2,
+        lambda a: a.__setitem__(0, 1),
+        r"'owner' \(c_int_Array_2\) is changed",
+    ),
+    "chain": (
+        lambda: ChainMap({}),
+        lambda c: c.update(a=1.0),
+        r"'owner.maps\[0\]\['a'\]' must also",
+    ),
+    "weak_set": (weakref.WeakSet, lambda s: s.add(Model), r"'owner.data' is frozenset\(\{<weakref"),
+    "weak_keys": (
+        weakref.WeakKeyDictionary,
+        lambda d: d.update({Model: 1.0}),
+        r"'owner.data\[<weakref.*' must also be init",
+    ),
+    "weak_values": (
+        weakref.WeakValueDictionary,
+        lambda d: d.update(a=Model),
+        r"'owner.data\['a'\]' must also be init",
+    ),
 }
 
 
@@ -563,6 +744,104 @@ def an_array_in_a_loop():
         return x
 
     return run, lambda: m.buffer.tolist()
+
+
+def _plus(w, x):
+    w += 1.0
+    return w
+
+
+def _plus_attribute(w, x):
+    b = types.SimpleNamespace(a=types.SimpleNamespace(w=w))
+    b.a.w += 1.0
+    return b.a.w
+
+
+def _plus_item(w, x):
+    d = {"w": w}
+    d["w"] += x
+    return w + 0.0
+
+
+def _sorted(w, x):
+    w.sort()
+    return w + 1.0
+
+
+def _plus_another(w, x):
+    v = w
+    v += 1.0
+    return w * x
+
+
+@pytest.mark.parametrize(
+    "turn", [_plus, _plus_attribute, _plus_item, _sorted, _plus_another], ids=lambda f: f.__name__
+)
+def test_an_array_that_a_loop_carries_is_not_changed_in_place(turn):
+    def whiles(x):
+        z = w = np.arange(2.0)[::-1]
+        while x > 0:
+            w = turn(w, x)
+            x = x - 1
+        return z + w
+
+    def scans(x):
+        b = types.SimpleNamespace(w=np.zeros(2))
+        for y in jnp.arange(3.0) * x:
+            b.w = turn(b.w, y)
+        return b.w
+
+    message = "NumPy array before a loop on traced values, and is changed in place in it at test_a"
+    for run in (whiles, scans):
+        with pytest.raises(jv.errors.ControlFlowError, match=rf"'(b\.)?w' is a {message}"):
+            jv.compile(run, autograph=True)(jnp.float32(3))
+
+
+def test_an_array_that_a_loop_has_made_may_be_changed_in_place():
+    def run(x):
+        w, n = np.zeros(2), np.float32(1)
+        for y in jnp.arange(3.0):
+            w = w + y
+            w += x
+            n += y
+        w += 1.0
+        return w, n
+
+    found = jv.compile(run, autograph=True)(jnp.float32(3))
+    assert jax.tree.map(np.ndarray.tolist, jax.tree.map(np.asarray, found)) == ([13.0, 13.0], 4.0)
+
+
+def _put(w, x):
+    w[0] = x
+    return w[::-1]
+
+
+def _union(w, x):
+    w = {"a": w, "b": (w,)}
+    w["b"][0].reverse()
+    return w["a"]
+
+
+@pytest.mark.parametrize("turn", [_put, _union])
+def test_a_list_that_a_loop_carries_is_not_changed_in_place(turn):
+    def run(x):
+        z = w = [1.0, 2.0]
+        while x > 0:
+            w = turn(w, x)
+            x = x - 1
+        return z
+
+    def merged(x):
+        z = w = {"a": 1.0}
+        for y in jnp.arange(3.0) + x:
+            w |= {"a": y}
+        return z
+
+    for f, name in ((run, "w"), (merged, "w")):
+        with pytest.raises(
+            jv.errors.ControlFlowError, match=f"'{name}' is changed in place in the"
+        ):
+            jv.compile(f, autograph=True)(jnp.float32(3))
 
 
 @refused("'view' .ndarray. is changed")
@@ -616,6 +895,52 @@ def random_numbers():
         return numbers.random() if x > 0 else 0.0
 
     return run, numbers.getstate
+
+
+_CONTEXT = contextvars.ContextVar("_CONTEXT", default=None)
+_STRUCTURE = type("S", (ctypes.Structure,), {"_fields_": [("n", ctypes.c_int)]})
+_OF_PROCESS = {
+    "random": (lambda _: random.random(), random.getstate, "'random' .Random."),
+    "np_random": (
+        lambda _: np.random.rand(),  # noqa: NPY002
+        lambda: np.random.get_state()[2],  # noqa: NPY002
+        "'np.random' .RandomState.",
+    ),
+    "environ": (
+        lambda _: os.environ.update(AUTOGRAPH="1"),
+        lambda: os.environ.get("AUTOGRAPH"),
+        "'os.environ' ._Environ.",
+    ),
+    "context": (lambda _: _CONTEXT.set(2), _CONTEXT.get, "'_CONTEXT' .ContextVar."),
+}
+
+
+@pytest.mark.parametrize("name", _OF_PROCESS)
+def test_what_a_process_has_once_is_not_changed_by_a_branch(name):
+    change, see, message = _OF_PROCESS[name]
+    _CONTEXT.set(1)
+    before = see()
+    for x in (3.0, -1.0):
+        with pytest.raises(jv.errors.ControlFlowError, match=f"{message} is changed in a branch"):
+            jv.compile(lambda x: change(x) if x > 0 else x, autograph=True)(x)
+    assert see() == before
+
+
+@pytest.mark.parametrize(
+    ("owner", "change"),
+    [
+        (np.random.RandomState(0), lambda o: o.rand()),
+        (queue.SimpleQueue(), lambda o: o.put(1)),
+        (ctypes.c_int(1), lambda o: setattr(o, "value", 2)),
+        (_STRUCTURE(1), lambda o: setattr(o, "n", 2)),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_objects_of_c_are_not_changed_by_a_branch(owner, change):
+    step = jv.compile(lambda x: change(owner) if x > 0 else x, autograph=True)
+    with pytest.raises(jv.errors.ControlFlowError, match=r"'owner' \(\w+\) is changed in a branch"):
+        step(1.0)
+    assert getattr(owner, "value", 1) == getattr(owner, "n", 1) == 1
 
 
 def _endless():
