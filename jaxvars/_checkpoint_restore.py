@@ -26,7 +26,7 @@ import jax
 
 from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
-from jaxvars._checkpoint_trees import Leaf, Trees
+from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
 from jaxvars._digest import Entry, dtype_name
 from jaxvars._frames import LOCAL
 from jaxvars._homes import home_now
@@ -364,7 +364,8 @@ def placed(cell: Cell | Leaf, value: Value) -> Value:
     home = exclusively(lambda: home_now(cell))
     if isinstance(value, jax.Array) and home in (None, value.sharding):
         return value
-    return jax.device_put(value, home, may_alias=False)
+    with as_wide_as(value):
+        return jax.device_put(value, home, may_alias=False)
 
 
 def _weak(root: object, gone: Callable[[object], None]) -> Callable[[], object] | None:

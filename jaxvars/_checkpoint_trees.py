@@ -11,6 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, final
 
 import jax
@@ -94,11 +95,18 @@ class Leaf:
             return type(mine)(value.item())
         if isinstance(mine, np.ndarray | np.generic):
             return np.array(value) if isinstance(mine, np.ndarray) else value[()]
-        if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
-            value = _weak(value)
-        if mine.sharding is not None and getattr(mine, "committed", True):
-            return jax.device_put(value, mine.sharding, may_alias=False)
-        return jnp.array(value)
+        with as_wide_as(value):
+            if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
+                value = _weak(value)
+            if mine.sharding is not None and getattr(mine, "committed", True):
+                return jax.device_put(value, mine.sharding, may_alias=False)
+            return jnp.array(value)
+
+
+def as_wide_as(value: Value) -> AbstractContextManager[None]:
+    """Return a context in which JAX makes arrays of a value's dtype: else it cuts 64 bits."""
+    wide = value.dtype.name in ("int64", "uint64", "float64", "complex128")
+    return jax.enable_x64(wide)
 
 
 def _weak(value: np.ndarray) -> jax.Array:

@@ -119,6 +119,19 @@ def test_shapes_are_enough_to_restore_and_not_to_save(tmp_path: Path):
     assert shapes["n"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("form", ["folder", "file.npz"])
+@pytest.mark.parametrize("kept", [lambda x: x, lambda x: jax.device_put(x, jax.devices()[0])])
+def test_64_bits_come_back_where_jax_has_32(tmp_path: Path, form: str, kept: Any):
+    with jax.enable_x64(True):
+        full = {"a": jnp.ones(2) / 3, "i": jnp.array([2**40]), "weak": jnp.full(2, 1 / 3)}
+        path = Checkpoint(p=full, v=jv.Variable(full["a"])).write(tmp_path / form)
+        fresh = kept(jax.tree.map(lambda x: x * 0, full))
+        checkpoint = Checkpoint(p=fresh, v=jv.Variable(full["a"] * 0))
+    checkpoint.restore(path).assert_consumed()
+    assert list(map(bits, jax.tree.leaves(checkpoint.p))) == list(map(bits, full.values()))
+    assert bits(checkpoint.v.numpy()) == bits(np.asarray(full["a"]))
+
+
 def test_what_does_not_fit_is_listed_and_nothing_changes(tmp_path: Path):
     def made(**more: Any) -> Checkpoint:
         return Checkpoint(v=jv.Variable(1.0), p={"w": jnp.ones(3), **more})
