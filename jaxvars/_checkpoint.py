@@ -239,6 +239,7 @@ class Checkpoint(Module):
             CheckpointError: when there is no checkpoint, or a value is damaged or has another
                 shape or dtype than its variable. It lists all that differs; nothing is changed.
             ForeignTransformError: in a function that is being traced.
+            OSError: when the disk cannot be read.
 
         Example:
             >>> import tempfile, jaxvars as jv
