@@ -41,9 +41,11 @@ class Checkpoint(Module):
     memory, does not matter. Text and random keys are saved, too.
 
     Of a pytree, such as a dict of parameters, an optax state or a module of equinox, the arrays are
-    saved, and the numbers and strings beside them. Trees are not changed in place: `restore` puts a
-    fresh one of the same structure in the place of the attribute, `checkpoint.params`; and who
-    trains such a tree assigns the new one before saving, `checkpoint.params = params`.
+    saved, and the numbers and strings beside them, as beside Variables. Functions, other objects
+    and static fields are constants; other data, such as bytes, is refused. Trees are not changed in
+    place: `restore` puts a fresh one of the same structure in the place of the attribute,
+    `checkpoint.params`; and who trains such a tree assigns the new one before saving,
+    `checkpoint.params = params`.
 
     What would be lost is refused: an object with no Variable and no array of a pytree in it, and a
     module of flax or Keras that is not adapted. Arrays that are attributes of a Module, or of
