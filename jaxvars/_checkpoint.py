@@ -217,10 +217,11 @@ class Checkpoint(Module):
 
         A value whose variable does not exist yet waits for it, in memory: a layer that is made
         by its first call, or a slot of an optimizer, has its value before it is used for the
-        first time, in compiled functions, too. It waits as long as one of the objects is alive;
-        for what is in a list or dict, as long as the Checkpoint is. Then a CheckpointWarning
-        tells what nobody has taken. A variable that existed before, and is put into one of the
-        objects later, gets its value when the status is asked, as it may have been trained.
+        first time, in compiled functions, too. It waits as long as one of the objects, or of those
+        in a list or dict, is alive; for what is put into a list or dict later, as long as the
+        Checkpoint is. Then a CheckpointWarning tells what nobody has taken. A variable that existed
+        before, and is put into one of the objects later, gets its value when the status is asked,
+        as it may have been trained.
 
         Variables that the checkpoint does not have keep their values. What is returned can tell
         whether all fitted. A tree with arrays is restored at once, into a fresh one that takes its
