@@ -126,6 +126,11 @@ def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, E
             + "\n  ".join(far)
             + "\nHave all processes call checkpoint.save(), which brings them together."
         )
+    if half := [path for path in values if path != path.encode(errors="ignore").decode()]:
+        raise CheckpointError(
+            f"The paths {half} hold half a character, a surrogate, which no file holds: use other "
+            "keys or names."
+        )
     both = {path: encode(value) for path, value in values.items()}
     return {p: plain for p, (plain, _) in both.items()}, {
         p: entry for p, (_, entry) in both.items()
@@ -435,9 +440,9 @@ def tamed(action: Callable[[], T], what: str = "") -> T:
             raise other from other.__cause__
         if isinstance(error, MemoryError):
             raise DamageError("there is not enough memory for it") from None
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        text = error if isinstance(error, ValueError) else _first_line(error)
-        raise DamageError(f"{what}{kind}{text}") from error
+        if isinstance(error, ValueError):
+            raise DamageError(f"{what}{error}") from error
+        raise DamageError(f"{what}{type(error).__name__}: {_first_line(error)}") from error
 
 
 def _no_damage(error: BaseException, before: BaseException | None) -> BaseException | None:

@@ -365,6 +365,9 @@ def test_an_empty_checkpoint_is_refused(tmp_path: Path):
     for dtype, value in (("object", [None]), ("datetime64[s]", [0]), ("U1", ["a"])):
         with pytest.raises(CheckpointError, match=r"value at x/0 is .*dtype is not saved"):
             Checkpoint(x=[np.array(value, dtype)]).write(tmp_path / "c.npz")
+    for form in ("c", "c.npz"):
+        with pytest.raises(CheckpointError, match=r"'x/\\ud800'\] hold half a character"):
+            Checkpoint(x={"\ud800": jnp.ones(1)}).write(tmp_path / form)
     assert list(tmp_path.iterdir()) == []
 
 
