@@ -41,9 +41,11 @@ class Checkpoint(Module):
     memory, does not matter. Text and random keys are saved, too.
 
     Of a pytree, such as a dict of parameters, an optax state or a module of equinox, the arrays are
-    saved, and the numbers and strings beside them. Trees are not changed in place: `restore` puts a
-    fresh one of the same structure in the place of the attribute, `checkpoint.params`; and who
-    trains such a tree assigns the new one before saving, `checkpoint.params = params`.
+    saved, and the numbers and strings beside them, as beside Variables. Functions, other objects
+    and static fields are constants; other data, such as bytes, is refused. Trees are not changed in
+    place: `restore` puts a fresh one of the same structure in the place of the attribute,
+    `checkpoint.params`; and who trains such a tree assigns the new one before saving,
+    `checkpoint.params = params`.
 
     What would be lost is refused: an object with no Variable and no array of a pytree in it, and a
     module of flax or Keras that is not adapted. Arrays that are attributes of a Module, or of
@@ -215,10 +217,11 @@ class Checkpoint(Module):
 
         A value whose variable does not exist yet waits for it, in memory: a layer that is made
         by its first call, or a slot of an optimizer, has its value before it is used for the
-        first time, in compiled functions, too. It waits as long as one of the objects is alive;
-        for what is in a list or dict, as long as the Checkpoint is. Then a CheckpointWarning
-        tells what nobody has taken. A variable that existed before, and is put into one of the
-        objects later, gets its value when the status is asked, as it may have been trained.
+        first time, in compiled functions, too. It waits as long as one of the objects, or of those
+        in a list or dict, is alive; for what is put into a list or dict later, as long as the
+        Checkpoint is. Then a CheckpointWarning tells what nobody has taken. A variable that existed
+        before, and is put into one of the objects later, gets its value when the status is asked,
+        as it may have been trained.
 
         Variables that the checkpoint does not have keep their values. What is returned can tell
         whether all fitted. A tree with arrays is restored at once, into a fresh one that takes its
@@ -239,6 +242,7 @@ class Checkpoint(Module):
             CheckpointError: when there is no checkpoint, or a value is damaged or has another
                 shape or dtype than its variable. It lists all that differs; nothing is changed.
             ForeignTransformError: in a function that is being traced.
+            OSError: when the disk cannot be read.
 
         Example:
             >>> import tempfile, jaxvars as jv

@@ -35,7 +35,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars._checkpoint_files import open_stored, remove
+from jaxvars._checkpoint_files import (
+    DamageError,
+    forgiving,
+    is_folder,
+    is_of_disk,
+    open_stored,
+    remove,
+    status_of,
+    tamed,
+)  # fmt: skip
 from jaxvars._checkpoint_retention import Record
 from jaxvars.errors import CheckpointError
 
@@ -93,9 +102,9 @@ class Directory:
     def _scan(self) -> dict[Path, Record | None]:
         before, known = self._known, {}  # another thread may be here, too
         for path in self._listed(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"):
-            with contextlib.suppress(OSError):  # it is no checkpoint, or has just been deleted
-                record = path / RECORD
-                status = (record if record.exists() else path).stat()
+            # It is no checkpoint, or has just been deleted: no other error may hide the newest.
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                status = status_of(path / RECORD) or path.stat()
                 key = (path, status.st_ino, status.st_mtime_ns, status.st_size)
                 known[key] = before[key] if key in before else self._record_of(path)
         self._known = known
@@ -133,7 +142,7 @@ class Directory:
         """Finish what a killed process left unfinished, unless somebody is writing."""
         if self._left():
             with (
-                contextlib.suppress(OSError),  # somebody is, or this may not be written to
+                forgiving(),  # somebody is, or this may not be written to
                 self._turn.mutex,
                 self._deeper() as depth,
                 self._locked(wait=False) as alone,
@@ -157,7 +166,9 @@ class Directory:
                 fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise
-            except OSError:
+            except OSError as error:
+                if not is_of_disk(error):
+                    raise
                 yield False
                 return
             try:
@@ -209,7 +220,7 @@ class Directory:
     def _settle(self, staged: Path, place: Path) -> None:
         """Give what was written its name if it is whole and that is free, else remove it."""
         with contextlib.suppress(FileNotFoundError):
-            if not place.exists() and _record_in(staged) is not None:
+            if status_of(place) is None and _record_in(staged) is not None:
                 self._name(staged, place)
         remove(staged)
 
@@ -253,23 +264,22 @@ def _record_in(path: Path) -> Record | None:
         FileNotFoundError: when there is none.
     """
     try:
-        return _parsed(_words(path))
-    except ValueError:
+        text = tamed(lambda: _text_in(path))
+        if text is not None:
+            return tamed(lambda: _parsed(json.loads(text)))
+    except DamageError:
         return None
+    raise FileNotFoundError(path)
 
 
-def _words(path: Path) -> Any:
+def _text_in(path: Path) -> bytes | None:
     try:
-        if path.is_dir():
-            return json.loads((path / RECORD).read_bytes())
+        if is_folder(path):
+            return (path / RECORD).read_bytes()
         with zipfile.ZipFile(path) as archive:
-            if RECORD not in archive.namelist():
-                raise FileNotFoundError(path)
-            return json.loads(archive.read(RECORD))
+            return archive.read(RECORD) if RECORD in archive.namelist() else None
     except FileNotFoundError:
-        raise
-    except Exception as error:  # whatever a damaged file makes of itself
-        raise ValueError(f"{path}: {error}") from error
+        return None
 
 
 def _parsed(words: Any) -> Record:
@@ -284,7 +294,7 @@ def _parsed(words: Any) -> Record:
 def _add_record(path: Path, record: Record) -> None:
     words = record.to_json()
     text = json.dumps({"record": words, "sha256": _digest(words)}, allow_nan=False)
-    if path.is_dir():
+    if is_folder(path):
         draft = path / f"{RECORD}.part"
         _write_synced(draft, text)
         draft.rename(path / RECORD)
@@ -310,7 +320,7 @@ def _write_synced(path: Path, text: str) -> None:
 
 def _sync(folder: Path) -> None:
     """Have the names in a folder survive a power failure, where that can be had."""
-    with contextlib.suppress(OSError):
+    with forgiving():
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

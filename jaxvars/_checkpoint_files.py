@@ -13,6 +13,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import itertools
@@ -22,8 +23,11 @@ import os
 import platform
 import re
 import shutil
+import stat
+import sys
 import tempfile
 import time
+import traceback
 import weakref
 import zipfile
 import zlib
@@ -51,6 +55,11 @@ _PATTERN = re.compile(r"[*?\[\]]")
 _NUMBERS = itertools.count()
 _WRITING: set[str] = set()  # what this process writes now
 _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
+_WRONG = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EINVAL}
+_READERS = {
+    *sys.stdlib_module_names, "absl", "etils", "jax", "jaxlib", "jaxvars", "ml_dtypes",
+    "nest_asyncio", "numpy", "orbax", "tensorstore",
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------- writing
@@ -102,7 +111,7 @@ def _check_target(target: Path) -> None:
             f"{target} has a backslash in it, which orbax takes for the end of a folder's name: "
             "choose another name, or a file whose name ends in .npz."
         )
-    if target.is_dir() and any(target.iterdir()) and not (target / "_METADATA").is_file():
+    if is_folder(target) and any(target.iterdir()) and not status_of(target / "_METADATA"):
         raise CheckpointError(
             f"{target} is a folder that holds something else, and would be replaced. Choose a name "
             f"that is free, for example {target / 'ckpt'}."
@@ -117,6 +126,11 @@ def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, E
             + "\n  ".join(far)
             + "\nHave all processes call checkpoint.save(), which brings them together."
         )
+    if half := [path for path in values if path != path.encode(errors="ignore").decode()]:
+        raise CheckpointError(
+            f"The paths {half} hold half a character, a surrogate, which no file holds: use other "
+            "keys or names."
+        )
     both = {path: encode(value) for path, value in values.items()}
     return {p: plain for p, (plain, _) in both.items()}, {
         p: entry for p, (_, entry) in both.items()
@@ -129,7 +143,7 @@ def absolute(path: PathLike) -> Path:
 
 
 def _put_in_place(fresh: Path, target: Path) -> None:
-    if not target.is_dir():
+    if not is_folder(target):
         os.replace(fresh, target)  # noqa: PTH105 - atomic, as its name says
     else:  # a folder cannot be replaced at once: reading knows the name in between
         old = _set_aside(target)
@@ -150,8 +164,8 @@ def _clear(target: Path) -> None:
     Those of this process that were interrupted may have threads that went on writing.
     """
     old = _set_aside(target)
-    if old.exists():
-        remove(old) if target.exists() else old.rename(target)
+    if status_of(old):
+        remove(old) if status_of(target) else old.rename(target)
     for left in target.parent.glob(f"*.tmp-{_HOST}-*"):
         if _is_left(left.name, target.name):
             remove(left)
@@ -167,7 +181,7 @@ def _is_left(name: str, target: str) -> bool:
         os.kill(int(found[2]), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):
+    except (PermissionError, OverflowError):
         pass
     return False
 
@@ -182,7 +196,7 @@ def remove(path: Path) -> None:
 
 def _sync(path: Path) -> None:
     """Have a file or folder on the disk, so that the power may fail."""
-    with contextlib.suppress(OSError):  # not every file system can
+    with forgiving():  # not every file system can
         number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -231,6 +245,8 @@ def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, An
                 (path.parent / place.name).rename(path)
         Folder(path).require_all()
     except (ValueError, RuntimeError) as error:  # as TensorStore says that the disk is full
+        if _is_from_outside(error):
+            raise
         raise OSError(f"orbax could not write it: {_first_line(error)}") from error
 
 
@@ -279,6 +295,11 @@ def _write_file(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]
 
 
 # ---------------------------------------------------------------- reading
+@final
+class DamageError(ValueError):
+    """Something in a file is not as it should be; no error of the disk or of a signal handler."""
+
+
 class Stored(ABC):
     """A checkpoint on disk.
 
@@ -291,7 +312,7 @@ class Stored(ABC):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        words = _checked_manifest(_tamed(self._words, "its manifest is damaged: "))
+        words = _checked_manifest(tamed(self._words, "its manifest is damaged: "))
         self.time_ns: int = words["time_ns"]
         self.about: dict[str, Any] = words["about"]
         self.entries = {p: Entry.from_json(entry) for p, entry in words["variables"].items()}
@@ -315,14 +336,14 @@ class Stored(ABC):
         """Return the plain numbers of one variable.
 
         Raises:
-            ValueError: when they are not what was written, with the reason.
+            DamageError: when they are not what was written, with the reason.
         """
         entry = self.entries[path]
-        stored = _tamed(lambda: self._array_or_nothing(path, entry))
+        stored = tamed(lambda: self._array_or_nothing(path, entry))
         if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
-            raise ValueError("its file is of another form than was written")
+            raise DamageError("its file is of another form than was written")
         if not entry.holds(stored):
-            raise ValueError("its digest is not that of what was written")
+            raise DamageError("its digest is not that of what was written")
         return stored
 
     def _array_or_nothing(self, path: str, entry: Entry) -> np.ndarray:
@@ -334,10 +355,10 @@ class Stored(ABC):
         """Return the value of one variable: a NumPy array, or a `jax.Array` of random keys.
 
         Raises:
-            ValueError: when it is not what was written, with the reason.
+            DamageError: when it is not what was written, with the reason.
         """
         stored = self.read(path)
-        return _tamed(lambda: decode(stored, self.entries[path]))
+        return tamed(lambda: decode(stored, self.entries[path]))
 
     def values(
         self, keep: Callable[[str, Value], Value] = lambda _, value: value
@@ -352,7 +373,7 @@ class Stored(ABC):
         for path in self.entries:
             try:
                 value = self.value(path)
-            except ValueError as error:
+            except DamageError as error:
                 problems[path] = f"corrupt: {error}"
             else:
                 values[path] = keep(path, value)
@@ -364,15 +385,16 @@ def open_stored(path: PathLike) -> Stored:
 
     Raises:
         CheckpointError: when there is none, or its manifest is damaged.
+        OSError: when it cannot be read.
     """
     target = absolute(path)
     old = _set_aside(target)
-    place = old if not target.exists() and old.is_dir() else target
-    if not place.exists():
+    place = old if status_of(target) is None and is_folder(old) else target
+    if status_of(place) is None:
         raise CheckpointError(f"There is no checkpoint at {target}.{_near(target)}")
     try:
-        return _tamed(lambda: (Folder if place.is_dir() else File)(place))
-    except ValueError as error:
+        return tamed(lambda: (Folder if is_folder(place) else File)(place))
+    except DamageError as error:
         raise CheckpointError(
             f"{target} is no checkpoint of jaxvars that can be restored: {error}."
         ) from None
@@ -405,18 +427,69 @@ def _checked_manifest(words: Any) -> dict[str, Any]:
     return words
 
 
-def _tamed(action: Callable[[], T], what: str = "") -> T:
-    """Run what reads a file; whatever is wrong with that becomes a ValueError."""
+def tamed(action: Callable[[], T], what: str = "") -> T:
+    """Run what reads a file; whatever is wrong with that becomes a DamageError.
+
+    Errors of the disk, and of signal handlers, do not: the file may be as it should.
+    """
+    before = sys.exception()  # what the caller is handling
     try:
         return action()
-    except TimeoutError:  # of a signal handler, or a network: the file may be as it should
-        raise
-    except ValueError as error:
-        raise ValueError(f"{what}{error}") from error
-    except MemoryError:
-        raise ValueError("there is not enough memory for it") from None
     except Exception as error:
-        raise ValueError(f"{what}{type(error).__name__}: {_first_line(error)}") from error
+        if (other := _no_damage(error, before)) is not None:
+            raise other from other.__cause__
+        if isinstance(error, MemoryError):
+            raise DamageError("there is not enough memory for it") from None
+        if isinstance(error, ValueError):
+            raise DamageError(f"{what}{error}") from error
+        raise DamageError(f"{what}{type(error).__name__}: {_first_line(error)}") from error
+
+
+def _no_damage(error: BaseException, before: BaseException | None) -> BaseException | None:
+    """Return the error that is no damage, of those that led to one: zipfile hides some."""
+    chain: BaseException | None = error
+    while chain is not None and chain is not before:
+        unread = isinstance(chain, OSError) and chain.errno not in _WRONG
+        if unread or _is_from_outside(chain):
+            return chain
+        chain = chain.__context__
+    return None
+
+
+def _is_from_outside(error: BaseException) -> bool:
+    """Tell whether an error was raised by other code than what reads, such as a signal handler."""
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    names = [type(error).__module__, *(str(each.f_globals.get("__name__")) for each in frames)]
+    return any(name.partition(".")[0] not in _READERS for name in names)
+
+
+@contextlib.contextmanager
+def forgiving() -> Generator[None]:
+    """Go on after an error of the file system, but not after one that a signal handler raised."""
+    try:
+        yield
+    except OSError as error:
+        if not is_of_disk(error):
+            raise
+
+
+def is_of_disk(error: OSError) -> bool:
+    """Tell whether an error is one of the file system, rather than one of a signal handler."""
+    return error.errno is not None and not isinstance(error, TimeoutError)
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """Return what is said of a path, None if nothing is there: `exists` says so at any error."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether there is a folder at a path; any other error than that nothing is is raised."""
+    status = status_of(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def _first_line(error: Exception) -> str:
@@ -431,23 +504,23 @@ class Folder(Stored):
 
     def _words(self) -> Any:
         file = self.path / "_METADATA"
-        if not file.is_file():
+        if status_of(file) is None:
             return None
         text = file.read_text(encoding="utf-8")
         return json.loads(text).get("custom_metadata")
 
     def _size(self) -> int:
-        return sum(p.lstat().st_size for p in self.path.rglob("*"))
+        return _bytes_in(self.path)
 
     def require_all(self) -> None:
-        """Raise ValueError if an array is not there, as orbax may lose some without a word."""
+        """Raise DamageError if an array is not there, as orbax may lose some without a word."""
         opening = [
             (path, self._open(stored_name(path), entry))
             for path, entry in self.entries.items()
             if entry.nbytes
         ]
         for path, array in opening:
-            _tamed(array.result, f"{path} is lost: ")
+            tamed(array.result, f"{path} is lost: ")
 
     def _array(self, name: str, entry: Entry) -> np.ndarray:
         return self._open(name, entry).result().read().result()
@@ -463,6 +536,16 @@ class Folder(Stored):
             "dtype": entry.stored_dtype,
         }
         return ts.open(spec, open=True, read=True)
+
+
+def _bytes_in(folder: str | Path) -> int:
+    """Return the bytes of the files in a folder; `rglob` would leave out what it cannot list."""
+    with os.scandir(folder) as found:
+        return sum(
+            each.stat(follow_symlinks=False).st_size
+            + (_bytes_in(each.path) if each.is_dir(follow_symlinks=False) else 0)
+            for each in found
+        )
 
 
 @final

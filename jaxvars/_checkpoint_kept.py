@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from jaxvars._checkpoint_trees import has_leaves, leaves_in, others_in
+from jaxvars._checkpoint_trees import has_arrays, has_leaves, others_in
 from jaxvars._module import variables_in
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars._walk import Path
@@ -31,7 +31,7 @@ def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: b
     """
     if is_root and value is None:
         return
-    arrays = any(True for _ in leaves_in(value))
+    arrays = has_arrays(value)
     if arrays and is_root:
         raise CheckpointError(
             f"The root of a Checkpoint is a {type(value).__name__} with arrays, at {user_line()}, "

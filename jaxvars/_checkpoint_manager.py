@@ -333,6 +333,8 @@ class CheckpointManager:
                 try:
                     self._directory.delete(record.number)
                 except OSError as error:
+                    if not files.is_of_disk(error):
+                        raise
                     warn_user(
                         f"{self._path(record)} is not needed any more and could not be deleted: "
                         f"{error}.",
@@ -371,12 +373,14 @@ class CheckpointManager:
             CheckpointError: when the checkpoint is damaged or does not fit, or when the last save
                 failed in the background. No variable was changed.
             ForeignTransformError: in a function that is being traced.
+            OSError: when the directory, or a checkpoint in it, cannot be read.
         """
         refuse_traced("restored")
         with self._turn:
             self.wait()
             paths = self._candidates(skip_damaged)
-            path = self._restored(paths, skip_damaged) if paths else None
+            is_there = paths or self._directory.damaged()
+            path = self._restored(paths, skip_damaged) if is_there else None
             if path is None and self._init_fn is not None:
                 self._init_fn()
             if path is not None:
@@ -411,6 +415,8 @@ class CheckpointManager:
                 f"{damaged[-1]} is damaged: what the manager wrote about it cannot be read. "
                 "Restore it by its path, delete it, or restore_or_initialize(skip_damaged=True)."
             )
+        for path in damaged:
+            warn_user(f"A damaged checkpoint is skipped: {path}", RuntimeWarning)
         return self.checkpoints[::-1]
 
     def _restored(self, paths: list[str], skip_damaged: bool) -> str:
@@ -423,7 +429,7 @@ class CheckpointManager:
                 warn_user(f"A damaged checkpoint is skipped: {error}", RuntimeWarning)
             else:
                 return path
-        raise CheckpointError(f"All checkpoints in {self.directory} are damaged: {paths}.")
+        raise CheckpointError(f"All checkpoints in {self.directory} are damaged: see the warnings.")
 
     def _place(self, record: Record) -> Path:
         return self._directory.path_of(record.number)

@@ -19,14 +19,15 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeAlias, final
 
 import jax
 
 from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
-from jaxvars._checkpoint_trees import Leaf, Trees
+from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
 from jaxvars._digest import Entry, dtype_name
 from jaxvars._frames import LOCAL
 from jaxvars._homes import home_now
@@ -35,7 +36,10 @@ from jaxvars._state import cells_by_path
 from jaxvars._store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
 from jaxvars._tensor import is_string, to_tensor
 from jaxvars._variable import Variable
-from jaxvars._walk import Path, Tied, walk
+from jaxvars._walk import _CLOSED as CLOSED
+from jaxvars._walk import Holder, Path, Tied, walk
+from jaxvars._walk import _children as children_of
+from jaxvars._walk import _holds_objects as holds_objects
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 
 Value: TypeAlias = Any
@@ -43,6 +47,7 @@ Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has n
 
 _LOCK = threading.RLock()
 _TAKING: list[None] = []  # not empty while variables are found or given values, by who has the lock
+_BOXES = (list, tuple, deque, Mapping, Set)  # objects in them may live longer than they do
 _NO_CELL = -1  # in the place of a cell's key, for an array
 _NO_PATHS: Mapping[int, str] = {}
 _NUMBERS = itertools.count(1)
@@ -146,8 +151,8 @@ class Restore(Seeker):
         self.replaced_by: str | None = None
         self._entries = file.entries
         self._owner = weakref.ref(owner, self._look_again)
-        refs = {name: _weak(root, self._look_again) for name, root in roots.items()}
-        self._roots = {name: ref for name, ref in refs.items() if ref is not None}
+        self._refs: list[Callable[[], object]] = []
+        self._roots = {name: self._weak(root) for name, root in roots.items()}
         self._is_over = False
         self._number = next(_NUMBERS)
         cells, leaves = find_cells(roots), trees.leaves
@@ -286,7 +291,7 @@ class Restore(Seeker):
     # ------------------------------------------------------------ the objects
     def shares(self, other: Restore) -> bool:
         """Tell whether both are about one of the same objects."""
-        mine, others = ({id(ref()) for ref in each._roots.values()} for each in (self, other))
+        mine, others = ({id(ref()) for ref in each._refs} for each in (self, other))
         return not mine.isdisjoint(others - {id(None)})
 
     def _alive(self) -> dict[str | None, object]:
@@ -297,11 +302,25 @@ class Restore(Seeker):
         held = {name: ref() for name, ref in self._roots.items()}
         return {name: x for name, x in held.items() if x is not None}
 
+    def _weak(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
+        """Return what returns an object, or None if it is gone; of a list what is left in it."""
+        if (isinstance(root, CLOSED) and not holds_objects(root)) or id(root) in within:
+            return _nothing
+        ref: Callable[[], object] = _nothing
+        with contextlib.suppress(TypeError):  # there are none of a list, dict or tuple
+            ref = weakref.ref(root, self._look_again)
+            self._refs.append(ref)
+        if isinstance(root, Holder) or not isinstance(root, _BOXES):
+            return ref
+        inside = (*within, id(root))
+        refs = [(name, self._weak(child, inside)) for name, child in children_of(root)]
+        return lambda: _Left((name, each()) for name, each in refs) if ref() is None else ref()
+
     def _look_again(self, _: object, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """End if there are no objects left that could have new variables."""
         if is_ending():  # then modules are gone, too
             return
-        if self._owner() is None and not any(ref() is not None for ref in self._roots.values()):
+        if self._owner() is None and all(ref() is None for ref in self._refs):
             self.end()
             self.warn()
 
@@ -364,15 +383,21 @@ def placed(cell: Cell | Leaf, value: Value) -> Value:
     home = exclusively(lambda: home_now(cell))
     if isinstance(value, jax.Array) and home in (None, value.sharding):
         return value
-    return jax.device_put(value, home, may_alias=False)
+    with as_wide_as(value):
+        return jax.device_put(value, home, may_alias=False)
 
 
-def _weak(root: object, gone: Callable[[object], None]) -> Callable[[], object] | None:
-    """Return a weak reference; None for a list or dict, which lives as long as the Checkpoint."""
-    try:
-        return weakref.ref(root, gone)
-    except TypeError:
-        return None
+@final
+class _Left(tuple[object, ...]):
+    """What is left of what was in a list or dict, which is entered in the same order."""
+
+    _fields: tuple[str, ...]
+
+    def __new__(cls, found: Iterable[tuple[str, object]]) -> _Left:
+        names, values = zip(*found, strict=True) if (found := list(found)) else ((), ())
+        made = super().__new__(cls, values)
+        made._fields = names
+        return made
 
 
 def _pending() -> list[Restore]:

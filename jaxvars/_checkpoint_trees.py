@@ -3,14 +3,19 @@
 Rules this file keeps:
 - a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is no pytree
   is a leaf of it: variables in it are found by walking, its own arrays are constants;
-- what is saved are the arrays, and Python's numbers and strings beside them;
+- what is saved are the arrays, and Python's numbers and strings beside them, as beside Variables;
+  other data, such as bytes, is refused; functions, and objects of other classes, are constants;
 - no tree is changed: the restored one takes its place as an attribute of the Checkpoint, with the
   same structure, and each array where the one before it was.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager
+from enum import Enum
+from numbers import Number
 from typing import Any, TypeAlias, final
 
 import jax
@@ -22,12 +27,14 @@ from jaxvars._digest import Entry, dtype_name
 from jaxvars._foreign import is_foreign
 from jaxvars._frames import Owner
 from jaxvars._tensor import is_string, string
-from jaxvars._walk import Alias, Holder, Path, behind
+from jaxvars._walk import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
 
 Value: TypeAlias = Any
 
 _PLAIN = {bool: "b", int: "iu", float: "f", complex: "c", str: "T"}
+_DATA = (Number, str, bytes, bytearray, Enum)  # of _PLAIN, or else refused
+_BOXES = (list, tuple, deque, Set, Mapping)  # those that are no pytrees
 
 
 @final
@@ -66,10 +73,15 @@ class Leaf:
             return _trace.fresh(value) if copy else value
         elif isinstance(value, jax.ShapeDtypeStruct):
             raise CheckpointError(f"There is no value at {path} yet, only its shape: {value}.")
+        elif why := _why_not(value):
+            raise CheckpointError(f"The value at {path} is {value!r}, {why}")
         else:
             array = np.array(value)
-        if not is_string(array.dtype) and (array.dtype.hasobject or array.dtype.kind in "MmSU"):
-            raise CheckpointError(f"The value at {path} is {value!r}, whose dtype is not saved.")
+        if not _is_kept(array.dtype):
+            raise CheckpointError(
+                f"The value at {path} is {value!r}, whose dtype is not saved. Make it an array of "
+                "numbers, or of text with dtype np.dtypes.StringDType(), or leave it out."
+            )
         return array
 
     def misfit(self, entry: Entry) -> str:
@@ -91,14 +103,46 @@ class Leaf:
         """Return a value that was read as a leaf like this one, in memory of its own."""
         mine = self.value
         if type(mine) in _PLAIN:
-            return type(mine)(value.item())
+            new = type(mine)(value.item())
+            return mine if repr(new) == repr(mine) else new
         if isinstance(mine, np.ndarray | np.generic):
             return np.array(value) if isinstance(mine, np.ndarray) else value[()]
-        if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
-            value = _weak(value)
-        if mine.sharding is not None and getattr(mine, "committed", True):
-            return jax.device_put(value, mine.sharding, may_alias=False)
-        return jnp.array(value)
+        with as_wide_as(value):
+            if getattr(mine, "weak_type", False):  # else results of other dtypes would follow
+                value = _weak(value)
+            if mine.sharding is not None and getattr(mine, "committed", True):
+                return jax.device_put(value, mine.sharding, may_alias=False)
+            return jnp.array(value)
+
+
+def _why_not(value: Value) -> str:
+    """Return why a value of a tree cannot be saved with all that it is, or nothing."""
+    kind = type(value)
+    if isinstance(value, np.ma.MaskedArray):
+        return "a masked array: its mask would be lost. Save x.filled(0), and x.mask beside it."
+    if isinstance(value, np.ndarray) and kind not in (np.ndarray, np.memmap):
+        return f"and more than the numbers of a {kind.__name__} is not saved: give np.asarray(x)."
+    if _is_array(value):
+        return ""
+    return (
+        f"a {kind.__name__}, which is not saved: make it a bool, int, float, complex, str or array "
+        "(bytes: np.frombuffer(x, np.uint8)), or leave it out."
+    )
+
+
+def _is_kept(dtype: np.dtype[Any]) -> bool:
+    """Tell whether values of a dtype are saved; of the kind V are those of JAX, like bfloat16."""
+    if is_string(dtype):
+        return True
+    unknown = dtype.hasobject or dtype.kind in "MmSU"
+    is_long = dtype.type in (np.longdouble, np.clongdouble)
+    return not (unknown or is_long or (dtype.kind == "V" and not jnp.issubdtype(dtype, np.number)))
+
+
+def as_wide_as(value: Value) -> AbstractContextManager[None]:
+    """Return a context in which JAX makes arrays of a value's dtype: else it cuts 64 bits."""
+    wide = value.dtype.name in ("int64", "uint64", "float64", "complex128")
+    return jax.enable_x64(wide)
 
 
 def _weak(value: np.ndarray) -> jax.Array:
@@ -157,10 +201,15 @@ def _attributes_of(home: Any) -> Iterator[tuple[str, Any]]:
 
 
 def leaves_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, Value]]:
-    """Yield the arrays in a tree, and the numbers and strings of one that has some, with paths."""
-    found = [(place, leaf) for place, leaf in _leaves(tree, path, ()) if _is_saved(leaf)]
-    if any(_is_array(leaf) for _, leaf in found):
-        yield from found
+    """Yield the arrays in a tree, and the data beside them or beside Variables, with paths."""
+    found = list(_leaves(tree, path, ()))
+    if any(_is_array(leaf) or _holds_variables(leaf) for _, leaf in found):
+        yield from ((place, leaf) for place, leaf in found if _is_saved(leaf))
+
+
+def has_arrays(tree: object) -> bool:
+    """Return whether there is an array in a tree."""
+    return any(_is_array(leaf) for _, leaf in _leaves(tree, (), ()))
 
 
 def others_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
@@ -190,6 +239,8 @@ def _rebuilt(value: Any, path: Path, values: Mapping[str, Value], inside: Set[st
     if children is None:
         return values.get(place, value) if _is_saved(value) else value
     new = [_rebuilt(child, (*path, name), values, inside) for name, child in children]
+    if all(child is old for child, (_, old) in zip(new, children, strict=True)):
+        return value  # who holds it may go on to add to it
     if type(value) is dict:
         return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
     return jax.tree.unflatten(_form(value), new)
@@ -222,7 +273,14 @@ def _is_array(value: object) -> bool:
 
 
 def _is_saved(value: object) -> bool:
-    return _is_array(value) or type(value) in _PLAIN
+    """Tell whether a leaf is data, rather than a constant of the program like a function."""
+    if isinstance(value, _BOXES) and not is_foreign(value):
+        return all(isinstance(x, _BOXES + _DATA) for _, x in walk(value, object))
+    return _is_array(value) or isinstance(value, _DATA)
+
+
+def _holds_variables(leaf: object) -> bool:
+    return any(True for _ in walk(leaf, (Owner, Holder)))
 
 
 def _kind(name: str) -> str:

@@ -8,7 +8,14 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxvars._checkpoint_files import PathLike, absolute, newest, open_stored
+from jaxvars._checkpoint_files import (
+    DamageError,
+    PathLike,
+    absolute,
+    is_folder,
+    newest,
+    open_stored,
+)
 from jaxvars.errors import CheckpointError
 
 
@@ -60,7 +67,7 @@ def load_variable(path: PathLike, name: str) -> Any:
         )
     try:
         return file.value(name)
-    except ValueError as error:
+    except DamageError as error:
         raise CheckpointError(f"{file.path} is damaged:\n  {name}: corrupt: {error}") from None
 
 
@@ -102,6 +109,9 @@ def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
     Returns:
         The absolute path, for `Checkpoint.restore`, which does nothing for None.
 
+    Raises:
+        OSError: when one that may be the last cannot be read.
+
     >>> import tempfile, jaxvars as jv
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(latest_checkpoint(folder))
@@ -113,7 +123,7 @@ def latest_checkpoint(directory: PathLike, prefix: str = "") -> str | None:
     Differs from TensorFlow: looks at the checkpoints; there is no file that says which it was.
     """
     place = absolute(directory)
-    if not place.is_dir():
+    if not is_folder(place):
         return None
     names = {name.removesuffix(".replaced") for name in os.listdir(place)}  # noqa: PTH208
     names = {name for name in names if name[0] != "."}  # those that a manager is writing

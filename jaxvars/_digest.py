@@ -135,7 +135,9 @@ def _plain(value: Value) -> Value:
         return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return jax.random.key_data(value)
-    return value if _is_native(value.dtype) else np.asarray(value).view(np.uint8)  # float8, int4
+    if _is_native(value.dtype):
+        return value
+    return np.atleast_1d(np.asarray(value)).view(np.uint8)  # float8, int4, of other byte orders
 
 
 def _is_native(dtype: Any) -> bool:

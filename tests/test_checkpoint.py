@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import warnings
+from collections import OrderedDict, deque, namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ import pytest
 from checkpoint_training import Training
 
 import jaxvars as jv
+from jaxvars import tf
 from jaxvars._store import NEWS, SEEKERS
 from jaxvars.checkpoint import Checkpoint
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
@@ -468,6 +470,41 @@ def test_it_waits_for_the_objects_and_not_for_the_checkpoint(tmp_path: Path):
     assert model.layers[0](jnp.ones((1, 3))).tolist() == [[13.0, 17.0]]
 
 
+Two = namedtuple("Two", ["z", "a"])
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        lambda x: [x],
+        lambda x: (None, x),
+        lambda x: {"b": [{"a": x}], "w": 3},
+        lambda x: Two(x, [x]),
+        lambda x: OrderedDict(a=x),
+        lambda x: deque([x]),
+    ],
+)
+def test_it_waits_for_objects_in_lists_and_dicts(tmp_path: Path, box):
+    made = Lazy(2)
+    made(jnp.ones((1, 3)))
+    made.w.assign(jnp.arange(6.0).reshape(3, 2))
+    w = jv.Variable(1.0)
+    path = Checkpoint(w=w, layers=box(made)).write(tmp_path / "c.npz")
+    lazy = Lazy(2)
+    status = Checkpoint(w=w, layers=box(lazy)).restore(path)
+    gc.collect()
+    assert lazy(jnp.ones((1, 3))).tolist() == [[6.0, 9.0]]
+    status.assert_consumed()
+    lazy = Lazy(2)
+    status = Checkpoint(layers=box(lazy)).restore(path)
+    gc.collect()
+    kept = [lazy]
+    del lazy
+    with pytest.warns(CheckpointWarning, match=r"never used: .*layers/.*/w"):
+        kept.clear()  # the status does not keep it alive either
+    assert SEEKERS == []
+
+
 class Train:
     """A model, its optimizer and a compiled or eager step."""
 
@@ -866,7 +903,7 @@ def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
         lambda: jv.metrics.F1Score(),
         lambda: jv.metrics.F1Score(average="micro"),
         lambda: jv.metrics.R2Score(class_aggregation=None),
-        lambda: jv.tf.keras.metrics.F1Score(),
+        lambda: tf.keras.metrics.F1Score(),
     ],
 )
 def test_metrics_that_data_builds_are_built(tmp_path: Path, make):

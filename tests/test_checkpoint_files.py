@@ -8,11 +8,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -242,6 +244,58 @@ def test_only_the_first_process_writes_folders(tmp_path: Path, monkeypatch: pyte
         write(tmp_path / "c", {"v": jnp.zeros(3)})
     assert list(tmp_path.iterdir()) == []
     assert load(write(tmp_path / "c.npz", {"v": jnp.zeros(3)}))["v"].tolist() == [0.0] * 3
+
+
+# ---------------------------------------------------------------- what is no damage
+class AlarmError(Exception):
+    """What a handler raises."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("where", ["_words", "_array"])
+@pytest.mark.parametrize("error", [AlarmError("now"), ValueError("now"), OSError("now")])
+def test_what_a_signal_handler_raises_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, where: str, error: Exception
+):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / form)
+    kind = _checkpoint_files.File if form.endswith("npz") else _checkpoint_files.Folder
+    do = getattr(kind, where)
+
+    def handler(*_: Any):
+        raise error
+
+    def late(*arguments: Any) -> Any:
+        signal.raise_signal(signal.SIGUSR1)
+        return do(*arguments)
+
+    monkeypatch.setattr(kind, where, late)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(type(error)) as caught:
+            Checkpoint(v=jv.Variable(0.0)).restore(path)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert caught.value is error
+
+
+def test_an_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
+    bad = Checkpoint(v=jv.Variable(0.0))
+
+    def fail(_: object):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(zipfile, "_EndRecData", fail)  # zipfile makes of it that it is no zip file
+    for read in (bad.restore, jv.checkpoint.load, jv.checkpoint.list_variables, is_complete):
+        with pytest.raises(OSError, match="Input/output error"):
+            read(path)
+    monkeypatch.undo()
+    try:
+        raise OSError(5, "of the caller")
+    except OSError:  # is nothing of the file's
+        Path(path).write_bytes(b"no zip file")
+        with pytest.raises(CheckpointError, match=r"is no checkpoint .* BadZipFile"):
+            bad.restore(path)
 
 
 # ---------------------------------------------------------------- damage

@@ -19,7 +19,12 @@ import pytest
 from checkpoint_programs import Training
 
 import jaxvars as jv
-from jaxvars import _checkpoint_background, _checkpoint_files, _checkpoint_manager
+from jaxvars import (
+    _checkpoint_background,
+    _checkpoint_directory,
+    _checkpoint_files,
+    _checkpoint_manager,
+)  # fmt: skip
 from jaxvars._checkpoint_directory import Directory
 from jaxvars._checkpoint_retention import Record
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
@@ -260,11 +265,8 @@ def test_a_damaged_checkpoint_is_refused_or_skipped_with_a_warning(w, manage, pa
     with pytest.raises(CheckpointError, match="ckpt-2"):
         again.restore_or_initialize()
     assert w.numpy().tolist() == [3.0, 3.0]
-    if part == "manager.json":
+    with pytest.warns(RuntimeWarning, match=r"A damaged checkpoint is skipped: .*ckpt-2"):
         assert again.restore_or_initialize(skip_damaged=True) == first
-    else:
-        with pytest.warns(RuntimeWarning, match=r"A damaged checkpoint is skipped: .*ckpt-2"):
-            assert again.restore_or_initialize(skip_damaged=True) == first
     assert w.numpy().tolist() == [1.0, 1.0]
     assert again.save(7) is not None, "saving goes on"
     assert Path(second).exists(), "and deletes nothing that it cannot read"
@@ -283,9 +285,47 @@ def test_a_record_is_believed_only_with_its_digest(w, manage, format_):
     assert manager.checkpoints == []
 
 
-def test_when_all_are_damaged_nothing_is_initialized(w, manage):
+@pytest.mark.parametrize("error", [TimeoutError("late"), OSError(5, "I/O"), PermissionError(13)])
+def test_no_error_but_that_it_is_gone_hides_the_newest(w, manage, monkeypatch, error):
+    save_each(manage(), w, [1, 2])
+    stat = Path.stat
+
+    def failing(self, **options):
+        if "ckpt-2" in self.name:
+            raise error
+        return stat(self, **options)
+
+    w.assign([3.0, 3.0])
+    manager = manage()
+    monkeypatch.setattr(Path, "stat", failing)
+    with pytest.raises(type(error)) as caught:
+        manager.restore_or_initialize()
+    assert caught.value is error
+    assert w.numpy().tolist() == [3.0, 3.0]
+    with pytest.raises(type(error)):
+        jv.checkpoint.latest_checkpoint(manager.directory)
+
+
+def test_a_signal_handler_ends_the_wait_for_the_lock(w, manage, monkeypatch):
+    manager = manage()
+    manager.save()
+    lock = _checkpoint_directory.fcntl.flock
+
+    def late(file, how):
+        if how != _checkpoint_directory.fcntl.LOCK_UN:
+            raise TimeoutError("the alarm")
+        lock(file, how)
+
+    monkeypatch.setattr(_checkpoint_directory.fcntl, "flock", late)
+    with pytest.raises(TimeoutError, match="the alarm"):
+        manager.save()
+    assert names(manager) == ["ckpt-1"]
+
+
+@pytest.mark.parametrize("part", ["_METADATA", "manager.json"])
+def test_when_all_are_damaged_nothing_is_initialized(w, manage, part):
     manager = manage(format="orbax", init_fn=lambda: w.assign([5.0, 5.0]))
-    damage(manager.save(), "_METADATA")
+    damage(manager.save(), part)
     with pytest.warns(RuntimeWarning), pytest.raises(CheckpointError, match="All checkpoints"):
         manager.restore_or_initialize(skip_damaged=True)
     assert w.numpy().tolist() == [0.0, 0.0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import enum
+from collections import Counter, OrderedDict, deque
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,6 +121,19 @@ def test_shapes_are_enough_to_restore_and_not_to_save(tmp_path: Path):
     assert shapes["n"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("form", ["folder", "file.npz"])
+@pytest.mark.parametrize("kept", [lambda x: x, lambda x: jax.device_put(x, jax.devices()[0])])
+def test_64_bits_come_back_where_jax_has_32(tmp_path: Path, form: str, kept: Any):
+    with jax.enable_x64(True):
+        full = {"a": jnp.ones(2) / 3, "i": jnp.array([2**40]), "weak": jnp.full(2, 1 / 3)}
+        path = Checkpoint(p=full, v=jv.Variable(full["a"])).write(tmp_path / form)
+        fresh = kept(jax.tree.map(lambda x: x * 0, full))
+        checkpoint = Checkpoint(p=fresh, v=jv.Variable(full["a"] * 0))
+    checkpoint.restore(path).assert_consumed()
+    assert list(map(bits, jax.tree.leaves(checkpoint.p))) == list(map(bits, full.values()))
+    assert bits(checkpoint.v.numpy()) == bits(np.asarray(full["a"]))
+
+
 def test_what_does_not_fit_is_listed_and_nothing_changes(tmp_path: Path):
     def made(**more: Any) -> Checkpoint:
         return Checkpoint(v=jv.Variable(1.0), p={"w": jnp.ones(3), **more})
@@ -228,6 +243,72 @@ def test_rings_and_keys_without_an_order_hold_variables_as_before(tmp_path: Path
 
 
 # ---------------------------------------------------------------- what would be lost
+class Mode(enum.IntEnum):
+    ON = 1
+
+
+class Count(int):
+    pass
+
+
+class Units(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"),
+    [
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), r"its mask would be lost\. Save x\.filled\(0\)"),
+        (np.ones(1).view(Units), r"more than the numbers of a Units .* give np\.asarray\(x\)"),
+        (Mode.ON, "a Mode, which is not saved: make it a bool, int"),
+        (Count(3), "a Count, which is not saved"),
+        (Fraction(1, 2), "a Fraction, which is not saved"),
+        (b"ab", r"a bytes, which is not saved: .*np\.frombuffer\(x, np\.uint8\)"),
+        (bytearray(b"ab"), "a bytearray, which is not saved"),
+        ({1, 2}, "a set, which is not saved"),
+        (deque([jnp.ones(1)]), "a deque, which is not saved"),
+        (Counter(a=1), "a Counter, which is not saved"),
+        (np.zeros(2, jax.dtypes.float0), "whose dtype is not saved. Make it an array of numbers"),
+        (np.zeros(2, [("a", "f4")]), "whose dtype is not saved"),
+        (np.longdouble(1), "whose dtype is not saved"),
+    ],
+)
+def test_data_that_would_not_come_back_is_refused(tmp_path: Path, thing: Any, message: str):
+    for beside in (jnp.ones(1), jv.Variable(1.0)):
+        with pytest.raises(CheckpointError, match=rf"(?s)value at p/x is .*{message}"):
+            Checkpoint(p={"x": thing, "w": beside}).write(tmp_path / "c")
+        path = Checkpoint(p={"w": beside}).write(tmp_path / "c.npz")
+        status = Checkpoint(p={"x": thing, "w": beside}).restore(path)
+        with pytest.raises(CheckpointError, match="p/x: missing"):
+            status.assert_consumed()
+
+
+@pytest.mark.parametrize("form", ["folder", "file.npz"])
+def test_constants_and_dtypes_of_jax_and_other_machines_are_kept(tmp_path: Path, form: str):
+    names = ("bfloat16", "int4", "float8_e4m3fn", ">f4", ">i8", "complex128")
+    tree = {(n, s): np.ones(s).astype(jnp.dtype(n)) for n in names for s in ((), (3,))}
+    others = [None, len, jax.nn.relu, jnp.float32, np.dtype("f4"), jax.P("x"), object()]
+    checkpoint = Checkpoint(t=tree, o=[*others, jnp.ones(1), {jv.Variable(1.0)}])
+    checkpoint.restore(checkpoint.write(tmp_path / form)).assert_consumed()
+    assert [bits(x) for x in checkpoint.t.values()] == [bits(x) for x in tree.values()]
+    assert checkpoint.o[: len(others)] == others
+
+
+def test_numbers_beside_variables_are_saved(tmp_path: Path):
+    def made(k: int) -> Checkpoint:
+        return Checkpoint(cfg={"w": jv.Variable(k + 0.5), "step": k, "name": f"{k}"}, l=[m, "x"])
+
+    m = jv.Module()
+    m.v = jv.Variable(1.0)
+    path, fresh = made(5).write(tmp_path / "c.npz"), made(0)
+    cfg, layers = fresh.cfg, fresh.l
+    fresh.restore(path).assert_consumed()
+    assert (float(fresh.cfg["w"]), fresh.cfg["step"], fresh.cfg["name"]) == (5.5, 5, "5")
+    assert fresh.cfg["w"] is cfg["w"]
+    assert cfg["step"] == 0  # as of any tree, a fresh one took its place
+    assert fresh.l is layers  # nothing in it differs: who adds to it goes on
+
+
 class Plain:
     def __init__(self):
         self.params = {"w": jnp.ones(3)}
@@ -284,6 +365,9 @@ def test_an_empty_checkpoint_is_refused(tmp_path: Path):
     for dtype, value in (("object", [None]), ("datetime64[s]", [0]), ("U1", ["a"])):
         with pytest.raises(CheckpointError, match=r"value at x/0 is .*dtype is not saved"):
             Checkpoint(x=[np.array(value, dtype)]).write(tmp_path / "c.npz")
+    for form in ("c", "c.npz"):
+        with pytest.raises(CheckpointError, match=r"'x/\\ud800'\] hold half a character"):
+            Checkpoint(x={"\ud800": jnp.ones(1)}).write(tmp_path / form)
     assert list(tmp_path.iterdir()) == []
 
 
