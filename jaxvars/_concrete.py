@@ -9,7 +9,7 @@ import jax
 
 from jaxvars._entry import Elsewhere, Entry, cells_of
 from jaxvars._signature import Call
-from jaxvars._store import refuse_if_forked
+from jaxvars._forked import refuse_if_forked
 from jaxvars._variable import Variable
 
 if TYPE_CHECKING:

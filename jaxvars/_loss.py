@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars._display import did_you_mean
+from jaxvars._forked import refuse_if_forked
 from jaxvars._loss_inputs import float_dtype, leading, tensor, wide
 
 Value: TypeAlias = Any
@@ -91,6 +92,7 @@ class Loss(ABC):
         Raises:
             ShapeError: when the shapes do not go together.
         """
+        refuse_if_forked("A loss is computed")
         values = self.call(y_true, y_pred)
         weight = self._weight(jnp.shape(values), sample_weight)
         loss = _reduced(values, weight, self._counted(y_true, y_pred), self.reduction)

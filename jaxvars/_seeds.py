@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
+from jaxvars._forked import refuse_if_forked
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import DtypeError, ShapeError
 
@@ -149,11 +150,13 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
 
 
 def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
+    refuse_if_forked("Random numbers are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
 def unseen(draw: Callable[[], Value]) -> Value:
     """Draw without a tape taking note of it."""
+    refuse_if_forked("Random numbers are drawn")
     with _trace.at(_trace.strip(_trace.current())):
         return draw()
 

@@ -318,7 +318,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
     [[0, 0, 0]]
     """
-    rows = jnp.asarray(plain(logits))
+    rows = as_array(plain(logits))
     if not rows.ndim:
         raise ShapeError("logits have a last axis, the classes; these are a scalar.")
     size, kind = (*as_shape(num_samples), *rows.shape[:-1]), as_dtype(dtype)

@@ -31,12 +31,13 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Frame, moves
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
 from jaxvars._reversal import TooManyLoopsError, in_reverse
-from jaxvars._store import Cell, refuse_if_forked
+from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
@@ -910,6 +911,7 @@ class ForwardAccumulator(_Recording):
         Raises:
             TapeError: for what is no array.
         """
+        refuse_if_forked("A tangent is asked for")
         leaves, treedef = _flat(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
         found = [self._tangent(target) for target in targets]

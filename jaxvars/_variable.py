@@ -29,11 +29,12 @@ import numpy as np
 
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain, processes_of, whole
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
 from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
-from jaxvars._store import FORKED, Cell, refuse_if_forked
+from jaxvars._store import Cell
 from jaxvars._tensor import (
     TensorSpec,
     as_operand,
