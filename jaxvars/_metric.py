@@ -207,6 +207,7 @@ def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: s
     return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
 
 
+@_trace.restoring()
 def unseen(compute: Callable[[], Value]) -> Value:
     """Compute without a tape taking note of it, or differentiating it."""
     refuse_if_forked("A metric is updated")

@@ -31,6 +31,7 @@ _MASK = 0xFFFFFFFF
 _SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.random."
 
 
+@_trace.restoring()
 def key_of(seed: Any) -> Value:
     """Return the key that a seed stands for.
 
@@ -154,6 +155,7 @@ def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
+@_trace.restoring()
 def unseen(draw: Callable[[], Value]) -> Value:
     """Draw without a tape taking note of it."""
     refuse_if_forked("Random numbers are drawn")

@@ -309,10 +309,11 @@ def _is_text(value: object) -> bool:
 
 
 def _converted(array: Array, dtype: Any) -> Array:
-    if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
-        return jax.lax.convert_element_type(array, dtype)
-    # JAX copies in the background, while the caller may already change his array: wait.
-    return jax.block_until_ready(jnp.array(array, dtype=dtype))
+    with _trace.restoring(), _trace.evaluating():
+        if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
+            return jax.lax.convert_element_type(array, dtype)
+        # JAX copies in the background, while the caller may already change his array: wait.
+        return jax.block_until_ready(jnp.array(array, dtype=dtype))
 
 
 def _is_weak(array: Array) -> bool:

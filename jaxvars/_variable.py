@@ -158,7 +158,8 @@ class Variable(Face, Owner):
         name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
-        value = outside(make) if is_interrupting_trace() else make()
+        with _trace.evaluating():
+            value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
@@ -406,7 +407,8 @@ class Variable(Face, Owner):
         return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
 
     def _update(self, how: str, index: Any, updates: Any) -> Variable:
-        shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
+        with _trace.evaluating():
+            shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
         new = self._operand(updates, shape)
 
         def change(old: Value) -> Value:
