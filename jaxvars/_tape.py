@@ -61,6 +61,9 @@ class _Assign(NamedTuple):
     line: str
 
 
+_Opened: TypeAlias = tuple[recording, Frame, Around, Frame]
+
+
 # ---------------------------------------------------------------- recording
 class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
@@ -77,7 +80,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self.through_assigns = through_assigns
         self._reverse = reverse
         self._everything = everything
-        self._open: list[tuple[recording, Frame, Around]] = []
+        self._open: list[_Opened] = []
         self._place: Any = None
         self._clear()
 
@@ -95,7 +98,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def __enter__(self) -> Self:
         self._place = _trace.strip(_trace.current())
-        opened = placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
+        placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
+        opened = placed, frame, others, LOCAL.eager  # which each thread has one of
         self._open.append(opened)
         try:
             others.enter()
@@ -106,9 +110,9 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             raise
         return self
 
-    def _close(self, opened: tuple[recording, Frame, Around], *error: Any) -> None:
+    def _close(self, opened: _Opened, *error: Any) -> None:
         """Undo what `__enter__` has done, and what of that has not been undone."""
-        placed, frame, others = opened
+        placed, frame, others, _ = opened
         frame.unobserve(self)
         placed.__exit__(*error)
         others.leave()
@@ -116,6 +120,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             self._open.remove(opened)
 
     def __exit__(self, *error: Any) -> None:
+        if not self._open or self._open[-1][3] is not LOCAL.eager:
+            raise _closed_elsewhere(bool(self._open))
         opened = self._open[-1]
         try:
             self._close(opened, *error)
@@ -123,6 +129,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         except BaseException:  # pragma: no cover - sweeps of interrupts take coverage's place
             self._close(opened, *error)
             raise
+        _trace.restoring().__exit__(*error or (None,))
         if not opened[0].in_order and error[:1] == (None,):
             raise TapeError(
                 f"A tape is closed at {user_line()} out of order: tapes that are open in a thread "
@@ -231,6 +238,15 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             yield
         finally:
             self._record.paused = was
+
+
+def _closed_elsewhere(is_open: bool) -> TapeError:
+    where = ", and stays open in the one that has" if is_open else ""
+    return TapeError(
+        f"A tape is closed at {user_line()} in a thread that has not opened it{where}. A tape sees "
+        "what its own thread computes: open and close it there, each time once, by a `with` "
+        "statement."
+    )
 
 
 @final
@@ -375,6 +391,7 @@ class GradientTape(_Recording):
         self._clear()
         self._used = False
 
+    @_trace.restoring()
     def gradient(
         self,
         target: Any,
@@ -409,6 +426,7 @@ class GradientTape(_Recording):
             self._explain_all(target, leaves)
         return jax.tree.unflatten(treedef, found)
 
+    @_trace.restoring()
     def row_gradients(
         self,
         target: Any,
@@ -461,6 +479,7 @@ class GradientTape(_Recording):
         self._explain_integers(sources, targets)
         return grads
 
+    @_trace.restoring()
     def jacobian(
         self,
         target: Any,
@@ -501,6 +520,7 @@ class GradientTape(_Recording):
                 ]
         return jax.tree.unflatten(treedef, grads)
 
+    @_trace.restoring()
     def batch_jacobian(
         self,
         target: Any,
@@ -893,6 +913,7 @@ class ForwardAccumulator(_Recording):
                 )
             self._watch(primal)
 
+    @_trace.restoring()
     def jvp(
         self,
         primals: Any,
