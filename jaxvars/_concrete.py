@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import jax
 
 from jaxvars._entry import Elsewhere, Entry, cells_of
+from jaxvars._forked import refuse_if_forked
 from jaxvars._signature import Call
-from jaxvars._store import refuse_if_forked
 from jaxvars._variable import Variable
 
 if TYPE_CHECKING:

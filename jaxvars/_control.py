@@ -43,6 +43,7 @@ from jaxvars._carry import (
     plainly,
     truth,
 )
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import Owner
 from jaxvars._staging import Rebuild, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
@@ -130,6 +131,7 @@ def _other(truth: Value) -> Value:
 def _choose(
     index: Value, branches: Sequence[Any], operands: Any, names: Names, ways: Names
 ) -> tuple[Any, ...]:
+    refuse_if_forked("A function is run by jaxvars")
     if not _trace.is_tracer(index):
         return _with_arrays(branches[int(index)](*operands))
     given = Rebuild(operands, whole=Owner)

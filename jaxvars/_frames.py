@@ -38,12 +38,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._interruption import is_interruption
 from jaxvars._open_program import is_open
 from jaxvars._placement import SCOPES, brought_here
 from jaxvars._reread import is_for_tape, reread
 from jaxvars._store import (
-    FORKED,
     NEWS,
     SHARED,
     STORE,
@@ -56,7 +56,6 @@ from jaxvars._store import (
     is_held_elsewhere,
     is_interrupting,
     prove,
-    refuse_if_forked,
     seek,
     stored,
     take,

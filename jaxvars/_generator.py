@@ -106,6 +106,7 @@ class Generator(Module):
         made.reset(state)
         return made
 
+    @_trace.restoring()
     def split(self, count: int = 1) -> list[Generator]:
         """Return new generators with streams of their own; one draw.
 
@@ -117,6 +118,7 @@ class Generator(Module):
         keys = jax.random.split(self.next_key(), count)
         return [Generator(keys[i]) for i in range(count)]
 
+    @_trace.restoring()
     def make_seeds(self, count: int = 1) -> Value:
         """Return seeds for stateless functions: uint32[2, count], one in each column; one draw.
 

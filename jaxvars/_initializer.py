@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from jaxvars._display import did_you_mean
 from jaxvars._exact import told_by_pickle
+from jaxvars._forked import refuse_if_forked
 from jaxvars._seeds import Shape, as_shape, key_of, unseen
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import DtypeError
@@ -47,6 +48,7 @@ class Initializer(ABC):
             ShapeError: when the shape is none, or none that the initializer has a value for.
             DtypeError: when it has no values of that dtype.
         """
+        refuse_if_forked("An initial value is made")
         kind = as_dtype("float32" if dtype is None else dtype)
         return self._make(as_shape(shape), kind)
 

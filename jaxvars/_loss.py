@@ -15,7 +15,9 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxvars import _trace
 from jaxvars._display import did_you_mean
+from jaxvars._forked import refuse_if_forked
 from jaxvars._loss_inputs import float_dtype, leading, tensor, wide
 
 Value: TypeAlias = Any
@@ -76,6 +78,7 @@ class Loss(ABC):
     def call(self, y_true: Any, y_pred: Any) -> Value:
         """Return the values, one for each sample."""
 
+    @_trace.restoring()
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Value:
         """Return the loss.
 
@@ -91,6 +94,7 @@ class Loss(ABC):
         Raises:
             ShapeError: when the shapes do not go together.
         """
+        refuse_if_forked("A loss is computed")
         values = self.call(y_true, y_pred)
         weight = self._weight(jnp.shape(values), sample_weight)
         loss = _reduced(values, weight, self._counted(y_true, y_pred), self.reduction)

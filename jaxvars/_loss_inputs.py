@@ -194,6 +194,7 @@ def _run(
     return kernel(y_true, y_pred, **dict(static), **numbers)
 
 
+@_trace.restoring()
 def elementwise(
     kernel: Callable[..., Value],
     y_true: Any,
@@ -219,6 +220,7 @@ def elementwise(
     return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
 
 
+@_trace.restoring()
 def with_labels(
     kernel: Callable[..., Value],
     y_true: Any,

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL
 from jaxvars._loss_inputs import float_dtype
 from jaxvars._module import Module
@@ -89,6 +90,7 @@ class Metric(Module, ABC):
 
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
+        refuse_if_forked("A metric is reset")
         cells = [variable.cell for variable in self.variables]
         zeros = [jnp.zeros(cell.aval.shape, cell.aval.dtype) for cell in cells]
         LOCAL.frame.write_all(cells, zeros, held=[])
@@ -205,8 +207,10 @@ def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: s
     return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
 
 
+@_trace.restoring()
 def unseen(compute: Callable[[], Value]) -> Value:
     """Compute without a tape taking note of it, or differentiating it."""
+    refuse_if_forked("A metric is updated")
     with _trace.at(_trace.strip(_trace.current())):
         return jax.lax.stop_gradient(compute())
 

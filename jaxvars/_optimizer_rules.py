@@ -64,7 +64,8 @@ def in_float32(transformation: Any) -> Any:
         return jax.tree.map(lambda x: x.astype(wide(x)), tree)
 
     def update(grads: Any, state: Any, params: Any, **given: Any) -> Any:
-        return run.update(widened(grads), widened(state), widened(params), **given)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes floats and counts
+            return run.update(widened(grads), widened(state), widened(params), **given)
 
     made: Any = optax.GradientTransformationExtraArgs
     return made(run.init, update)

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._face import plain
+from jaxvars._forked import refuse_if_forked
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import DtypeError, ShapeError
 
@@ -30,6 +31,7 @@ _MASK = 0xFFFFFFFF
 _SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.random."
 
 
+@_trace.restoring()
 def key_of(seed: Any) -> Value:
     """Return the key that a seed stands for.
 
@@ -149,11 +151,14 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
 
 
 def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
+    refuse_if_forked("Random numbers are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
+@_trace.restoring()
 def unseen(draw: Callable[[], Value]) -> Value:
     """Draw without a tape taking note of it."""
+    refuse_if_forked("Random numbers are drawn")
     with _trace.at(_trace.strip(_trace.current())):
         return draw()
 

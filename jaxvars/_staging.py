@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._around import AROUND, around
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
 from jaxvars._open_compare import is_compared
 from jaxvars._reread import reread_p
@@ -44,6 +45,7 @@ class Rebuild:
     __slots__ = ("_rest", "arrays", "order", "treedef")
 
     def __init__(self, result: object, *, whole: type | None = None) -> None:
+        refuse_if_forked("A function is run by jaxvars")
         is_leaf = None if whole is None else lambda x: isinstance(x, whole)
         leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
         self._rest: list[Callable[[], object] | None]
@@ -187,6 +189,7 @@ def stage(
         refuse_creation: why `fn` may not create variables, or None.
         broken_off: what the caller needs if this raises is put into it.
     """
+    refuse_if_forked("A function is run by jaxvars")
     found: dict[str, Any] = {}
     kept = [] if broken_off is None else broken_off
 

@@ -98,7 +98,8 @@ class State(Mapping[str, Any]):
         if problems:
             raise StateError("State.commit() changed nothing:\n  " + "\n  ".join(problems))
         cells = [ref() for ref in self._layout.refs]
-        values = [to_tensor(value) for value in self._values]
+        pairs = zip(self._values, self._layout.paths, strict=True)
+        values = [to_tensor(value, what=f"the value for {path}") for value, path in pairs]
         held = None if copy else ()
         LOCAL.frame.write_all([cell for cell in cells if cell is not None], values, held)
 

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars import _trace
 from jaxvars._face import plain
 from jaxvars._seeds import (
     Shape,
@@ -42,6 +43,7 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- numbers
+@_trace.restoring()
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -65,6 +67,7 @@ def stateless_normal(
     return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
 
 
+@_trace.restoring()
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -97,6 +100,7 @@ def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[i
     return mean + stddev * noise
 
 
+@_trace.restoring()
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
 ) -> Value:
@@ -130,6 +134,7 @@ def stateless_uniform(
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
+@_trace.restoring()
 def stateless_randint(
     shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
 ) -> Value:
@@ -173,6 +178,7 @@ def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: 
     return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn
 
 
+@_trace.restoring()
 def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
     """Return integers, each that the dtype can hold as likely as the others.
 
@@ -193,6 +199,7 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Value:
     return jax.lax.bitcast_convert_type(bits, dtype)
 
 
+@_trace.restoring()
 def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:
     """Return True with probability `p`, else False.
 
@@ -216,6 +223,7 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
     return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
 
 
+@_trace.restoring()
 def stateless_binomial(
     shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
 ) -> Value:
@@ -239,6 +247,7 @@ def stateless_binomial(
     return found.astype(as_dtype(dtype))
 
 
+@_trace.restoring()
 def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Value:
     """Return Poisson distributed counts.
 
@@ -256,6 +265,7 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
     return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
 
 
+@_trace.restoring()
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -275,6 +285,7 @@ def stateless_exponential(
     return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
 
 
+@_trace.restoring()
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -300,6 +311,7 @@ def stateless_gamma(
 
 
 # ---------------------------------------------------------------- choices
+@_trace.restoring()
 def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Value:
     """Return classes, drawn with probabilities `softmax(logits)`.
 
@@ -318,7 +330,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
     [[0, 0, 0]]
     """
-    rows = jnp.asarray(plain(logits))
+    rows = as_array(plain(logits))
     if not rows.ndim:
         raise ShapeError("logits have a last axis, the classes; these are a scalar.")
     size, kind = (*as_shape(num_samples), *rows.shape[:-1]), as_dtype(dtype)
@@ -329,6 +341,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
+@_trace.restoring()
 def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     """Return `x` in random order, or the integers below it.
 
@@ -352,6 +365,7 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
+@_trace.restoring()
 def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     """Return the slices of an array along an axis in random order.
 
@@ -372,6 +386,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     return stateless_permutation(array, seed, axis)
 
 
+@_trace.restoring()
 def stateless_choice(
     a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
 ) -> Value:

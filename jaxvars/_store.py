@@ -40,6 +40,7 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars.errors import (
     ExecutionError,
     ForeignTransformError,
@@ -76,10 +77,6 @@ UNPROVEN: dict[tuple[int, ...], Step] = {}
 
 LOST: dict[int, tuple[Value, str]] = {}
 """Arrays that were deleted because a step failed, by cell key, and what to say of them."""
-
-FORKED: list[None] = []
-"""Not empty in a process that was forked after values were computed: JAX's threads are gone, and
-what computes would wait for them forever. See `be_forked`."""
 
 _LOOKS = 16
 
@@ -387,17 +384,6 @@ def be_forked() -> None:
     HAND[0] = None
     _waiting = threading.RLock()  # another thread may have had it
     FORKED.append(None)
-
-
-def refuse_if_forked(what: str) -> None:
-    """Raise ExecutionError in a forked process."""
-    if FORKED:
-        raise ExecutionError(
-            f"{what} at {user_line()} in a process that was forked after JAX had been used. JAX's "
-            "threads are not there, so it would wait forever. Use processes that are spawned:\n"
-            '    multiprocessing.get_context("spawn").Pool()    # or .Process(...)\n'
-            "or fork before JAX is used. Values of variables can be read here, as with v.numpy()."
-        )
 
 
 def inherited(cell: Cell) -> Value:

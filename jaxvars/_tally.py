@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Change
 from jaxvars._module import Module
 from jaxvars._sums import joined, parts_of, total
@@ -50,6 +51,7 @@ class Tally(Module):
     def __init__(
         self, shape: tuple[int, ...] = (), dtype: Any = "float32", name: str = "tally"
     ) -> None:
+        refuse_if_forked("A variable is created")
         kind = jnp.promote_types(as_dtype(dtype), jnp.float32)
         self.parts = Variable(jnp.zeros((2, *shape), kind), trainable=False, name=name)
 

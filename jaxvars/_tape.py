@@ -31,12 +31,13 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
+from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Frame, moves
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
 from jaxvars._reversal import TooManyLoopsError, in_reverse
-from jaxvars._store import Cell, refuse_if_forked
+from jaxvars._store import Cell
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
@@ -60,6 +61,9 @@ class _Assign(NamedTuple):
     line: str
 
 
+_Opened: TypeAlias = tuple[recording, Frame, Around, Frame]
+
+
 # ---------------------------------------------------------------- recording
 class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its methods
     """A Record and the frames and recorders through which it listens: common to both modes."""
@@ -76,7 +80,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self.through_assigns = through_assigns
         self._reverse = reverse
         self._everything = everything
-        self._open: list[tuple[recording, Frame, Around]] = []
+        self._open: list[_Opened] = []
         self._place: Any = None
         self._clear()
 
@@ -94,7 +98,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def __enter__(self) -> Self:
         self._place = _trace.strip(_trace.current())
-        opened = placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
+        placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
+        opened = placed, frame, others, LOCAL.eager  # which each thread has one of
         self._open.append(opened)
         try:
             others.enter()
@@ -105,9 +110,9 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             raise
         return self
 
-    def _close(self, opened: tuple[recording, Frame, Around], *error: Any) -> None:
+    def _close(self, opened: _Opened, *error: Any) -> None:
         """Undo what `__enter__` has done, and what of that has not been undone."""
-        placed, frame, others = opened
+        placed, frame, others, _ = opened
         frame.unobserve(self)
         placed.__exit__(*error)
         others.leave()
@@ -115,6 +120,8 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             self._open.remove(opened)
 
     def __exit__(self, *error: Any) -> None:
+        if not self._open or self._open[-1][3] is not LOCAL.eager:
+            raise _closed_elsewhere(bool(self._open))
         opened = self._open[-1]
         try:
             self._close(opened, *error)
@@ -122,6 +129,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         except BaseException:  # pragma: no cover - sweeps of interrupts take coverage's place
             self._close(opened, *error)
             raise
+        _trace.restoring().__exit__(*error or (None,))
         if not opened[0].in_order and error[:1] == (None,):
             raise TapeError(
                 f"A tape is closed at {user_line()} out of order: tapes that are open in a thread "
@@ -230,6 +238,15 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             yield
         finally:
             self._record.paused = was
+
+
+def _closed_elsewhere(is_open: bool) -> TapeError:
+    where = ", and stays open in the one that has" if is_open else ""
+    return TapeError(
+        f"A tape is closed at {user_line()} in a thread that has not opened it{where}. A tape sees "
+        "what its own thread computes: open and close it there, each time once, by a `with` "
+        "statement."
+    )
 
 
 @final
@@ -374,6 +391,7 @@ class GradientTape(_Recording):
         self._clear()
         self._used = False
 
+    @_trace.restoring()
     def gradient(
         self,
         target: Any,
@@ -408,6 +426,7 @@ class GradientTape(_Recording):
             self._explain_all(target, leaves)
         return jax.tree.unflatten(treedef, found)
 
+    @_trace.restoring()
     def row_gradients(
         self,
         target: Any,
@@ -460,6 +479,7 @@ class GradientTape(_Recording):
         self._explain_integers(sources, targets)
         return grads
 
+    @_trace.restoring()
     def jacobian(
         self,
         target: Any,
@@ -500,6 +520,7 @@ class GradientTape(_Recording):
                 ]
         return jax.tree.unflatten(treedef, grads)
 
+    @_trace.restoring()
     def batch_jacobian(
         self,
         target: Any,
@@ -895,6 +916,7 @@ class ForwardAccumulator(_Recording):
                 )
             self._watch(primal)
 
+    @_trace.restoring()
     def jvp(
         self,
         primals: Any,
@@ -913,6 +935,7 @@ class ForwardAccumulator(_Recording):
         Raises:
             TapeError: for what is no array.
         """
+        refuse_if_forked("A tangent is asked for")
         leaves, treedef = _flat(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
         found = [self._tangent(target) for target in targets]

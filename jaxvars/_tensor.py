@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _trace
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._walk import is_endless
 from jaxvars.errors import DtypeError, NotATensorError, warn_user
 
@@ -104,6 +105,8 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     array = _array_of(value, what)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         return _text(array, wanted, what)
+    if FORKED:
+        refuse_if_forked(f"A tensor is made of {what}")
     if is_string(wanted):
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was asked for: use str().")
     if wanted is None:
@@ -113,9 +116,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     if not _is_empty_literal(value, array):
         _check_kind(array.dtype, wanted, what)
         _check_range(array, wanted, what)
-    if isinstance(array, np.ndarray):
-        return _copied(array, wanted)
-    return jax.lax.convert_element_type(array, wanted)
+    return _converted(array, wanted)
 
 
 def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
@@ -142,6 +143,8 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         NotATensorError: when the value is no tensor.
         DtypeError: when its dtype is another one.
     """
+    if FORKED:
+        refuse_if_forked(f"Variable {name!r} is written")
     what = f"the value for variable {name!r}"
     array = _array_of(value, what)
     loose = _is_literal(value) or _is_weak(array)
@@ -153,14 +156,12 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         raise _dtype_error(name, dtype, str(array.dtype))
     if loose and (_fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
         _check_range(array, dtype, what)
-        if isinstance(array, np.ndarray):  # lax would make 32 bits of it first
-            return _copied(array, dtype)
-        return jax.lax.convert_element_type(array, dtype)
+        return _converted(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
         raise _dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
         _check_range(array, dtype, what, refuse_zeros=True)
-        return _copied(array, dtype)
+        return _converted(array, dtype)
     return array
 
 
@@ -182,6 +183,8 @@ def as_array(value: Any) -> Array:
     """Return what `jnp.asarray` does; raise DtypeError if it would cut NumPy's integers."""
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "a value that becomes a tensor")
+    if FORKED:
+        refuse_if_forked("A tensor is made")
     return jnp.asarray(value)
 
 
@@ -305,9 +308,12 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _copied(array: np.ndarray, dtype: Any) -> Array:
-    # JAX copies in the background, while the caller may already change his array: wait.
-    return jax.block_until_ready(jnp.array(array, dtype=dtype))
+def _converted(array: Array, dtype: Any) -> Array:
+    with _trace.restoring(), _trace.evaluating():
+        if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
+            return jax.lax.convert_element_type(array, dtype)
+        # JAX copies in the background, while the caller may already change his array: wait.
+        return jax.block_until_ready(jnp.array(array, dtype=dtype))
 
 
 def _is_weak(array: Array) -> bool:
@@ -319,6 +325,8 @@ def _holds_array(leaf: object) -> bool:
 
 
 def _stack(value: Any, what: str) -> Array:
+    if FORKED:
+        refuse_if_forked(f"A tensor is made of {what}")
     try:
         return jnp.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:

@@ -37,6 +37,7 @@ from jaxvars._elements import (
     rows_of,
 )
 from jaxvars._face import plain
+from jaxvars._forked import refuse_if_forked
 from jaxvars._indices import check_inside
 from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
@@ -341,6 +342,7 @@ class TensorArray:
     # ------------------------------------------------------------ values
     def _whole(self, shape: Shape) -> Value:
         """Return all elements, of a shape that is known."""
+        refuse_if_forked("A TensorArray is read")
         if self._beside and len(self._beside) == self.size():
             return jnp.stack([self._beside[i] for i in range(self.size())])
         base = self._base(shape)

@@ -29,7 +29,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext, suppress
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Protocol, TypeAlias, final
@@ -102,16 +102,25 @@ _JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 def restored(error: BaseException) -> BaseException:
     """Return what was raised, and leave no trace of JAX's behind that it broke off.
 
-    JAX makes a ValueError of whatever is raised while it compares what it knows programs by, such
-    as a KeyboardInterrupt: that is returned instead.
+    JAX makes an error of its own of whatever is raised while it compares what it knows programs by,
+    or calls back to compile one, such as a KeyboardInterrupt: that is returned instead.
     """
     put_back()
-    if isinstance(error, ValueError) and "should be comparable using __eq__" in str(error):
-        name, _, message = str(error).rstrip().rpartition("\n")[2].partition(":")
+    if isinstance(error, ValueError | RuntimeError) and any(x in str(error) for x in _SWALLOWING):
+        last = str(error).rstrip().rpartition("\n")[2].removeprefix(_SWALLOWING[-1])
+        name, _, message = last.partition(":")
+        name = name.rpartition(".")[2]
         kinds = [kind for kind in _kinds(BaseException) if kind.__name__ == name]
         with suppress(TypeError):  # one that is not made of a message
             return kinds[0](*filter(None, [message.strip()])) if kinds else error
     return error
+
+
+_SWALLOWING = (
+    "should be comparable using __eq__",
+    "Equality of global cache key led to an exception",
+    "Exception raised in callback: ",
+)
 
 
 def _kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
@@ -121,15 +130,20 @@ def _kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
 
 
 @final
-class restoring:  # noqa: N801 - used as a statement: `with restoring()`
-    """Have what is raised go through `restored`."""
+class restoring(ContextDecorator):  # noqa: N801 - used as a statement, `with restoring()`
+    """Have what is raised go through `restored`: by a statement, or by a function."""
 
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None = None, *__: object) -> None:
         if error is not None and (found := restored(error)) is not error:
             raise found from error
+
+
+def evaluating() -> AbstractContextManager[object]:
+    """Return a context in which a signal handler computes that came in the middle of a bind."""
+    return at(EVAL) if place(None) is None else nullcontext()
 
 
 def is_differentiated() -> bool:

@@ -29,11 +29,12 @@ import numpy as np
 
 from jaxvars import _display, _trace
 from jaxvars._face import Face, plain, processes_of, whole
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
 from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
-from jaxvars._store import FORKED, Cell, refuse_if_forked
+from jaxvars._store import Cell
 from jaxvars._tensor import (
     TensorSpec,
     as_operand,
@@ -157,7 +158,8 @@ class Variable(Face, Owner):
         name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
-        value = outside(make) if is_interrupting_trace() else make()
+        with _trace.evaluating():
+            value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
@@ -405,7 +407,8 @@ class Variable(Face, Owner):
         return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
 
     def _update(self, how: str, index: Any, updates: Any) -> Variable:
-        shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
+        with _trace.evaluating():
+            shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
         new = self._operand(updates, shape)
 
         def change(old: Value) -> Value:

@@ -31,6 +31,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_display_text.py",
         "_exact.py",
         "_foreign.py",
+        "_forked.py",
         "_interruption.py",
         "_open_compare.py",
         "_open_program.py",

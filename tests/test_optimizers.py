@@ -614,6 +614,16 @@ def test_mistakes_in_the_list_are_explained():
     assert not optimizer.slots
 
 
+@pytest.mark.parametrize("name", MAKERS)
+def test_updates_are_computed_where_dtypes_are_not_mixed(name):
+    v = jv.Variable([1.0, 2.0])
+    optimizer = MAKERS[name]()
+    with jax.numpy_dtype_promotion("strict"):
+        optimizer.apply_gradients([(jnp.ones(2), v)])
+    assert np.isfinite(v.numpy()).all()
+    assert (v.numpy() != [1.0, 2.0]).any()
+
+
 def test_unknown_variables_and_slots_are_named():
     known, unknown = jv.Variable(1.0, name="known"), jv.Variable(1.0, name="unknown")
     optimizer = optimizers.SGD(0.1, momentum=0.9)

@@ -7,6 +7,8 @@ forward mode); test_record.py has what is recorded and how it is replayed.
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -493,3 +495,27 @@ def test_an_output_gradient_with_a_mask_is_refused():
         y = v * 2.0
     with pytest.raises(TapeError, match="a masked array, and a tensor has no mask"):
         tape.gradient(y, v, output_gradients=np.ma.array([1.0, 2.0], mask=[0, 1]))
+
+
+def test_a_tape_is_closed_where_it_was_opened():
+    x, refused = jnp.asarray(3.0), list[str]()
+    tape = jv.GradientTape()
+
+    def close() -> None:
+        try:
+            tape.__exit__(None, None, None)
+        except TapeError as error:
+            refused.append(str(error))
+
+    with tape:
+        tape.watch(x)
+        thread = threading.Thread(target=close)
+        thread.start()
+        thread.join()
+        y = x * x
+    assert float(tape.gradient(y, x)) == 6.0
+    close()
+    cure = r" A tape sees what its own thread computes: open and close it there, each time once, by"
+    closed = r"A tape is closed at test_tape.py:\d+, in close in a thread that has not opened it"
+    assert re.match(f"{closed}, and stays open in the one that has\\.{cure}", refused[0])
+    assert re.match(f"{closed}\\.{cure}", refused[1])

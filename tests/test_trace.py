@@ -141,6 +141,68 @@ def test_what_is_raised_while_jax_compares_is_raised(
         f(1.0, Incomparable())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Equality of global cache key led to an exception. The error was:\n{}",
+        "Exception raised in callback: Traceback (most recent call last):\n  File ...\n\n{}",
+        "Exception raised in callback: {}",
+    ],
+)
+@pytest.mark.parametrize("name", ["TimeoutError", "builtins.TimeoutError"])
+def test_what_is_raised_in_what_jax_calls_is_raised(text: str, name: str) -> None:
+    @_trace.restoring()
+    def run() -> None:
+        raise RuntimeError(text.format(f"{name}: too late"))
+
+    with pytest.raises(TimeoutError, match=r"^too late$"):
+        run()
+
+
+def _left_none(*_: Any, **__: Any) -> Any:
+    """Leave no trace current, as an interrupt does in the middle of a bind."""
+    _trace.at(None).__enter__()  # pyright: ignore[reportArgumentType] - as JAX does
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("where", "action"),
+    [
+        ("jnp.array", lambda: jv.Variable(0.0).assign_add(1.0)),
+        ("jnp.array", lambda: jv.metrics.Mean().update_state([1.0])),
+        ("lax.stop_gradient", lambda: jv.metrics.Mean().update_state(jnp.ones(2))),
+        ("random.normal", lambda: jv.random.stateless_normal((2,), seed=1)),
+        ("random.wrap_key_data", lambda: jv.random.Generator(1).normal((2,))),
+        ("nn.relu", lambda: _Relu()(jnp.ones(2), jnp.ones(2))),
+        ("vjp", lambda: _gradient(lambda tape, y, x: tape.gradient(y, x))),
+        ("vjp", lambda: _gradient(lambda tape, y, x: tape.jacobian(y, x))),
+        ("nn.relu", lambda: _gradient(lambda *_: None)),
+    ],
+)
+def test_an_interrupt_leaves_no_trace_of_jaxs(
+    where: str, action: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"jax.{where}".replace("jax.jnp", "jax.numpy"), _left_none)
+    with _trace.at(EVAL):  # whatever comes of it
+        with pytest.raises(KeyboardInterrupt):
+            action()
+        assert _trace.place(None) is EVAL
+
+
+class _Relu(jv.losses.Loss):
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return jax.nn.relu(y_true - y_pred)
+
+
+def _gradient(ask: Any) -> Any:
+    x = jnp.ones(2)
+    with jv.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+        if ask(tape, y, x) is None:
+            jax.nn.relu(x)
+
+
 def test_settings_are_forgotten_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     step = jv.compile(lambda x: x * 2)
     assert step(1.0) == 2.0

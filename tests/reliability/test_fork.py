@@ -64,6 +64,10 @@ _FORKED = """
     m.numpy()
     with jv.GradientTape() as tape:
         loss = jnp.sum(w * w)
+    xs, mean, squares = jnp.arange(3.0), jv.metrics.Mean(), jv.metrics.MeanSquaredError()
+    elements = jv.TensorArray(jnp.float32, size=1).write(0, xs)
+    with jv.ForwardAccumulator(xs, xs) as forward:
+        moved = xs * xs
     in_child("numpy", lambda: w.numpy().tolist())
     in_child("float", lambda: float(n))
     in_child("pickle", lambda: len(pickle.dumps(w)) > 100)
@@ -78,6 +82,32 @@ _FORKED = """
     in_child("state", lambda: jv.State.of(w))
     in_child("commit", jv.State.of(w).commit)
     in_child("gradient", lambda: tape.gradient(loss, w))
+    in_child("list", lambda: w.assign([1.0, 2.0, 3.0]))
+    in_child("float32", lambda: w.assign(np.zeros(3, np.float32)))
+    in_child("add a list", lambda: w.assign_add([1.0, 1.0, 1.0]))
+    in_child("scatter", lambda: w.scatter_add([0], [1.0]))
+    in_child("scan", lambda: jv.scan(lambda c, x: (c + x, c), 0, xs))
+    in_child("while", lambda: jv.while_loop(lambda i: i < 3, lambda i: i + 1, 0))
+    in_child("fori", lambda: jv.fori_loop(0, 3, lambda i, c: c + i, 0))
+    in_child("cond", lambda: jv.cond(True, lambda: xs + 1, lambda: xs))
+    in_child("map", lambda: jv.map_fn(lambda x: x, xs))
+    in_child("map in batches", lambda: jv.map_fn(lambda x: x, xs, batch_size=2))
+    in_child("map at once", lambda: jv.vectorized_map(lambda x: x, xs))
+    in_child("recompute", lambda: jv.recompute(lambda x: x * 2)(xs))
+    in_child("stack", lambda: elements.stack())
+    in_child("tangent", lambda: forward.jvp(moved))
+    in_child("loss", lambda: jv.losses.MeanSquaredError()(xs, xs))
+    in_child("loss, a function", lambda: jv.losses.huber(xs, xs))
+    in_child("metric", lambda: mean.update_state(xs))
+    in_child("squares", lambda: squares.update_state(xs, xs))
+    in_child("new metric", jv.metrics.AUC)
+    in_child("reset", mean.reset_state)
+    in_child("check", lambda: jv.debugging.check_numerics(xs))
+    in_child("first value", lambda: jv.initializers.Zeros()((2, 2)))
+    in_child("normal", lambda: jv.random.stateless_normal((3,), seed=1))
+    in_child("gamma", lambda: jv.random.stateless_gamma((3,), seed=1, alpha=1.0))
+    in_child("classes", lambda: jv.random.stateless_categorical([[1.0, 2.0]], 3, seed=1))
+    in_child("permutation", lambda: jv.random.stateless_permutation(5, seed=1))
     in_child("child's child", lambda: in_child("inner", lambda: step(1.0)))
     large()
     in_child("in flight", lambda: [m.numpy(), "read"][1])
@@ -118,8 +148,34 @@ def test_what_a_forked_process_may_do_and_what_it_is_told(run_python: Callable[.
         "assign_add -> refused True Variable 'w' is written",
         "product -> refused True Variable 'm' is read to compute with it",
         "state -> refused True Variable 'w' is read to compute with it",
-        "commit -> refused True Variable 'w' is written",
+        "commit -> refused True A tensor is made of the value for w",
         "gradient -> refused True A gradient is asked for",
+        "list -> refused True Variable 'w' is written",
+        "float32 -> refused True Variable 'w' is written",
+        "add a list -> refused True Variable 'w' is written",
+        "scatter -> refused True A tensor is made of the indices into variable 'w'",
+        "scan -> refused True A function is run by jaxvars",
+        "while -> refused True A function is run by jaxvars",
+        "fori -> refused True A function is run by jaxvars",
+        "cond -> refused True A function is run by jaxvars",
+        "map -> refused True A function is run by jaxvars",
+        "map in batches -> refused True A tensor is made",
+        "map at once -> refused True A function is run by jaxvars",
+        "recompute -> refused True A function is run by jaxvars",
+        "stack -> refused True A TensorArray is read",
+        "tangent -> refused True A tangent is asked for",
+        "loss -> refused True A loss is computed",
+        "loss, a function -> refused True A tensor is made of y_true of huber",
+        "metric -> refused True A tensor is made of the values of mean",
+        "squares -> refused True A metric is updated",
+        "new metric -> refused True A variable is created",
+        "reset -> refused True A metric is reset",
+        "check -> refused True A tensor is made of x",
+        "first value -> refused True An initial value is made",
+        "normal -> refused True Random numbers are drawn",
+        "gamma -> refused True Random numbers are drawn",
+        "classes -> refused True A tensor is made",
+        "permutation -> refused True Random numbers are drawn",
         "inner -> refused True step is called",
         "child's child -> None",
         "parent -> [1.0, 1.0, 1.0]",

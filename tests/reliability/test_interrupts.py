@@ -252,13 +252,45 @@ def _metric() -> tuple[Callable[[], Any], list[jv.Variable]]:
     return lambda: mean.update_state(jnp.ones(())), list(mean.variables)
 
 
-@pytest.mark.parametrize("program", [_assign, _tape, _optimizer, _metric])
+def _weighted_metric() -> tuple[Callable[[], Any], list[jv.Variable]]:
+    mean = jv.metrics.Mean()
+    return lambda: mean.update_state(jnp.ones(2), [1.0, 1.0]), list(mean.variables)
+
+
+def _jacobian() -> tuple[Callable[[], Any], list[jv.Variable]]:
+    a = jv.Variable(jnp.zeros(2), name="a")
+
+    def act() -> None:
+        with jv.GradientTape() as tape:
+            y = a * 1.0
+        a.assign_add(tape.jacobian(y, a).sum(0))
+
+    return act, [a]
+
+
+def _generator() -> tuple[Callable[[], Any], list[jv.Variable]]:
+    rng, total = jv.random.Generator(7), jv.Variable(0.0)
+    return lambda: total.assign_add(rng.normal(()) * 0 + 1), [total]
+
+
+def _loss() -> tuple[Callable[[], Any], list[jv.Variable]]:
+    total, loss = jv.Variable(0.0), jv.losses.MeanSquaredError()
+    return lambda: total.assign_add(loss([1.0, 1.0], [0.0, 2.0], [1.0, 1.0])), [total]
+
+
+_EAGER = pytest.mark.parametrize(
+    "program",
+    [_assign, _tape, _jacobian, _optimizer, _metric, _weighted_metric, _generator, _loss],
+)
+
+
+@_EAGER
 def test_what_runs_eagerly_is_all_or_nothing(program: Any):
     assert _eagerly(program, 30) >= 30
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [_assign, _tape, _optimizer, _metric])
+@_EAGER
 def test_what_runs_eagerly_is_all_or_nothing_anywhere(program: Any):
     assert _eagerly(program, 1000) >= 100
 
