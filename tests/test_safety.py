@@ -32,9 +32,11 @@ def in_process(run_python: Callable[..., Any], program: str, **options: Any) -> 
 
 # ---------------------------------------------------------------- Ctrl-C
 _INTERRUPTED = """
-    import _thread, random, sys, threading, time
+    import _thread, random, signal, sys, threading, time
     import jax, jax.numpy as jnp, numpy as np
     import jaxvars as jv
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 
     wanted, kind = int(sys.argv[1]), sys.argv[2]
     a, b = jv.Variable(jnp.zeros(300)), jv.Variable(jnp.zeros(300))
