@@ -260,7 +260,7 @@ class Function:
             raise
         parts = entry.parts
         if parts is not None and self._signature.is_plain and not indices_are_checked():
-            self._paths.add(parts, args, kwargs, call.values)
+            self._paths.add(parts, args, kwargs, call.values, call.key[2])
         return result
 
     def _entry(self, call: Call) -> Entry:

@@ -266,14 +266,13 @@ class HotPaths:
 
     def miss(self, *, by_shape: bool) -> bool:
         """Return whether there are others, for JAX's settings now; else forget those there are."""
-        if not by_shape and self._turn():
+        if not by_shape and self._turn(_trace.settings()):
             return bool(self._flat or self._trees)
         self.cool(by_shape=by_shape)
         return False
 
-    def _turn(self) -> bool:
+    def _turn(self, now: int) -> bool:
         """Take those for JAX's settings now, and keep the others; return whether these differ."""
-        now = _trace.settings()
         before, self._settings = self._settings, now
         if before is None or before == now:
             return False
@@ -294,9 +293,9 @@ class HotPaths:
         path = self._trees.get(treedef)
         return MISS if path is None else path(leaves)
 
-    def add(self, parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any], values: Any) -> None:
-        """Let calls like this one take a hot path, if there can be one."""
-        self._turn()
+    def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, settings: int) -> None:
+        """Let calls like this one, under these settings, take a hot path, if there can be one."""
+        self._turn(settings)
         start = perf_counter()
         if self._written > _WRITTEN and self._spent > _SHARE * (start - self._first):
             return  # calls differ so much that writing costs more than it saves
