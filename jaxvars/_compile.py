@@ -43,6 +43,7 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
+from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths
@@ -59,7 +60,7 @@ from jaxvars._signature import (
     check_result,
 )
 from jaxvars._staging import BrokenOff, Staged, stage
-from jaxvars._store import FORKED, NEWS, STORE, fail, refuse_if_forked, seek
+from jaxvars._store import NEWS, STORE, fail, seek
 from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
 from jaxvars.errors import (
