@@ -474,3 +474,20 @@ def test_the_end_of_the_interpreter_is_silent(run_python):
         "kept = module.Function.__call__\n",
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_step_that_overwrites_one_and_updates_another_runs_again_without_jits_caches():
+    overwritten, updated = jv.Variable(2.0), jv.Variable(1.0)
+
+    @jv.compile
+    def step():
+        overwritten.assign(updated * 3.0)
+        updated.assign_add(1.0)
+
+    other = adder(updated)
+    for _ in range(2):
+        step()
+        other()
+    jax.clear_caches()
+    step()
+    assert (float(overwritten), float(updated)) == (15.0, 6.0)
