@@ -281,8 +281,8 @@ def with_explicit_rules(staged: Staged) -> Staged:
         LOCAL.frame.write_all(staged.writes, new)
         return list(results)
 
-    def call(bind: Callable[..., Any], inputs: list[Value]) -> list[Value]:
-        return _with_explicit_rule(bind, inputs, staged.writes)
+    def call(bind: Callable[..., Any], inputs: list[Value], closed_over: int) -> list[Value]:
+        return _with_explicit_rule(bind, inputs, closed_over, staged.writes)
 
     avals = staged.program.in_avals[len(staged.reads) :]
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
@@ -291,10 +291,11 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
 
 def _with_explicit_rule(
-    bind: Callable[..., Any], inputs: list[Value], writes: Sequence[Cell]
+    bind: Callable[..., Any], inputs: list[Value], closed_over: int, writes: Sequence[Cell]
 ) -> list[Value]:
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
-    moving = [i for i, x in enumerate(inputs) if is_inexact(x)]
+    arguments = range(closed_over, len(inputs))  # by what it closed over a rule has no derivative
+    moving = [i for i in arguments if is_inexact(inputs[i])]
 
     def forward(*xs: Value) -> Any:
         def run(*xs: Value) -> list[Value]:

@@ -497,14 +497,17 @@ def has_users_rule(closed: Any) -> bool:
 
 
 def with_rules(
-    closed: Any, values: Iterable[Value], call: Callable[[Callable[..., Any], Any], Sequence[Value]]
+    closed: Any,
+    values: Iterable[Value],
+    call: Callable[[Callable[..., Any], Any, int], Sequence[Value]],
 ) -> list[Value]:
     """Run a program, but for the functions with a rule of a user's.
 
     Args:
         closed: the program.
         values: its inputs.
-        call: takes such a function and a list of its inputs, returns its results.
+        call: takes such a function, a list of its inputs, and how many of them, the first ones, it
+            has closed over; returns its results.
     """
     jaxpr = open_jaxpr(closed)
     found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -513,7 +516,7 @@ def with_rules(
         inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
         bind = functools.partial(_bind, eqn)
         if runs_users_code(eqn):
-            outputs = call(bind, inputs)
+            outputs = call(bind, inputs, eqn.params["num_consts"])
         elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
             outputs = with_rules(eqn.params["jaxpr"], inputs, call)
         else:
