@@ -154,6 +154,9 @@ def write(
         return None
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
+    if parts.tray is not None:  # jit does not ask for this either, and would donate what is lost
+        checked = "nan_check.value or inf_check.value"
+        guards.append(f"({checked})" if _trace.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
     leaves = [f"C{n}" if place is None else f"a{place}" for n, place in enumerate(places)]
@@ -165,6 +168,7 @@ def write(
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
     names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
+    names.update(nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 

@@ -217,19 +217,33 @@ def settings() -> int:
     """Return a number for all that `jax.jit` takes into account besides a function's arguments.
 
     JAX says itself which settings these are: each has part in the keys of its caches. It leaves out
-    one, what random keys are made of by default.
+    what random keys are made of by default, and whether numbers are checked.
     """
     with _SETTING, at(EVAL), remembering(None):
         try:
             devices = jax.sharding.get_mesh()
         except ValueError:  # inside of a map with a named axis
             devices = None
-        return _number(_FUNCTION, devices, key_maker())
+        return _number(_FUNCTION, devices, key_maker(), numbers_are_checked())
 
 
 def key_maker() -> str:
     """Return what random keys are made of by default."""
     return jax.config.jax_default_prng_impl  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
+
+
+NAN_CHECK: Any = jax.debug_nans
+INF_CHECK: Any = jax.debug_infs
+
+
+def numbers_are_checked() -> bool:
+    """Return whether JAX raises for a NaN or infinity that a program has computed, after its run.
+
+    >>> with jax.debug_nans(True):
+    ...     numbers_are_checked()
+    True
+    """
+    return NAN_CHECK.value or INF_CHECK.value
 
 
 new_primitive = jex.Primitive

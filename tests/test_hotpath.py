@@ -315,8 +315,9 @@ def test_disable_jit_changes_nothing_but_the_speed():
     assert float(step()) == before + 2
 
 
+@pytest.mark.parametrize("when", ["before", "after the first call", "while it is hot"])
 @pytest.mark.parametrize(("check", "x"), [(jax.debug_nans, 0.0), (jax.debug_infs, 1.0)])
-def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float):
+def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float, when: str):
     total, other = jv.Variable(jnp.zeros(3)), jv.Variable(jnp.ones(3))
 
     @jv.compile
@@ -325,7 +326,11 @@ def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float):
         other.assign(other * x)
 
     one = jnp.ones(3)
-    with check(True):  # switched on before the function is compiled
+    if when != "before":
+        step(one, one)
+    if when == "while it is hot":
+        hot(step, one, one)
+    with check(True):
         hot(step, one, one)
         before = total.numpy(), other.numpy()
         for _ in range(2):
