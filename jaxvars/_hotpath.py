@@ -42,7 +42,7 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._exact import form_of
+from jaxvars._exact import bits_of, form_of
 from jaxvars._frames import Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
@@ -238,8 +238,8 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     if type(value) in (str, bytes, int) or (type(value) is float and abs(value) > 0):
         return f"type(a{i}) is T{i} and a{i} == V{i}"
     if type(value) is float:  # NaN, or a zero with a sign
-        names[f"V{i}"] = value.hex()
-        return f"type(a{i}) is T{i} and a{i}.hex() == V{i}"
+        names[f"V{i}"], names["bits"] = bits_of(value), bits_of
+        return f"type(a{i}) is T{i} and bits(a{i}) == V{i}"
     del names[f"T{i}"], names[f"V{i}"]  # do not keep it alive
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import enum
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -127,13 +128,18 @@ def test_static_positions_are_compared_with_their_types():
                 assert step(x, n).dtype.kind == kind
 
 
-def test_static_numbers_are_told_apart_by_their_bits():
-    step = jv.compile(lambda n: repr(n), static_argnames="n")
-    numbers = [0.0, -0.0, float("nan"), 0j, complex(-0.0, 0.0)]
+@pytest.mark.parametrize(
+    "numbers", [[0.0, -0.0, float("nan"), -float("nan")], [0.0, 0j, complex(-0.0, 0.0)]], ids=repr
+)
+def test_static_numbers_are_told_apart_by_their_bits(numbers: list[complex]):
+    def shown(n: complex) -> str:
+        return f"{n!r} {math.copysign(1.0, n.real)}"
+
+    step = jv.compile(shown, static_argnames="n")
     for _ in range(3):
         for n in numbers:
             for _ in range(3):
-                assert step(n) == repr(n)
+                assert step(n) == shown(n)
     assert step.trace_count == len(numbers)
 
 
