@@ -375,7 +375,7 @@ def test_a_target_that_is_wider_than_new_arrays_is_refused() -> None:
             y = jnp.sin(x)
     with jax.enable_x64(False):
         for ask in (tape.gradient, tape.jacobian):
-            with pytest.raises(TapeError, match=r"(?s)float64, and 64-bit .* jax\.enable_x64\(True\)"):
+            with pytest.raises(TapeError, match=r"(?s)float64, and 64-bit .*enable_x64\(True\)"):
                 ask(y, x)
     with jax.enable_x64(True):
         assert abs(float(tape.gradient(y, x)) - np.cos(0.1)) < 1e-15
