@@ -137,6 +137,7 @@ def test_a_function_with_a_rule_closes_over_a_table(reads: bool) -> None:
     SLOPE.assign(2.0)
     for model in (
         jv.compile(lambda: scaled(W * jnp.ones(3))),
+        jv.compile(lambda: jv.compile(scaled)(W * jnp.ones(3))),
         jv.recompute_grad(lambda: scaled(W * jnp.ones(3))),
         lambda: scaled(W * jnp.ones(3)),
     ):
