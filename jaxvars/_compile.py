@@ -544,6 +544,9 @@ def compile(
     passed. Python numbers are traced. Which variables it touches is found out in that trace,
     and they are updated in place, in memory that is used again, all of them or none.
 
+    A dict, passed or returned, has its keys sorted, as with `jax.jit`: take values by their keys,
+    and not as they come (`jnp.stack(list(batch.values()))`); an OrderedDict keeps its order.
+
     Args:
         fn: a function, method or `functools.partial`. What Python does in it besides tensors
             happens once for each trace.

@@ -281,8 +281,8 @@ def with_explicit_rules(staged: Staged) -> Staged:
         LOCAL.frame.write_all(staged.writes, new)
         return list(results)
 
-    def call(bind: Callable[..., Any], inputs: list[Value]) -> list[Value]:
-        return _with_explicit_rule(bind, inputs, staged.writes)
+    def call(bind: Callable[..., Any], inputs: list[Value], closed_over: int) -> list[Value]:
+        return _with_explicit_rule(bind, inputs, closed_over, staged.writes)
 
     avals = staged.program.in_avals[len(staged.reads) :]
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.weak_type) for x in avals]
@@ -291,10 +291,31 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
 
 def _with_explicit_rule(
-    bind: Callable[..., Any], inputs: list[Value], writes: Sequence[Cell]
+    bind: Callable[..., Any], inputs: list[Value], closed_over: int, writes: Sequence[Cell]
 ) -> list[Value]:
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
-    moving = [i for i, x in enumerate(inputs) if is_inexact(x)]
+    floats = [i for i in range(closed_over, len(inputs)) if is_inexact(inputs[i])]
+    staged, moving = _staged_rule(bind, inputs, floats)
+    if not staged.reads:
+        return bind(*inputs)
+    given = [inputs[i] for i in moving]
+    made = bind(*map(jax.lax.stop_gradient, inputs))
+    outer, taken = _taken_apart(staged, staged.reads)
+    if both := [cell.name for cell in staged.reads if cell in writes]:
+        taken = functools.partial(_refuse, both)
+    again = _handing_on(taken, len(outer))
+    values = list(map(LOCAL.frame.read, staged.reads))
+    moved = iter(again([x for x in made if is_inexact(x)], outer, values, given))
+    return [next(moved) if is_inexact(x) else x for x in made]
+
+
+def _staged_rule(
+    bind: Callable[..., Any], inputs: list[Value], moving: list[int]
+) -> tuple[Staged, list[int]]:
+    """Return a function with a rule and its pullback, traced, and by which inputs there is one.
+
+    There is none by what was closed over: an input like others where another program calls it.
+    """
 
     def forward(*xs: Value) -> Any:
         def run(*xs: Value) -> list[Value]:
@@ -304,18 +325,13 @@ def _with_explicit_rule(
         arrays, pull = jax.vjp(run, *xs)
         return arrays, _closed(lambda given: (None, list(pull(list(given)))), arrays)
 
-    given = [inputs[i] for i in moving]
-    staged = stage(forward, given, None)
-    if not staged.reads:
-        return bind(*inputs)
-    made = bind(*map(jax.lax.stop_gradient, inputs))
-    outer, taken = _taken_apart(staged, staged.reads)
-    if both := [cell.name for cell in staged.reads if cell in writes]:
-        taken = functools.partial(_refuse, both)
-    again = _handing_on(taken, len(outer))
-    values = list(map(LOCAL.frame.read, staged.reads))
-    floats = iter(again([x for x in made if is_inexact(x)], outer, values, given))
-    return [next(floats) if is_inexact(x) else x for x in made]
+    try:
+        return stage(forward, [inputs[i] for i in moving], None), moving
+    except Exception:
+        if not moving:
+            raise
+    alone = [i for i in moving if len(moving) > 1 and _staged_rule(bind, inputs, [i])[1]]
+    return _staged_rule(bind, inputs, alone if alone != moving else [])
 
 
 def _refuse(names: Sequence[str], *_: Any) -> Any:

@@ -140,7 +140,7 @@ class Entry:
         self.has_callbacks = bool(_CALLBACKS & primitives)
         self._makes_keys = bool(_KEYS & primitives)
         # A check of numbers fails after the program has run, when donated values are gone.
-        checked = any(getattr(jax.config, name) for name in ("jax_debug_nans", "jax_debug_infs"))
+        checked = _trace.numbers_are_checked()
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._arrivals = arrivals

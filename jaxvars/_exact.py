@@ -34,7 +34,7 @@ T = TypeVar("T")
 _PLAIN = frozenset({bool, int, str, bytes, type(None), types.EllipsisType})
 _NUMBERS = (str, bytes, int, float, complex)  # and classes made of them
 _UNSET = inspect.Parameter.empty
-_BITS = struct.Struct("d").pack
+bits_of = struct.Struct("d").pack
 _ITSELF = (enum.Enum, type, types.FunctionType, types.ModuleType)
 _EQUAL = (  # their `==` is right
     np.dtype, types.BuiltinFunctionType,
@@ -132,9 +132,9 @@ def exact(value: Any, rest: Callable[[Any], Hashable] = refuse) -> Hashable:
 def _number(value: Any, kind: type, rest: Callable[[Any], Hashable]) -> Hashable:
     """Return what stands for a number or string, or for an object of a class made of one."""
     if kind is float:
-        return kind, _BITS(value)
+        return kind, bits_of(value)
     if kind is complex:
-        return kind, _BITS(value.real), _BITS(value.imag)
+        return kind, bits_of(value.real), bits_of(value.imag)
     if object.__getstate__(value) is not None:  # it has attributes
         return rest(value)
     base: Any = next(base for base in _NUMBERS if issubclass(kind, base))
@@ -149,7 +149,7 @@ def _parts(value: Any, kind: type) -> Iterable[Any] | None:
     if kind is dict:
         return value.items()
     if kind in VALUES:
-        return value.__reduce_ex__(2)
+        return value.__reduce_ex__(4)  # the first that tells the two hours of a clock set back
     if kind is functools.partial:
         return value.func, value.args, value.keywords
     is_frozen = kind.__eq__ is not object.__eq__ and getattr(

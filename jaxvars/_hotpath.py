@@ -42,7 +42,7 @@ import jax
 import numpy as np
 
 from jaxvars import _trace
-from jaxvars._exact import form_of
+from jaxvars._exact import bits_of, form_of
 from jaxvars._frames import Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
@@ -154,6 +154,9 @@ def write(
         return None
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
+    if parts.tray is not None:  # jit does not ask for this either, and would donate what is lost
+        checked = "nan_check.value or inf_check.value"
+        guards.append(f"({checked})" if _trace.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
     leaves = [f"C{n}" if place is None else f"a{place}" for n, place in enumerate(places)]
@@ -165,6 +168,7 @@ def write(
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
     names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
+    names.update(nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -234,8 +238,8 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     if type(value) in (str, bytes, int) or (type(value) is float and abs(value) > 0):
         return f"type(a{i}) is T{i} and a{i} == V{i}"
     if type(value) is float:  # NaN, or a zero with a sign
-        names[f"V{i}"] = value.hex()
-        return f"type(a{i}) is T{i} and a{i}.hex() == V{i}"
+        names[f"V{i}"], names["bits"] = bits_of(value), bits_of
+        return f"type(a{i}) is T{i} and bits(a{i}) == V{i}"
     del names[f"T{i}"], names[f"V{i}"]  # do not keep it alive
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 

@@ -26,8 +26,8 @@ from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError, line_of
 
-_OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant")
-"""What an error says that is about one: Python's, ours, JAX's."""
+_OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")
+"""What an error says that is about one: Python's, ours, JAX's (the last of `for row in x`)."""
 
 
 class Known(NamedTuple):

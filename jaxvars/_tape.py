@@ -204,6 +204,17 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         return [value] if self._record.knows(value) else []
 
     def _target_value(self, target: Any) -> Value:
+        value = self._value_of_target(target)
+        if isinstance(value, jax.Array) and is_inexact(value) and _is_cut(value):
+            raise TapeError(
+                f"The target has dtype {value.dtype}, and 64-bit values are off at {user_line()}: "
+                "ask for its gradient where they are on, as where it was computed:\n"
+                "    with jax.enable_x64(True):\n"
+                "        grad = tape.gradient(loss, w)"
+            )
+        return value
+
+    def _value_of_target(self, target: Any) -> Value:
         target = behind(target)
         if isinstance(target, Variable):
             if self.through_assigns and target.cell.key in self._assigns:
@@ -265,6 +276,11 @@ class _Relay:
     def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
         """Run an operation of interest."""
         return self.recording._record.run(equation, staged)
+
+
+def _is_cut(value: Value) -> bool:
+    """Return whether JAX would make a new array of this dtype a narrower one."""
+    return jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
 
 
 def _is_face(x: object) -> bool:

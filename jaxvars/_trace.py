@@ -217,19 +217,33 @@ def settings() -> int:
     """Return a number for all that `jax.jit` takes into account besides a function's arguments.
 
     JAX says itself which settings these are: each has part in the keys of its caches. It leaves out
-    one, what random keys are made of by default.
+    what random keys are made of by default, and whether numbers are checked.
     """
     with _SETTING, at(EVAL), remembering(None):
         try:
             devices = jax.sharding.get_mesh()
         except ValueError:  # inside of a map with a named axis
             devices = None
-        return _number(_FUNCTION, devices, key_maker())
+        return _number(_FUNCTION, devices, key_maker(), numbers_are_checked())
 
 
 def key_maker() -> str:
     """Return what random keys are made of by default."""
     return jax.config.jax_default_prng_impl  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
+
+
+NAN_CHECK: Any = jax.debug_nans
+INF_CHECK: Any = jax.debug_infs
+
+
+def numbers_are_checked() -> bool:
+    """Return whether JAX raises for a NaN or infinity that a program has computed, after its run.
+
+    >>> with jax.debug_nans(True):
+    ...     numbers_are_checked()
+    True
+    """
+    return NAN_CHECK.value or INF_CHECK.value
 
 
 new_primitive = jex.Primitive
@@ -497,14 +511,17 @@ def has_users_rule(closed: Any) -> bool:
 
 
 def with_rules(
-    closed: Any, values: Iterable[Value], call: Callable[[Callable[..., Any], Any], Sequence[Value]]
+    closed: Any,
+    values: Iterable[Value],
+    call: Callable[[Callable[..., Any], Any, int], Sequence[Value]],
 ) -> list[Value]:
     """Run a program, but for the functions with a rule of a user's.
 
     Args:
         closed: the program.
         values: its inputs.
-        call: takes such a function and a list of its inputs, returns its results.
+        call: takes such a function, a list of its inputs, and how many of them, the first ones, it
+            has closed over; returns its results.
     """
     jaxpr = open_jaxpr(closed)
     found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -513,7 +530,7 @@ def with_rules(
         inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
         bind = functools.partial(_bind, eqn)
         if runs_users_code(eqn):
-            outputs = call(bind, inputs)
+            outputs = call(bind, inputs, eqn.params["num_consts"])
         elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
             outputs = with_rules(eqn.params["jaxpr"], inputs, call)
         else:

@@ -90,6 +90,7 @@ TWINS: list[tuple[Any, Any]] = [
     ("a", np.str_("a")),
     ("a", Name("a")),
     (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+    (NOON, NOON.replace(fold=1)),
     (NOON, NOON.astimezone(dt.timezone(dt.timedelta(hours=1)))),
     (range(0), range(1, 1)),
     (Config(1), Other(1)),

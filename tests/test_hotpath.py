@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import enum
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -127,13 +128,18 @@ def test_static_positions_are_compared_with_their_types():
                 assert step(x, n).dtype.kind == kind
 
 
-def test_static_numbers_are_told_apart_by_their_bits():
-    step = jv.compile(lambda n: repr(n), static_argnames="n")
-    numbers = [0.0, -0.0, float("nan"), 0j, complex(-0.0, 0.0)]
+@pytest.mark.parametrize(
+    "numbers", [[0.0, -0.0, float("nan"), -float("nan")], [0.0, 0j, complex(-0.0, 0.0)]], ids=repr
+)
+def test_static_numbers_are_told_apart_by_their_bits(numbers: list[complex]):
+    def shown(n: complex) -> str:
+        return f"{n!r} {math.copysign(1.0, n.real)}"
+
+    step = jv.compile(shown, static_argnames="n")
     for _ in range(3):
         for n in numbers:
             for _ in range(3):
-                assert step(n) == repr(n)
+                assert step(n) == shown(n)
     assert step.trace_count == len(numbers)
 
 
@@ -315,8 +321,9 @@ def test_disable_jit_changes_nothing_but_the_speed():
     assert float(step()) == before + 2
 
 
+@pytest.mark.parametrize("when", ["before", "after the first call", "while it is hot"])
 @pytest.mark.parametrize(("check", "x"), [(jax.debug_nans, 0.0), (jax.debug_infs, 1.0)])
-def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float):
+def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float, when: str):
     total, other = jv.Variable(jnp.zeros(3)), jv.Variable(jnp.ones(3))
 
     @jv.compile
@@ -325,7 +332,11 @@ def test_a_failed_check_of_numbers_leaves_the_variables(check: Any, x: float):
         other.assign(other * x)
 
     one = jnp.ones(3)
-    with check(True):  # switched on before the function is compiled
+    if when != "before":
+        step(one, one)
+    if when == "while it is hot":
+        hot(step, one, one)
+    with check(True):
         hot(step, one, one)
         before = total.numpy(), other.numpy()
         for _ in range(2):

@@ -367,6 +367,20 @@ def test_gradients_in_double_precision() -> None:
     assert abs(float(grad) - np.cos(0.1)) < 1e-15
 
 
+def test_a_target_that_is_wider_than_new_arrays_is_refused() -> None:
+    with jax.enable_x64(True):
+        x = jnp.asarray(0.1)
+        with jv.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            y = jnp.sin(x)
+    with jax.enable_x64(False):
+        for ask in (tape.gradient, tape.jacobian):
+            with pytest.raises(TapeError, match=r"(?s)float64, and 64-bit .*enable_x64\(True\)"):
+                ask(y, x)
+    with jax.enable_x64(True):
+        assert abs(float(tape.gradient(y, x)) - np.cos(0.1)) < 1e-15
+
+
 def test_complex_gradients_follow_jax() -> None:
     z = jv.Variable(1.0 + 2.0j)
     with jv.GradientTape() as tape:

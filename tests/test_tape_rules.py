@@ -23,6 +23,7 @@ def vector() -> jax.Array:
 # ---------------------------------------------------------------- rules that read variables
 SLOPE = jv.Variable(0.0, name="slope", trainable=False)
 W = jv.Variable(3.0)
+TABLE = jnp.asarray([1.0, 2.0, 3.0])
 
 
 @jax.custom_jvp
@@ -121,6 +122,28 @@ def test_a_rule_may_not_read_what_the_function_around_it_assigns() -> None:
         y = step()
     with pytest.raises(TapeError, match=r"(?s)reads the variables \['slope'\], which .* assigns"):
         tape.gradient(y, W)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_function_with_a_rule_closes_over_a_table(reads: bool) -> None:
+    @jax.custom_vjp
+    def scaled(x: Any) -> Any:
+        return x * TABLE
+
+    scaled.defvjp(
+        lambda x: (x * TABLE, None),
+        lambda _, upstream: (upstream * TABLE * (SLOPE.value if reads else 2.0),),
+    )
+    SLOPE.assign(2.0)
+    for model in (
+        jv.compile(lambda: scaled(W * jnp.ones(3))),
+        jv.compile(lambda: jv.compile(scaled)(W * jnp.ones(3))),
+        jv.recompute_grad(lambda: scaled(W * jnp.ones(3))),
+        lambda: scaled(W * jnp.ones(3)),
+    ):
+        with jv.GradientTape() as tape:
+            y = model()
+        assert float(tape.gradient(y, W)) == 12.0
 
 
 # ---------------------------------------------------------------- functions with rules of their own
