@@ -21,6 +21,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._boxing import is_boxing, words
 from jaxvars._face import plain
+from jaxvars._key_order import map_leaves
 from jaxvars._staging import Rebuild
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -98,7 +99,7 @@ def _check_fits(value: Any, kind: Type) -> None:
 
 def plainly(value: Any) -> Any:
     """Return a value with arrays for the variables in it: what they hold now."""
-    return jax.tree.map(lambda x: x, value)
+    return map_leaves(lambda x: x, value)
 
 
 def taken_apart(value: Any) -> tuple[Rebuild, list[Value]]:

@@ -48,6 +48,7 @@ from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupti
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._indices import indices_are_checked
+from jaxvars._key_order import ordered_like
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._open_compare import with_compared_sizes
 from jaxvars._open_values import following
@@ -209,7 +210,8 @@ class Function:
             CompileError: when a spec has an open size (None).
         """
         args = self._signature.completed(args)
-        args, kwargs = jax.tree.map(_spec, (args, kwargs), is_leaf=_is_spec)
+        given = args, kwargs
+        args, kwargs = ordered_like(given, jax.tree.map(_spec, given, is_leaf=_is_spec))
         call = self._signature.bind(args, kwargs)
         entry = self._entry(call)
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
@@ -544,8 +546,9 @@ def compile(
     passed. Python numbers are traced. Which variables it touches is found out in that trace,
     and they are updated in place, in memory that is used again, all of them or none.
 
-    A dict, passed or returned, has its keys sorted, as with `jax.jit`: take values by their keys,
-    and not as they come (`jnp.stack(list(batch.values()))`); an OrderedDict keeps its order.
+    Dicts, passed or returned, in lists and tuples, too, keep the order of their keys, and another
+    order is another signature. In other containers, and for `**kwargs`, the keys come sorted, as
+    with `jax.jit`; what `trace` returns takes dicts in any order for those that it was traced with.
 
     Args:
         fn: a function, method or `functools.partial`. What Python does in it besides tensors

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
+from jaxvars._key_order import ordered_like
 from jaxvars._paths import aside_p
 from jaxvars._record import is_inexact
 from jaxvars._staging import Rebuild, Staged, stage
@@ -44,7 +45,7 @@ def stop_gradient(value: Any) -> Any:
     >>> float(tape.gradient(y, w))
     3.0
     """
-    return jax.lax.stop_gradient(value)
+    return ordered_like(value, jax.lax.stop_gradient(value))
 
 
 def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,7 +81,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
             new = list(leaves)
             for i, value in zip(moving, values, strict=True):
                 new[i] = value
-            return fn(*jax.tree.unflatten(treedef, new), **kwargs)
+            return fn(*ordered_like(args, jax.tree.unflatten(treedef, new)), **kwargs)
 
         return _call_custom(run, fn, [leaves[i] for i in moving], (treedef, len(leaves), moving))
 

@@ -241,7 +241,7 @@ class Entry:
             failure = written[self.staged.writes.index(FAILURE)]
             new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), given, new))
             result = (*result, failure)
-        elif self.staged.rebuild.is_plain:
+        elif self.staged.rebuild.fits_jit:
             result = self.staged.rebuild(result)
         return (new, result) if new else result  # new first: XLA gives them the old ones' memory
 
@@ -249,7 +249,7 @@ class Entry:
         """Return what makes the function's result of the program's, unless that is the same."""
         rebuild = self.staged.rebuild
         if not self._is_checked:
-            return None if rebuild.is_plain else rebuild
+            return None if rebuild.fits_jit else rebuild
 
         def finish(result: Any) -> Any:
             raise_if_failed(result[-1])

@@ -44,6 +44,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._exact import bits_of, form_of
 from jaxvars._frames import Owner
+from jaxvars._key_order import Order, order_of, order_test
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 from jaxvars._tensor import is_uncut
@@ -244,7 +245,15 @@ def _guard(i: int, value: Any, names: dict[str, Any]) -> str | None:
     return f"id(a{i}) == {id(value)}" if counts_as_itself(value) else None
 
 
-_Written: TypeAlias = tuple[tuple[Callable[..., Any], ...], dict[Any, Callable[..., Any]]]
+class _Ordered(NamedTuple):
+    """A hot path for dicts whose keys come in one order; `test` tells which, if it matters."""
+
+    order: Order
+    test: Callable[[Any], bool] | None
+    path: Callable[..., Any]
+
+
+_Written: TypeAlias = tuple[tuple[Callable[..., Any], ...], dict[Any, tuple[_Ordered, ...]]]
 """Hot paths for positional arguments, and for others by their structure."""
 
 _NONE: _Written = ((), {})
@@ -293,9 +302,12 @@ class HotPaths:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
         if not self._trees or is_endless(args) or is_endless(kwargs):
             return MISS
-        leaves, treedef = jax.tree.flatten((args, kwargs))
-        path = self._trees.get(treedef)
-        return MISS if path is None else path(leaves)
+        tree = args, kwargs
+        leaves, treedef = jax.tree.flatten(tree)
+        for _, test, path in self._trees.get(treedef, ()):
+            if test is None or test(tree):
+                return path(leaves)
+        return MISS
 
     def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, settings: int) -> None:
         """Let calls like this one, under these settings, take a hot path, if there can be one."""
@@ -323,8 +335,11 @@ class HotPaths:
         leaves, treedef = jax.tree.flatten((args, kwargs))
         path = write(parts, leaves, values, in_order=False, by_shape=True)
         if path is not None:
-            others = list(self._trees.items())[: _KEPT - 1]
-            self._trees = {form_of(treedef): path, **dict(others)}
+            form, order = form_of(treedef), order_of((args, kwargs))
+            same = [known for known in self._trees.get(form, ()) if known.order != order]
+            new = (_Ordered(order, order_test(order), path), *same[: _KEPT - 1])
+            others = [item for item in self._trees.items() if item[0] != form]
+            self._trees = {form: new, **dict(others[: _KEPT - 1])}
 
 
 def _one_of(tried: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:

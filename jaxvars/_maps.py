@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxvars._carry import count_of, leading_size, type_of
 from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
+from jaxvars._key_order import in_order, map_leaves, ordered_like
 from jaxvars._loops import named_scan
 from jaxvars._staging import Rebuild, stage
 from jaxvars._store import Cell
@@ -50,14 +51,14 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
     whole = size - size % batch_size
     parts: list[Any] = []
     if whole:
-        rows = jax.tree.map(
+        rows = map_leaves(
             lambda x: as_array(x)[:whole].reshape(-1, batch_size, *jnp.shape(x)[1:]), xs
         )
         done = map_fn(lambda batch: vectorized_map(f, batch), rows)
-        parts.append(jax.tree.map(lambda y: y.reshape(whole, *y.shape[2:]), done))
+        parts.append(map_leaves(lambda y: y.reshape(whole, *y.shape[2:]), done))
     if whole < size or not size:
-        parts.append(vectorized_map(f, jax.tree.map(lambda x: as_array(x)[whole:], xs)))
-    return jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts)
+        parts.append(vectorized_map(f, map_leaves(lambda x: as_array(x)[whole:], xs)))
+    return ordered_like(parts[0], jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts))
 
 
 def vectorized_map(
@@ -113,7 +114,7 @@ def vectorized_map(
     result, new = run(arrays)
     pairs = zip(threads.written, new, strict=True)
     threads.write([_merged(cell, state[cell.key], values) for cell, values in pairs])
-    return result
+    return in_order(result, staged.rebuild.order)
 
 
 def _number(state: dict[int, Value]) -> Value:

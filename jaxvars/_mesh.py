@@ -22,6 +22,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxvars import _trace
+from jaxvars._key_order import ordered_like
 from jaxvars._placement import scope_home
 from jaxvars._tensor import check_uncut
 from jaxvars.errors import DeviceError, ShardingError
@@ -179,7 +180,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
         for (path, leaf), one in zip(found, specs, strict=True)
     ]
     leaves = [leaf for _, leaf in found]
-    return jax.tree.unflatten(form, list(map(put, leaves, wanted)))
+    return ordered_like(x, jax.tree.unflatten(form, list(map(put, leaves, wanted))))
 
 
 def put(value: Value, sharding: Any) -> Value:

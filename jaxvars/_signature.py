@@ -30,6 +30,7 @@ from jaxvars import _trace
 from jaxvars._exact import Inexact, Same, exact, form_of
 from jaxvars._frames import Owner, cells_in
 from jaxvars._indices import indices_are_checked
+from jaxvars._key_order import in_order, order_of
 from jaxvars._open_compare import uncompared
 from jaxvars._tensor import TensorSpec, check_argument, to_tensor
 from jaxvars._walk import is_endless
@@ -111,14 +112,14 @@ class Call(NamedTuple):
     """A call, taken apart.
 
     Attributes:
-        key: names the signature: the structure, the leaves, JAX's settings, and whether indices
-            are checked.
+        key: names the signature: the structure, the leaves, JAX's settings, whether indices are
+            checked, and the order of the keys of dicts.
         values: the traced leaves.
         objects: the leaves that stay themselves, to be referred to weakly.
         rebuild: makes `(args, kwargs)` from new traced leaves.
     """
 
-    key: tuple[Any, tuple[Leaf, ...], int, bool]
+    key: tuple[Any, tuple[Leaf, ...], int, bool, Any]
     values: list[Value]
     objects: list[Any]
     rebuild: Callable[[Sequence[Value]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -251,6 +252,7 @@ class Signature:
                 f"too deeply ({user_line()}): pass the arrays in it."
             )
         leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
+        order = order_of((args, dict(sorted(kwargs.items()))))  # of keywords it does not matter
         static = self._static_flags(args, kwargs) if self.static else [False] * len(leaves)
         keys = tuple(map(_key_of, leaves, static))
         traced = [isinstance(key, Traced) for key in keys]
@@ -261,11 +263,11 @@ class Signature:
         def rebuild(values: Sequence[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             new = iter(values)
             merged = [next(new) if t else x for x, t in zip(leaves, traced, strict=True)]
-            return jax.tree.unflatten(treedef, merged)
+            return in_order(jax.tree.unflatten(treedef, merged), order)
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        key = (form_of(treedef), keys, _trace.settings(), indices_are_checked())
+        key = (form_of(treedef), keys, _trace.settings(), indices_are_checked(), order)
         return Call(key, values, objects, rebuild)
 
     def _check(self, leaf: Any, treedef: Any, i: int) -> None:
@@ -289,6 +291,8 @@ class Signature:
         ]
         if old[3] != new[3]:
             changes.append("indices are checked" if new[3] else "indices are not checked")
+        if old[4] != new[4]:
+            changes.append("the keys of a dict came in another order")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"

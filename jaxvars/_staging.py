@@ -20,6 +20,7 @@ from jaxvars import _trace
 from jaxvars._around import AROUND, around
 from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
+from jaxvars._key_order import in_order, is_sorted, order_of
 from jaxvars._open_compare import is_compared
 from jaxvars._reread import reread_p
 from jaxvars._store import Cell
@@ -42,7 +43,7 @@ class Rebuild:
     ([1.0], {'loss': 2.0, 'note': 'text'})
     """
 
-    __slots__ = ("_rest", "arrays", "order", "treedef")
+    __slots__ = ("_is_sorted", "_rest", "arrays", "order", "treedef")
 
     def __init__(self, result: object, *, whole: type | None = None) -> None:
         refuse_if_forked("A function is run by jaxvars")
@@ -52,6 +53,7 @@ class Rebuild:
         self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
         self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
         self.order = order_of(result)
+        self._is_sorted = is_sorted(self.order)
         for x in self.arrays:
             if isinstance(x, np.ndarray | np.generic):
                 check_uncut(x, "a value that becomes a tensor")
@@ -60,7 +62,8 @@ class Rebuild:
         """Return a result of the same form with these arrays in it."""
         values = iter(arrays)
         leaves = [next(values) if rest is None else rest() for rest in self._rest]
-        return jax.tree.unflatten(self.treedef, leaves)
+        result = jax.tree.unflatten(self.treedef, leaves)
+        return result if self._is_sorted else in_order(result, self.order)
 
     def constants(self) -> Sequence[Callable[[], object] | None]:
         """Return for each part of the result None, or what gives the part that is no array."""
@@ -77,26 +80,10 @@ class Rebuild:
         """Tell whether the result consists of arrays only."""
         return all(rest is None for rest in self._rest)
 
-
-def order_of(tree: object) -> Any:
-    """Return the keys of the dicts in a tree, in the order that JAX does not keep.
-
-    >>> in_order({"a": 1, "b": 2}, order_of({"b": 0, "a": 0}))
-    {'b': 2, 'a': 1}
-    """
-    if type(tree) is dict:
-        return {key: order_of(child) for key, child in tree.items()}
-    return tuple(map(order_of, tree)) if isinstance(tree, list | tuple) else None
-
-
-def in_order(tree: Any, order: Any) -> Any:
-    """Return a tree with the keys of its dicts in an order that `order_of` gave."""
-    if isinstance(order, dict):
-        return {key: in_order(tree[key], child) for key, child in order.items()}
-    if order is None:
-        return tree
-    parts = [in_order(*pair) for pair in zip(tree, order, strict=True)]
-    return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
+    @property
+    def fits_jit(self) -> bool:
+        """Tell whether jit can return the result: arrays only, and dicts as JAX sorts them."""
+        return self.is_plain and self._is_sorted
 
 
 @final

@@ -27,6 +27,7 @@ from jaxvars import _trace
 from jaxvars._display import array_text
 from jaxvars._foreign import walk_known
 from jaxvars._frames import LOCAL, BoundFrame, Owner, within
+from jaxvars._key_order import map_leaves
 from jaxvars._store import Cell
 from jaxvars._tensor import to_tensor
 from jaxvars._walk import Path, Tied
@@ -341,7 +342,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
         frame = BoundFrame(state.bound(), LOCAL.frame)
 
         def run() -> Any:
-            return jax.tree.map(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
+            return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
         result = within(frame, run)
         return result, state.rebound(frame.values)

@@ -33,6 +33,7 @@ from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
 from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Frame, moves
+from jaxvars._key_order import ordered_like
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
@@ -440,7 +441,7 @@ class GradientTape(_Recording):
         found = self._gradients(target, leaves, output_gradients, how)
         if leaves and all(x is None for x in found):
             self._explain_all(target, leaves)
-        return jax.tree.unflatten(treedef, found)
+        return ordered_like(sources, jax.tree.unflatten(treedef, found))
 
     @_trace.restoring()
     def row_gradients(
@@ -534,7 +535,7 @@ class GradientTape(_Recording):
                     jnp.zeros((*value.shape, *x.shape), x.dtype) if g is None else g
                     for x, g in zip(leaves, grads, strict=True)
                 ]
-        return jax.tree.unflatten(treedef, grads)
+        return ordered_like(sources, jax.tree.unflatten(treedef, grads))
 
     @_trace.restoring()
     def batch_jacobian(
@@ -957,7 +958,7 @@ class ForwardAccumulator(_Recording):
         found = [self._tangent(target) for target in targets]
         if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
             found = [_zeros(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
-        return jax.tree.unflatten(treedef, found)
+        return ordered_like(primals, jax.tree.unflatten(treedef, found))
 
     def _tangent(self, target: Value) -> Value | None:
         pairs = {

@@ -33,6 +33,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_foreign.py",
         "_forked.py",
         "_interruption.py",
+        "_key_order.py",
         "_open_compare.py",
         "_open_program.py",
         "_open_values.py",
