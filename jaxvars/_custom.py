@@ -31,6 +31,7 @@ from jaxvars.errors import TapeError
 Value: TypeAlias = Any
 
 
+@_trace.restoring()
 def stop_gradient(value: Any) -> Any:
     """Return the value, or pytree of values, as a constant of differentiation.
 
@@ -91,6 +92,7 @@ def _is_moving(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
+@_trace.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     touched = stage(lambda *xs: _whole(run, form, fn, xs), values, None)
     if touched.writes:
@@ -378,6 +380,7 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
+    @_trace.restoring()
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves = Rebuild((args, kwargs))
         values, leaves.arrays = leaves.arrays, []

@@ -79,6 +79,7 @@ def while_loop(
     return named_while(cond_fun, alone(body_fun), (init_val,), (name,), max_iterations)[0]
 
 
+@_trace.restoring()
 def named_while(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., tuple[Any, ...]],
@@ -294,6 +295,7 @@ def scan(
     return carry, ys
 
 
+@_trace.restoring()
 def named_scan(
     body_fun: Callable[[Any, Any], tuple[tuple[Any, ...], Any]],
     init: tuple[Any, ...],

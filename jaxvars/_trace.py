@@ -164,6 +164,7 @@ def is_known(value: object) -> bool:
 _PROBE = 0.0
 
 
+@restoring()
 def fresh(value: Value) -> Value:
     """Return the same value as a new object: a copy when run, free in a compiled program."""
     return copy_p.bind(value)
@@ -246,6 +247,7 @@ def read_variable(trace: Trace, index: int, aval: Any) -> Value:
         return read_variable_p.bind(index=index, aval=aval)
 
 
+@restoring()
 def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
     """Trace `fn` once and make the variables that it read the first inputs.
 
