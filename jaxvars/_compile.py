@@ -253,9 +253,9 @@ class Function:
     def _run(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         entry = self._entry(call)
         try:
-            result = entry.run(tuple(call.values))
+            result = entry.run(call.given())
         except Elsewhere:
-            return entry.inline(call.values)
+            return entry.inline(call.given())
         except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
             raise
