@@ -23,6 +23,7 @@ from jaxvars._boxing import boxed
 from jaxvars._checks import require
 from jaxvars._control import named_cond
 from jaxvars._face import plain
+from jaxvars._interruption import is_of_handler
 from jaxvars.errors import ControlFlowError, is_library, user_line
 
 Value: TypeAlias = Any
@@ -131,7 +132,7 @@ def _raises(run: Run, *, may: bool) -> bool:
     try:
         run()
     except Exception as error:
-        if not may or not _is_raised_by_user(error):
+        if not may or not _is_raised_by_user(error) or is_of_handler(error):
             raise
         require(jnp.zeros((), bool), f"{type(error).__name__}: {error}")
         return True

@@ -21,6 +21,7 @@ from jaxvars._autograph_world import World
 from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._checks import require
 from jaxvars._face import Face, plain
+from jaxvars._interruption import overlooking
 from jaxvars._staging import stage
 from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
@@ -85,11 +86,13 @@ def changes_nothing(test: Run) -> bool:
 def _program_of(test: Run) -> Any:
     """Return the program of a test; None if it assigns variables, changes objects, or raises."""
     world = World([test])
+    staged = None
     try:
-        staged = stage(test, (), None)
-    except Exception:  # noqa: BLE001 - it is raised again where it belongs
-        staged = None
-    if world.undo() or staged is None:
+        with overlooking():  # it is raised again where it belongs
+            staged = stage(test, (), None)
+    finally:
+        is_changed = world.undo()
+    if is_changed or staged is None:
         return None
     is_plain = staged.rebuild.is_plain and not (staged.writes or staged.created)
     return staged.program if is_plain else None

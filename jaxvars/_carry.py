@@ -23,6 +23,7 @@ from jaxvars._boxing import is_boxing, words
 from jaxvars._face import plain
 from jaxvars._key_order import map_leaves
 from jaxvars._staging import Rebuild
+from jaxvars._tensor import refuse_masked
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any
@@ -412,6 +413,7 @@ def settled(value: Any) -> Value:
         return value
     if type(value) is int:  # of any size: NumPy's largest one stands for what is larger
         value = max(min(value, _LARGEST), -_LARGEST)
+    refuse_masked([value], "a condition, an index or a bound")
     array = np.asarray(value)
     if array.dtype.kind in "OSUT":
         raise ControlFlowError(

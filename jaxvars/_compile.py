@@ -48,6 +48,7 @@ from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupti
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths
 from jaxvars._indices import indices_are_checked
+from jaxvars._interruption import overlooking
 from jaxvars._key_order import ordered_like
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._open_compare import with_compared_sizes
@@ -255,9 +256,9 @@ class Function:
     def _run(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         entry = self._entry(call)
         try:
-            result = entry.run(tuple(call.values))
+            result = entry.run(call.given())
         except Elsewhere:
-            return entry.inline(call.values)
+            return entry.inline(call.given())
         except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
             raise
@@ -320,10 +321,9 @@ class Function:
         for everywhere in (False, True):
             found = opened(call, axes, everywhere=everywhere)
             if found is not None and found.call.key not in self._closed:
-                try:
+                with overlooking():  # the trace for known sizes will say what it is
                     return found.filled(self._open_entry(found)._whole)
-                except Exception:  # noqa: BLE001 - the trace for known sizes will say what it is
-                    self._closed.add(found.call.key)
+                self._closed.add(found.call.key)
         return None
 
     def _open_entry(self, found: Opened) -> Entry:

@@ -57,9 +57,9 @@ class ConcreteFunction:
                 "with other types. Call the compiled function itself to have them traced."
             )
         try:
-            return self._entry.run(tuple(call.values))
+            return self._entry.run(call.given())
         except Elsewhere:
-            return self._entry.inline(call.values)
+            return self._entry.inline(call.given())
         except (ValueError, RuntimeError) as error:
             self._entry.explain(error, call.values)
             raise

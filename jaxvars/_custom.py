@@ -9,7 +9,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ import jax.numpy as jnp
 
 from jaxvars import _trace
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
+from jaxvars._interruption import overlooking
 from jaxvars._key_order import ordered_like
 from jaxvars._paths import aside_p
 from jaxvars._record import is_inexact
@@ -32,6 +32,7 @@ from jaxvars.errors import TapeError
 Value: TypeAlias = Any
 
 
+@_trace.restoring()
 def stop_gradient(value: Any) -> Any:
     """Return the value, or pytree of values, as a constant of differentiation.
 
@@ -92,6 +93,7 @@ def _is_moving(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
+@_trace.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     touched = stage(lambda *xs: _whole(run, form, fn, xs), values, None)
     if touched.writes:
@@ -101,7 +103,7 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     cells = touched.reads
     outer, forward = [], _run_forward(run, fn, form, cells)
     if _trace.strip(_trace.current()) is not _trace.EVAL:  # differentiated maybe in another trace
-        with contextlib.suppress(Exception):  # it is raised again if a gradient is asked for
+        with overlooking():  # it is raised again if a gradient is asked for
             outer, forward = _traced(forward, cells, values)
     rule = _rule(forward, len(outer))
     return touched.rebuild(rule(outer, list(map(LOCAL.frame.read, cells)), values))
@@ -202,7 +204,7 @@ def _whole(run: Any, form: Any, fn: Any, xs: Sequence[Value]) -> Any:
     upstream = [jnp.zeros_like(x) for x in Rebuild(result).arrays]
     frame = LOCAL.frame
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
-    with contextlib.suppress(Exception):  # it is raised again if a gradient is asked for
+    with overlooking():  # it is raised again if a gradient is asked for
         _gradients(grad, cells, form, fn, upstream)
     return result
 
@@ -395,6 +397,7 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
+    @_trace.restoring()
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves = Rebuild((args, kwargs))
         values, leaves.arrays = leaves.arrays, []

@@ -255,6 +255,7 @@ class Generator(Module):
         return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
 
 
+@_trace.restoring()
 def _first_state(key: Value) -> Value:
     words = jax.random.key_data(key)
     if words.shape != (2,):

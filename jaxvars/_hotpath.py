@@ -160,7 +160,10 @@ def write(
         guards.append(f"({checked})" if _trace.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
-    leaves = [f"C{n}" if place is None else f"a{place}" for n, place in enumerate(places)]
+    leaves = [
+        _given(f"C{n}" if place is None else f"a{place}", value)
+        for n, (place, value) in enumerate(zip(places, values, strict=True))
+    ]
     text = _TEMPLATE.format(
         count=len(items),
         names=_tuple(f"a{i}" for i in range(len(items))),
@@ -201,6 +204,11 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
         keep="\n        tray.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
     )
+
+
+def _given(name: str, value: Value) -> str:
+    """Return what is handed to XLA: a copy of what the caller may write to while it runs."""
+    return f"{name}.copy()" if isinstance(value, np.ndarray) else name
 
 
 def _tuple(items: Iterable[str]) -> str:

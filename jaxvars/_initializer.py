@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars._exact import told_by_pickle
 from jaxvars._forked import refuse_if_forked
@@ -37,6 +38,7 @@ class Initializer(ABC):
     def __init_subclass__(cls) -> None:
         told_by_pickle(cls)
 
+    @_trace.restoring()
     def __call__(self, shape: Shape, dtype: Any = None) -> Value:
         """Return a value.
 

@@ -15,10 +15,12 @@ import inspect
 import itertools
 import signal
 import sys
+import traceback
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, final
 
 from jaxvars.errors import ForeignTransformError, user_line
 
@@ -48,6 +50,24 @@ def is_interruption(until: CodeType) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def is_of_handler(error: BaseException) -> bool:
+    """Return whether a signal handler raised an exception.
+
+    Raises:
+        ForeignTransformError: when that cannot be told.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(_is_handler(frame, _given(frame)) for frame in frames)
+
+
+@final
+class overlooking(AbstractContextManager[None]):  # noqa: N801 - a statement, `with overlooking()`
+    """Suppress exceptions, but not those of a signal handler, which nothing would raise again."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        return isinstance(error, Exception) and not is_of_handler(error)
 
 
 def _is_called_back(frame: FrameType) -> bool:

@@ -6,7 +6,6 @@ are the same over tuples whose elements have names, for messages; `_control.py` 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
@@ -32,6 +31,7 @@ from jaxvars._carry import (
 )
 from jaxvars._face import plain
 from jaxvars._frames import LOCAL
+from jaxvars._interruption import overlooking
 from jaxvars._paths import depending_p, paths
 from jaxvars._reversal import while_loop as while_loop_in_reverse
 from jaxvars._staging import Rebuild, Staged, stage
@@ -79,6 +79,7 @@ def while_loop(
     return named_while(cond_fun, alone(body_fun), (init_val,), (name,), max_iterations)[0]
 
 
+@_trace.restoring()
 def named_while(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., tuple[Any, ...]],
@@ -96,7 +97,7 @@ def named_while(
             arrays = carried.advance(body_fun(*carried(arrays)))
             count += 1
         if not count and LOCAL.frame.observers:
-            with contextlib.suppress(Exception):  # a body that cannot be staged need not be
+            with overlooking():  # a body that cannot be staged need not be
                 arrays = _as_if_staged(body_fun, carried)
         return carried(arrays)
     body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
@@ -294,6 +295,7 @@ def scan(
     return carry, ys
 
 
+@_trace.restoring()
 def named_scan(
     body_fun: Callable[[Any, Any], tuple[tuple[Any, ...], Any]],
     init: tuple[Any, ...],

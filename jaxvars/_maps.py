@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+from jaxvars import _trace
 from jaxvars._carry import count_of, leading_size, type_of
 from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
@@ -24,6 +25,7 @@ Value: TypeAlias = Any
 _EXAMPLES = object()  # the name of the axis of examples: nobody else's
 
 
+@_trace.restoring()
 def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Run a function for each element along the first axis of arrays, one after the other.
 
@@ -61,6 +63,7 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
     return ordered_like(parts[0], jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts))
 
 
+@_trace.restoring()
 def vectorized_map(
     f: Callable[[Any], Any], elems: Any, *, in_axes: Any = 0, out_axes: Any = 0
 ) -> Any:

@@ -88,6 +88,7 @@ class Metric(Module, ABC):
         self.update_state(*args, **kwargs)
         return self.result()
 
+    @_trace.restoring()
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
         refuse_if_forked("A metric is reset")
@@ -190,6 +191,7 @@ class Metric(Module, ABC):
                 f"{here} here, {there} there."
             )
 
+    @_trace.restoring()
     def _rounded(self, value: Value) -> Value:
         """Return a result in the metric's dtype."""
         return value.astype(self.dtype)

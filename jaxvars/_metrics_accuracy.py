@@ -65,7 +65,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
 
 
 def _binary_accuracy(y_true: Value, y_pred: Value, threshold: Value) -> Value:
-    return (y_true == (y_pred > threshold)).astype(jnp.float32)
+    return (y_true == (y_pred > threshold).astype(y_true.dtype)).astype(jnp.float32)
 
 
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars import _trace
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_accuracy import checked_k
 from jaxvars._sums import total
@@ -74,6 +75,7 @@ class Thresholded(Metric, ABC):
     def _parts(self) -> list[Value]:
         return [self._tally(kind).parts.value for kind in self._kinds]
 
+    @_trace.restoring()
     def _one(self, values: Value) -> Value:
         """Return a value for each threshold, or that of the only one."""
         return self._rounded(values[0] if len(self._at) == 1 else values)

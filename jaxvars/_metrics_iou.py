@@ -75,6 +75,7 @@ def confusion_matrix(
     return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
 
 
+@_trace.restoring()
 def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     trues, preds = squeezed(true.shape, pred.shape)

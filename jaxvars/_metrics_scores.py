@@ -316,7 +316,7 @@ def _moments(true: Value, pred: Value, weight: Value) -> tuple[Value, Value]:
     weight = jnp.broadcast_to(weight, true.shape)
     count = summed(weight, (0,))
     mean = divide(total(summed(weight * true, (0,))), total(count))
-    squares = summed(weight * jnp.square(true - mean), (0,))
+    squares = summed(weight * jnp.square(true - mean[None]), (0,))
     errors = summed(weight * jnp.square(true - pred), (0,))
     return errors, jnp.stack([count, parts_of(mean, mean.dtype), squares])
 

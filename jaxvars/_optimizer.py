@@ -24,7 +24,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from jaxvars import _trace
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._optimizer_checks import (
@@ -267,6 +269,7 @@ class Optimizer(Module, ABC):
         """Return the loss times what the gradients will be divided by."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
+    @_trace.restoring()
     def _apply(self, pairs: list[tuple[Any, Variable]], extra: Any, accept: Any) -> Variable:
         """Update, if `accept` is None or holds."""
         names, recipe = self._prepare([variable for _, variable in pairs])
@@ -372,7 +375,7 @@ class Optimizer(Module, ABC):
         self._begin()
 
     def _counter(self, name: str) -> Variable:
-        return _restore(jnp.zeros((), jnp.int32), f"{self.name}/{name}", False, None)
+        return _restore(np.int32(0), f"{self.name}/{name}", False, None)
 
     def _name_of(self, variable: Variable) -> str | None:
         """Return what the optimizer calls a variable that it knows."""

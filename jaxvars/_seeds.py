@@ -20,7 +20,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._face import plain
 from jaxvars._forked import refuse_if_forked
-from jaxvars._tensor import as_dtype
+from jaxvars._tensor import as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
 
 Value: TypeAlias = Any
@@ -59,6 +59,7 @@ def key_of(seed: Any) -> Value:
 def words_of(seed: Any) -> Value:
     if _trace.is_tracer(seed):
         return _traced_words(seed)
+    refuse_masked([seed], "a seed")
     numbers = np.asarray(seed)
     if numbers.dtype.kind == "O" and not numbers.shape and isinstance(seed, int):
         raise ValueError(f"The seed {seed} has more than 64 bits. {_SEED_CURE}")

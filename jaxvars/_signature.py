@@ -124,6 +124,13 @@ class Call(NamedTuple):
     objects: list[Any]
     rebuild: Callable[[Sequence[Value]], tuple[tuple[Any, ...], dict[str, Any]]]
 
+    def given(self) -> tuple[Value, ...]:
+        """Return the values for XLA, which may read a NumPy array when the call has returned.
+
+        The caller may write to the array by then, so it is a copy.
+        """
+        return tuple([x.copy() if isinstance(x, np.ndarray) else x for x in self.values])
+
 
 def leaf_of(value: Any) -> Leaf:
     """Return what the key keeps of a leaf.

@@ -36,7 +36,7 @@ from jaxvars._seeds import (
     numbers,
     unseen,
 )
-from jaxvars._tensor import as_array, as_dtype
+from jaxvars._tensor import as_array, as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
 
 Value: TypeAlias = Any
@@ -415,6 +415,7 @@ def stateless_choice(
             f"Cannot draw {int(np.prod(size))} of {count} elements"
             f"{'' if replace else ' without replacing them; say replace=True, or draw fewer'}."
         )
+    refuse_masked([p], "the probabilities of a choice")
     values = count if np.ndim(a) == 0 else as_array(a)
     weights = None if p is None else jnp.asarray(p, jnp.float32)
     if weights is not None and known(weights):

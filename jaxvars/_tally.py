@@ -53,7 +53,7 @@ class Tally(Module):
     ) -> None:
         refuse_if_forked("A variable is created")
         kind = jnp.promote_types(as_dtype(dtype), jnp.float32)
-        self.parts = Variable(jnp.zeros((2, *shape), kind), trainable=False, name=name)
+        self.parts = Variable(lambda: jnp.zeros((2, *shape), kind), trainable=False, name=name)
 
     @property
     def shape(self) -> tuple[int, ...]:

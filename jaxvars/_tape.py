@@ -39,6 +39,7 @@ from jaxvars._record import Program, Record, is_inexact
 from jaxvars._reread import for_tape
 from jaxvars._reversal import TooManyLoopsError, in_reverse
 from jaxvars._store import Cell
+from jaxvars._tensor import refuse_masked
 from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
@@ -922,6 +923,7 @@ class ForwardAccumulator(_Recording):
         super().__init__(watch_accessed_variables=False, reverse=False)
         self._primals = _flat(primals)[0]
         self._tangents = jax.tree.leaves(tangents)
+        refuse_masked(self._tangents, "a tangent")
         if len(self._primals) != len(self._tangents):
             raise TapeError(
                 f"There are {len(self._primals)} primals, but {len(self._tangents)} tangents."

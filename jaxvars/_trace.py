@@ -103,7 +103,8 @@ def restored(error: BaseException) -> BaseException:
     """Return what was raised, and leave no trace of JAX's behind that it broke off.
 
     JAX makes an error of its own of whatever is raised while it compares what it knows programs by,
-    or calls back to compile one, such as a KeyboardInterrupt: that is returned instead.
+    or calls back to compile one, such as a KeyboardInterrupt: that is returned instead. So is what
+    ends the program in a callback of the user's; JAX's error is as good for his other exceptions.
     """
     put_back()
     if isinstance(error, ValueError | RuntimeError) and any(x in str(error) for x in _SWALLOWING):
@@ -111,12 +112,22 @@ def restored(error: BaseException) -> BaseException:
         name, _, message = last.partition(":")
         name = name.rpartition(".")[2]
         kinds = [kind for kind in _kinds(BaseException) if kind.__name__ == name]
+        if _CALLED_BACK in str(error):
+            kinds = [kind for kind in kinds if not issubclass(kind, Exception)]
         with suppress(TypeError):  # one that is not made of a message
-            return kinds[0](*filter(None, [message.strip()])) if kinds else error
+            return kinds[0](*filter(None, [_told(kinds[0], message.strip())])) if kinds else error
     return error
 
 
+def _told(kind: type[BaseException], message: str) -> Any:
+    """Return what an exception was made of, by its message: `sys.exit(3)` of a number."""
+    is_code = issubclass(kind, SystemExit) and message.lstrip("-").isdigit()
+    return int(message) if is_code else message
+
+
+_CALLED_BACK = "error calling callback: "
 _SWALLOWING = (
+    _CALLED_BACK,
     "should be comparable using __eq__",
     "Equality of global cache key led to an exception",
     "Exception raised in callback: ",
@@ -164,6 +175,7 @@ def is_known(value: object) -> bool:
 _PROBE = 0.0
 
 
+@restoring()
 def fresh(value: Value) -> Value:
     """Return the same value as a new object: a copy when run, free in a compiled program."""
     return copy_p.bind(value)
@@ -260,6 +272,7 @@ def read_variable(trace: Trace, index: int, aval: Any) -> Value:
         return read_variable_p.bind(index=index, aval=aval)
 
 
+@restoring()
 def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
     """Trace `fn` once and make the variables that it read the first inputs.
 

@@ -158,7 +158,7 @@ class Variable(Face, Owner):
         name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
-        with _trace.evaluating():
+        with _trace.restoring(), _trace.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
@@ -363,6 +363,7 @@ class Variable(Face, Owner):
         """Make parts the smaller of themselves and the updates."""
         return self._scatter_nd("min", indices, updates)
 
+    @_trace.restoring()
     def batch_scatter_update(self, indices: Any, updates: Any) -> Variable:
         """Replace rows batch by batch: `v[b, indices[b, i]] = updates[b, i]`.
 
@@ -395,6 +396,7 @@ class Variable(Face, Owner):
         _check_bounds(rows, self.shape[0], self.name)
         return self._update(how, rows, updates)
 
+    @_trace.restoring()
     def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
         parts = _integers(indices, self.name)
         if not parts.ndim or parts.shape[-1] > self.ndim:
@@ -406,6 +408,7 @@ class Variable(Face, Owner):
             _check_bounds(parts[..., axis], self.shape[axis], self.name)
         return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
 
+    @_trace.restoring()
     def _update(self, how: str, index: Any, updates: Any) -> Variable:
         with _trace.evaluating():
             shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
@@ -509,6 +512,7 @@ class Slice(Face):
         self._taken: Value = None
 
     @property
+    @_trace.restoring()
     def value(self) -> Value:
         """The part, as an array."""
         if self._taken is None:

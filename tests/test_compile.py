@@ -1041,3 +1041,28 @@ def test_iterators_are_neither_taken_nor_returned():
         with pytest.raises(CompileError, match="which can be used once"):
             jv.compile(lambda x, make=make: make())(1.0)
     assert float(jv.compile(lambda xs: sum(xs))([1.0, 2.0])) == 3.0
+
+
+def _aligned(size: int) -> np.ndarray:
+    """Return an array where XLA on the CPU reads it in place."""
+    raw = np.zeros(size + 16, np.float32)
+    start = -raw.ctypes.data % 64 // raw.itemsize
+    return raw[start : start + size]
+
+
+@pytest.mark.parametrize("how", ["hot", "by name", "under a tape", "concrete"])
+def test_a_numpy_array_may_be_written_to_when_the_call_has_returned(how: str):
+    v = jv.Variable(jnp.ones(2**20))
+
+    @jv.compile
+    def step(x: Any) -> None:
+        v.assign(v * 0 + x + 1)
+
+    run: Any = {"by name": lambda x: step(x=x), "concrete": step.trace(v.value)}.get(how, step)
+    batch = _aligned(2**20)
+    for n in range(40):
+        batch[:] = n
+        with jv.GradientTape() if how == "under a tape" else contextlib.nullcontext():
+            run(batch)
+        batch[:] = -9
+        assert set(v.numpy()[[0, -1]].tolist()) == {n + 1.0}

@@ -261,3 +261,55 @@ def test_a_finalizer_reads_the_value_before_a_step_or_is_refused():
         refused = isinstance(x, str) and "'v' is read at test_interruption.py" in x
         assert refused or len(set(x)) == 1
     assert variables[0].numpy().tolist() == [203.0] * 3
+
+
+def _late(*_: Any) -> None:
+    raise TimeoutError("too late")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+@pytest.mark.parametrize("where", ["if", "test", "gradient", "loop"])
+def test_what_a_handler_raises_is_raised_and_no_part_of_the_function(where: str, on_signal: Any):
+    on_signal(_late)
+    interrupt = functools.partial(signal.raise_signal, signal.SIGUSR1)
+    v, w = jv.Variable(0.0), jv.Variable(3.0)
+
+    def branches(x: Any) -> None:
+        if x > 0:
+            v.assign_add(1.0)
+        else:
+            interrupt()
+            v.assign_sub(1.0)
+
+    def tested(x: Any) -> None:
+        if x > 0 and (interrupt(), x < 9)[1]:
+            v.assign_add(1.0)
+
+    @jv.custom_gradient
+    def ruled(x: Any) -> Any:
+        return x, lambda dy, variables=(): ((interrupt(), dy * w)[1], [None] * len(variables))
+
+    def differentiated(x: Any) -> None:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = ruled(x)
+        v.assign_add(tape.gradient(y, x) / 3)
+
+    def looped(x: Any) -> None:
+        with jv.GradientTape():
+            jv.while_loop(lambda n: n < 0, lambda n: (interrupt(), n + 1)[1], 0)
+        v.assign_add(x)
+
+    fns = {"if": branches, "test": tested, "gradient": differentiated, "loop": looped}
+    step: Any = fns[where]
+    if where != "loop":
+        step = jv.compile(autograph=True)(step)
+    with pytest.raises(TimeoutError, match=r"^too late"):
+        step(jnp.float32(1.0))
+    assert float(v) == 0.0
+    on_signal(lambda: None)
+    step(jnp.float32(1.0))
+    assert float(v) == 1.0
+    if where == "if":
+        step(jnp.float32(-1.0))
+        assert float(v) == 0.0

@@ -267,6 +267,22 @@ def test_masked_arrays_are_refused(convert, value):
         convert(value)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: jv.ForwardAccumulator(jv.Variable([1.0, 2.0]), x),
+        lambda x: jv.cond(x[1] > 0, lambda: 1, lambda: 2),
+        lambda x: jv.compile(lambda: jv.while_loop(lambda n: x[1] > 0, lambda n: n, 0))(),
+        lambda x: jv.fori_loop(0, x[1].astype(int), lambda i, n: n, 0),
+        lambda x: jv.random.stateless_normal((), seed=x.astype(int)),
+        lambda x: jv.random.stateless_choice(2, (), seed=0, p=x / 2),
+    ],
+)
+def test_masked_arrays_are_refused_where_they_are_no_tensors(use):
+    with pytest.raises(NotATensorError, match=r"masked array of NumPy was given as (a|the) "):
+        use(np.ma.array([1.0, 1.0], mask=[0, 1]))
+
+
 SMALL = [
     (np.array([1.0, 1e-60]), None, "float32, which become 0: 1 of 2, for example 1e-60. 64-bit"),
     (1e-60, None, "float32, which become 0: 1 of 1"),

@@ -159,6 +159,31 @@ def test_what_is_raised_in_what_jax_calls_is_raised(text: str, name: str) -> Non
         run()
 
 
+@pytest.mark.parametrize(
+    ("error", "found", "made_of"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt, ()),
+        (SystemExit(3), SystemExit, (3,)),
+        (SystemExit("stop"), SystemExit, ("stop",)),
+        (TimeoutError("mine"), (ValueError, RuntimeError), None),  # JAX's: it shows the callback
+    ],
+)
+def test_what_ends_the_program_in_a_callback_ends_it(error: Any, found: Any, made_of: Any) -> None:
+    n, raised = jv.Variable(0), [error]
+
+    def call(x: Any) -> Any:
+        if raised:
+            raise raised.pop()
+        return x
+
+    step = jv.compile(lambda: n.assign_add(jax.pure_callback(call, n.value, n.value) + 1))
+    with pytest.raises(found) as caught:
+        step()
+    assert made_of in (caught.value.args, None)
+    assert int(n) == 0
+    assert int(step()) == 1
+
+
 def _left_none(*_: Any, **__: Any) -> Any:
     """Leave no trace current, as an interrupt does in the middle of a bind."""
     _trace.at(None).__enter__()  # pyright: ignore[reportArgumentType] - as JAX does

@@ -13,7 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from interrupts import make_pair, places_of, sweep, visit, whole
+from interrupts import (
+    check_nothing_is_left,
+    interrupt,
+    make_pair,
+    places_of,
+    sweep,
+    visit,
+    whole,
+)
 
 import jaxvars as jv
 from jaxvars import _entry, _trace
@@ -314,6 +322,57 @@ def _eagerly(program: Any, count: int) -> int:
         assert done in (steps, [0.0] * len(steps))
 
     return sweep(prepare, action, check, count=count)
+
+
+def _scattered(v: jv.Variable) -> None:
+    v.scatter_nd_add([[0]], [1.0])
+    v[0].assign(2.0)
+
+
+def _scored(v: jv.Variable) -> None:
+    metric = jv.metrics.Precision()
+    metric.update_state(v > 0, v > 0)
+    metric.result()
+    metric.reset_state()
+
+
+def _looped(v: jv.Variable) -> None:
+    jv.scan(lambda c, x: (c + x, c), 0.0, v)
+    jv.while_loop(lambda n: n < 2, lambda n: n + 1, 0)
+
+
+def _mapped(v: jv.Variable) -> None:
+    jv.vectorized_map(lambda x: x * v[1], v)
+    jv.map_fn(lambda x: x * v[1], v)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda v: jv.Variable(v, shape=(2, 2)),
+        lambda v: jv.State.of(v),
+        lambda v: v[0:1].value,
+        _scattered,
+        _scored,
+        _looped,
+        _mapped,
+        lambda v: jv.recompute(lambda x: x * v)(2.0),
+        lambda v: jv.custom_gradient(lambda x: (x * 2, lambda dy: dy))(v.value),
+        lambda v: jv.stop_gradient(v),
+        lambda _: jv.random.Generator(0),
+        lambda _: jv.initializers.Identity()((2, 2)),
+        lambda v: jv.optimizers.Adam().apply_gradients([(v.value, v)]),
+    ],
+)
+def test_jax_works_on_after_an_interrupt_as_it_enters_or_leaves_a_trace(act: Any):
+    v = jv.Variable([1.0, 2.0])
+    action = functools.partial(act, v)
+    action()
+    places = [x for x in places_of(action) if x[0][2:] == ("line", "TracingContext.set_trace")]
+    assert places
+    for place, times in places[:40]:
+        interrupt(action, place, times, KeyboardInterrupt)
+        check_nothing_is_left()
 
 
 # ---------------------------------------------------------------- checkpoints

@@ -33,7 +33,8 @@ def run(run_python: Callable[..., Any], *arguments: str) -> str:
     [
         ("jax_enable_checks=True", ("created_on_first_call", "updates")),
         ("jax_check_tracer_leaks=True", ("autograph",)),
-        ("jax_numpy_dtype_promotion=strict", ("random",)),
+        ("jax_numpy_dtype_promotion=strict", ("random", "metrics")),
+        ("jax_numpy_rank_promotion=raise", ("metrics",)),
     ],
 )
 def test_what_a_setting_broke(run_python: Callable[..., Any], setting: str, programs: Any):
