@@ -178,6 +178,10 @@ class World:
     def _tuple(self, path: Path, value: Iterable[Any]) -> Parts:
         yield from ((path.item(i), item) for i, item in enumerate(value))
 
+    def _elements(self, path: Path, value: np.ndarray) -> Parts:
+        if value.dtype == object:
+            yield from self._tuple(path, value.flat)
+
     def _referred(self, path: Path, value: Any) -> Parts:
         yield from ((path, item) for item in gc.get_referents(value))
 
@@ -245,6 +249,7 @@ class World:
         dict: _dict,
         (list, deque, set): _bag,
         (tuple, frozenset): _tuple,
+        np.ndarray: _elements,
         _INSIDE: _referred,
         FunctionType: _function,
         type: _class,

@@ -13,6 +13,7 @@ import argparse
 import contextvars
 import ctypes
 import functools
+import io
 import itertools
 import os
 import queue
@@ -678,6 +679,11 @@ _ONE_WAY = {
     "pop": (lambda: [1.0], lambda s: s.pop(), r"'owner' is \[\] if true, but \[1.0\] if false"),
     "array": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a), r"'owner' \(ndarray\) is chang"),
     "large": (lambda: np.zeros(1 << 18), lambda a: a.sort(), None),
+    "objects": (
+        lambda: np.array([1000.5, None], object),
+        lambda a: a.put(0, a[0] + 1.0),
+        r"'owner' \(ndarray\) is changed",
+    ),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
     "view": (
         lambda: memoryview(bytearray(b"ab")),
@@ -857,6 +863,45 @@ def a_view_of_an_array():
     return run, lambda: a.tolist()
 
 
+@refused(r"The list 'a\[0\]' grows in a branch at test_autograph_world.py")
+def a_list_in_an_array_of_objects():
+    a = np.array([None, 1.0])
+    a[0] = []
+
+    def run(x):
+        if x > 0:
+            a[0].append(x)
+        return x
+
+    return run, lambda: a[0]
+
+
+@refused("'m.w' is given another Variable, or a value in its place, in a branch or loop at test_a")
+def a_variable_for_another():
+    m = jv.Module()
+    m.w, m.v = jv.Variable(1.0), jv.Variable(2.0)
+
+    def run(x):
+        if x > 0:
+            m.w = m.v
+        return m.w * x
+
+    return run, lambda: (m.w, m.v)
+
+
+@refused(r"'s\[0\]' is given another Variable, or a value in its place")
+def a_value_for_a_variable():
+    s = [jv.Variable(1.0)]
+
+    def run(x):
+        while x > 0:
+            s[0] = s[0] * 2
+            x = x - 1
+        return s[0] + x
+
+    return run, lambda: s
+
+
 @refused(r"The loop at test_autograph_world.py:\d+, in run changes 's' from \[3.0\] to")
 def an_insertion_in_a_loop():
     s = [3.0]
@@ -948,12 +993,63 @@ def _endless():
         yield 1.0
 
 
-@pytest.mark.parametrize("make", [lambda: iter([1.0, 2.0]), itertools.count, _endless])
+def _turned():
+    turned = itertools.cycle("ab")
+    next(turned), next(turned)
+    return turned
+
+
+def _counting():
+    n = 1000.5
+    while True:
+        yield n
+        n += 1.0
+
+
+def _advanced():
+    numbers = _counting()
+    next(numbers), next(numbers)
+    return numbers
+
+
+_ITERATORS = [
+    lambda: iter([1.0, 2.0]), itertools.count, _endless, _turned, _advanced,
+    lambda: itertools.product([1, 2], [3]), lambda: itertools.permutations("ab"),
+    lambda: itertools.combinations("abc", 2), lambda: itertools.tee("ab")[0],
+    lambda: itertools.chain("ab"), lambda: itertools.accumulate([1, 2]),
+    lambda: itertools.islice("ab", 2), lambda: io.StringIO("a\nb"), lambda: map(ord, "ab"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", _ITERATORS)
 def test_an_iterator_is_not_advanced_by_a_branch(make):
     it = make()
-    step = jv.compile(lambda x: next(it) if x > 0 else 0.0, autograph=True)
-    with pytest.raises(jv.errors.ControlFlowError, match=r"'it' \(\w+\) is changed in a branch"):
+    step = jv.compile(lambda x: (next(it), next(it), x)[2] if x > 0 else 0.0, autograph=True)
+    with pytest.raises(jv.errors.ControlFlowError, match=r"'it.*' \(\w+\) is changed in a branch"):
         step(1.0)
+
+
+@pytest.mark.parametrize("make", [*_ITERATORS, lambda: [io.StringIO("a").close()]])
+def test_an_iterator_that_nobody_advances_is_no_matter(make):
+    it = make()
+    step = jv.compile(lambda x: x * len([it]) if x > 0 else 0.0, autograph=True)
+    assert step(2.0) == 2.0
+
+
+def test_an_assertion_that_holds_asks_for_no_message():
+    asked = []
+
+    def why():
+        asked.append(1)
+        return "why"
+
+    def run(x):
+        assert x > 0, why()
+        return len(asked) + x
+
+    assert jv.compile(run, autograph=True)(1.0) == run(1.0) == 1.0
+    with pytest.raises(jv.errors.CheckError, match="x > 0 failed: why"):
+        jv.compile(run, autograph=True)(-1.0)
 
 
 @pytest.mark.parametrize("name", CARRIED)
