@@ -191,13 +191,18 @@ def attribute(owner_of: Callable[[], Any], name: str, label: str) -> Place | Non
     owner = _found(owner_of)
     found = inspect.getattr_static(type(owner), name, None)
     if isinstance(owner, type):
-        return Attribute(owner, name, label, inherited(owner.__mro__[1:], name))
+        return Attribute(owner, name, label, inherited(above(owner), name))
     if isinstance(found, MemberDescriptorType):
         return Attribute(owner, name, label)
     own = namespace(owner)
     if own is None or hasattr(found, "__set__"):
         return None
     return Item(own, name, label, inherited(type(owner).__mro__, name))
+
+
+def above(kind: type) -> tuple[type, ...]:
+    """Return the classes that a class has attributes from: those it derives from, and its own."""
+    return (*kind.__mro__[1:], *inspect.getmro(type(kind)))
 
 
 def inherited(kinds: Sequence[type], name: str) -> Value:
@@ -229,6 +234,8 @@ def _found(owner_of: Callable[[], Any]) -> Any:
 
 def namespace(owner: Any) -> dict[str, Any] | None:
     """Return the `__dict__` of an object, without running its code."""
+    if isinstance(owner, type):  # a class of a metaclass of the user's
+        return None
     if isinstance(owner, threading.local):  # that of this thread
         return owner.__dict__
     try:

@@ -35,6 +35,7 @@ from jaxvars._autograph_places import (
     Kept,
     Place,
     Whole,
+    above,
     inherited,
     raw_type,
     refill,
@@ -187,8 +188,7 @@ class Slots(_ByKey):
         }
 
     def place(self, key: str) -> Place:
-        others = self.owner.__mro__[1:] if isinstance(self.owner, type) else ()
-        default = inherited(others, key)
+        default = inherited(above(self.owner) if isinstance(self.owner, type) else (), key)
         return Attribute(self.owner, key, str(self.path.attribute(key)), default)
 
 

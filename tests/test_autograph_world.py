@@ -528,6 +528,26 @@ def closures():
     return run
 
 
+@carried
+def a_class_of_a_metaclass():
+    class Meta(type):
+        n = 0.0
+
+        def bump(cls, x):
+            cls.n = cls.n + x
+
+    class Bumped(metaclass=Meta):
+        m = 0.0
+
+    def run(x):
+        if x > 0:
+            Bumped.bump(x)
+            Bumped.m = x
+        return Bumped.n + 10 * Bumped.m
+
+    return run
+
+
 @refused("The global 'COUNT' is assigned at test_autograph_world.py")
 def a_global():
     def bump():
