@@ -10,6 +10,7 @@ what is right. A program that is refused returns what must be as before, too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import contextvars
 import ctypes
 import functools
@@ -301,6 +302,23 @@ def a_module_with_variables():
         net.w.assign(1.0)
         y = net(x) if x > 0 else 0.0
         return y + net.calls + net.w
+
+    return run
+
+
+@carried
+def a_module_without_a_class_of_its_own():
+    m = jv.Module()
+    m.n, m.items = 0.0, [0.0]
+
+    def bump(x):
+        m.n += x
+        m.items[0] = x
+
+    def run(x):
+        if x > 0:
+            bump(x)
+        return m.n + m.items[0]
 
     return run
 
@@ -868,6 +886,18 @@ def test_a_list_that_a_loop_carries_is_not_changed_in_place(turn):
             jv.errors.ControlFlowError, match=f"'{name}' is changed in place in the"
         ):
             jv.compile(f, autograph=True)(jnp.float32(3))
+
+
+@refused(r"'stack._exit_callbacks' is \[.*\] if true, but \[\] if false")
+def what_is_done_at_the_end():
+    stack, log = contextlib.ExitStack(), []
+
+    def run(x):
+        if x > 0:
+            stack.callback(log.append, 1)
+        return x
+
+    return run, lambda: list(stack._exit_callbacks)
 
 
 @refused("'view' .ndarray. is changed")
