@@ -16,6 +16,7 @@ from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
 from jaxvars._autograph_values import NoValue, Undefined
+from jaxvars._exact import told_by_equality
 
 Value: TypeAlias = Any
 MISSING = object()
@@ -152,6 +153,7 @@ class Whole(Place):
         raise TypeError(self.label)
 
 
+@told_by_equality
 @final
 class Kept:
     """An item that a container held before, as a part of a value that is not traced."""

@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import contextvars
 import ctypes
+import dataclasses
 import functools
 import io
 import itertools
@@ -564,6 +565,35 @@ def a_class_of_a_metaclass():
         return Bumped.n + 10 * Bumped.m
 
     return run
+
+
+@dataclasses.dataclass
+class Config:
+    size: int = 1
+
+
+@refused(r"'a if x > 0 else b' is Config\(size=1\) if true, but another Config\(size=1\) if false")
+def one_of_two_equal_objects():
+    a, b = Config(), Config()
+
+    def run(x):
+        (a if x > 0 else b).size = 7
+        return a.size * 10 + b.size
+
+    return run, lambda: (a, b)
+
+
+@refused(r"'s' is frozenset\(\{1.0\}\) if true, but frozenset\(\{1\}\) if false")
+def equal_elements_of_a_set():
+    s = {1}
+
+    def run(x):
+        if x > 0:
+            s.clear()
+            s.add(1.0)
+        return x
+
+    return run, lambda: s
 
 
 @refused("The global 'COUNT' is assigned at test_autograph_world.py")
