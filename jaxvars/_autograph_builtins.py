@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, TypeAlias
 
 import jax
@@ -69,13 +70,27 @@ def _all(values: Iterable[Any]) -> Any:
     return not_(_any(not_(value) for value in values))
 
 
-def _extreme(python: Callable[..., Any], reduce: Any, pick: Any) -> Callable[..., Any]:
+def _first(values: Value, arg: Callable[[Value], Value], end: float) -> Value:
+    """Return the element of a vector that Python's `max` or `min` finds: it goes on from the first.
+
+    Args:
+        values: the vector.
+        arg: returns the index of the first extreme element.
+        end: infinity, with the sign of what is looked for.
+    """
+    if not jnp.issubdtype(values.dtype, jnp.floating):
+        return values[arg(values)]
+    seen = jnp.where(jnp.isnan(values), -end, values)  # NaN is never larger or smaller
+    return values[jnp.where(jnp.isnan(values[0]), 0, arg(seen))]
+
+
+def _extreme(python: Callable[..., Any], arg: Any, end: float, pick: Any) -> Callable[..., Any]:
     def extreme(*args: Any, **words: Any) -> Any:
         if words:
             return python(*args, **words)
         if len(args) == 1 and _is_traced(args[0]):
             rank = jnp.ndim(plain(args[0]))
-            return boxed(reduce(plain(args[0]))) if rank == 1 else python(*args)
+            return boxed(_first(plain(args[0]), arg, end)) if rank == 1 else python(*args)
         values = list(args[0]) if len(args) == 1 else args
         if not any(map(_is_traced, values)):
             return python(values)
@@ -113,8 +128,8 @@ OVERLOADS: dict[Any, Callable[..., Any]] = {
     float: _cast(float, float),
     int: _cast(int, int),
     len: lambda values: len(check_size(values)),
-    max: _extreme(max, jnp.max, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")),
-    min: _extreme(min, jnp.min, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")),
+    max: _extreme(max, jnp.argmax, inf, lambda a, b: if_exp(b > a, lambda: b, lambda: a, "max")),
+    min: _extreme(min, jnp.argmin, -inf, lambda a, b: if_exp(b < a, lambda: b, lambda: a, "min")),
     print: _print,
     range: sequences.range,
     reversed: sequences.reversed,

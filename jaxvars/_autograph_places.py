@@ -16,6 +16,7 @@ from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
 from jaxvars._autograph_values import NoValue, Undefined
+from jaxvars._exact import told_by_equality
 
 Value: TypeAlias = Any
 MISSING = object()
@@ -152,6 +153,7 @@ class Whole(Place):
         raise TypeError(self.label)
 
 
+@told_by_equality
 @final
 class Kept:
     """An item that a container held before, as a part of a value that is not traced."""
@@ -191,13 +193,18 @@ def attribute(owner_of: Callable[[], Any], name: str, label: str) -> Place | Non
     owner = _found(owner_of)
     found = inspect.getattr_static(type(owner), name, None)
     if isinstance(owner, type):
-        return Attribute(owner, name, label, inherited(owner.__mro__[1:], name))
+        return Attribute(owner, name, label, inherited(above(owner), name))
     if isinstance(found, MemberDescriptorType):
         return Attribute(owner, name, label)
     own = namespace(owner)
     if own is None or hasattr(found, "__set__"):
         return None
     return Item(own, name, label, inherited(type(owner).__mro__, name))
+
+
+def above(kind: type) -> tuple[type, ...]:
+    """Return the classes that a class has attributes from: those it derives from, and its own."""
+    return (*kind.__mro__[1:], *inspect.getmro(type(kind)))
 
 
 def inherited(kinds: Sequence[type], name: str) -> Value:
@@ -229,6 +236,8 @@ def _found(owner_of: Callable[[], Any]) -> Any:
 
 def namespace(owner: Any) -> dict[str, Any] | None:
     """Return the `__dict__` of an object, without running its code."""
+    if isinstance(owner, type):  # a class of a metaclass of the user's
+        return None
     if isinstance(owner, threading.local):  # that of this thread
         return owner.__dict__
     try:

@@ -306,8 +306,19 @@ class Block:
                 self._plan(i, *values)
                 raise _Again
         elif i not in self._as_values and _variables(mine) != _variables(theirs):
+            self._refuse_to_lose_variables(i)
             self._as_values.add(i)
             raise _Again
+
+    def _refuse_to_lose_variables(self, i: int) -> None:
+        """Refuse that a place which holds a Variable holds a value after the block."""
+        if i >= len(self._names) and _variables(self.start[i]):
+            raise ControlFlowError(
+                f"{self.names[i]!r} is given another Variable, or a value in its place, in a "
+                f"branch or loop at {self._line} on a traced value: a program cannot choose what "
+                "an object holds, and would lose the Variable. Assign to it, "
+                f"{self.names[i]}.assign(value), or give the value a name of its own."
+            )
 
     def _check_unset(self, i: int, value: Any) -> None:
         """Refuse a place of a loop that some iterations find with a value, and others without."""

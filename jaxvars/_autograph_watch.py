@@ -5,6 +5,7 @@ Rule this file keeps: what cannot be carried through a program as a value is ref
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import io
@@ -13,6 +14,7 @@ import os
 import pickle
 import queue
 import random
+import warnings
 import zlib
 from abc import ABC, abstractmethod
 from array import array
@@ -33,6 +35,7 @@ from jaxvars._autograph_places import (
     Kept,
     Place,
     Whole,
+    above,
     inherited,
     raw_type,
     refill,
@@ -185,8 +188,7 @@ class Slots(_ByKey):
         }
 
     def place(self, key: str) -> Place:
-        others = self.owner.__mro__[1:] if isinstance(self.owner, type) else ()
-        default = inherited(others, key)
+        default = inherited(above(self.owner) if isinstance(self.owner, type) else (), key)
         return Attribute(self.owner, key, str(self.path.attribute(key)), default)
 
 
@@ -249,7 +251,7 @@ class Bag(Watched):
 
     def is_same(self) -> bool:
         if isinstance(self.owner, set):
-            return self.owner == self.before
+            return set(map(id, self.owner)) == set(map(id, self.before))
         return len(self.owner) == len(self.before) and all(map(is_, self.before, self.owner))
 
     def undo(self) -> list[Change]:
@@ -304,23 +306,49 @@ _MOST_KEPT, _MOST_READ = 1 << 20, 1 << 28  # bytes
 
 
 def _take_array(x: Any) -> Any:
-    """Return the shape and values of an array; of a large one a checksum, if anything."""
+    """Return the form and values of an array; of a large one a checksum, if anything."""
     if not x.flags.writeable or x.nbytes > _MOST_READ or isinstance(x, np.memmap):
         return None
-    if x.dtype.hasobject:
-        return x.shape, list(map(id, x.flat))
+    form = x.shape, x.strides, x.dtype
+    if x.dtype == object:
+        return form, tuple(map(Kept, x.flat))
     data = x.tobytes()
-    return x.shape, data if x.nbytes <= _MOST_KEPT else zlib.crc32(data)
+    return form, data if x.nbytes <= _MOST_KEPT else zlib.crc32(data)
 
 
 def _put_array(x: Any, old: Any) -> None:
-    if isinstance(old[1], bytes) and x.shape == old[0]:
-        x[...] = np.frombuffer(old[1], x.dtype).reshape(x.shape)
+    form, data = old
+    if not x.flags.writeable or form != (x.shape, x.strides, x.dtype):
+        return
+    if isinstance(data, tuple):
+        x.flat[:] = [kept.held for kept in data]
+    elif isinstance(data, bytes):
+        x[...] = np.frombuffer(data, x.dtype).reshape(x.shape)
 
 
 def _take_generator(x: GeneratorType[Any, Any, Any]) -> Any:
     frame = x.gi_frame
-    return frame and (frame.f_lasti, [(name, id(value)) for name, value in frame.f_locals.items()])
+    return frame and (frame.f_lasti, {name: Kept(x) for name, x in frame.f_locals.items()})
+
+
+def _take_text(x: io.StringIO | io.BytesIO) -> Any:
+    return None if x.closed else (x.getvalue(), x.tell())
+
+
+def _take_iterator(x: Any) -> Any:
+    """Return what an iterator would be pickled as; None where it makes that anew each time."""
+    with warnings.catch_warnings(), contextlib.suppress(TypeError):
+        warnings.simplefilter("ignore")  # itertools: it will be removed
+        one, other = (_state_in(x.__reduce__()) for _ in range(2))
+        return one if one == other else None
+    return None
+
+
+def _state_in(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return tuple(map(_state_in, value))
+    is_hint = hasattr(value, "__next__") and hasattr(value, "__length_hint__")
+    return length_hint(value) if is_hint else value if isinstance(value, int) else Kept(value)
 
 
 def _put_bytes(x: bytearray, old: bytes) -> None:
@@ -369,8 +397,8 @@ _PRINTERS: dict[type, Printer] = {
     np.random.Generator: Printer(lambda x: pickle.dumps(x.bit_generator.state), _put_state),
     bytearray: Printer(bytes, _put_bytes),
     GeneratorType: Printer(_take_generator),
-    io.BytesIO: Printer(io.BytesIO.getvalue),
-    io.StringIO: Printer(io.StringIO.getvalue),
+    io.BytesIO: Printer(_take_text),
+    io.StringIO: Printer(_take_text),
     itertools.count: Printer(repr),
     random.Random: Printer(random.Random.getstate, random.Random.setstate),
     np.random.RandomState: Printer(
@@ -389,10 +417,12 @@ _PRINTERS: dict[type, Printer] = {
 def printer_of(kind: type) -> Printer | None:
     """Return what takes the state of objects of a class, if there is anything."""
     found = next((printer for base, printer in _PRINTERS.items() if issubclass(kind, base)), None)
-    is_iterator = hasattr(kind, "__next__") and hasattr(kind, "__length_hint__")
-    return found or (Printer(length_hint) if is_iterator and is_of_c(kind) else None)
+    if found or not (hasattr(kind, "__next__") and is_of_c(kind)):
+        return found
+    return Printer(length_hint if hasattr(kind, "__length_hint__") else _take_iterator)
 
 
 def is_of_c(kind: type) -> bool:
     """Return whether a class is written in C."""
-    return not kind.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE
+    is_made, is_fixed = kind.__flags__ & 1 << 9, kind.__flags__ & 1 << 8
+    return bool(is_fixed or not is_made)  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import contextlib
 import functools
 import gc
 import os
@@ -60,6 +61,7 @@ from jaxvars._autograph_watch import (
     slots_of,
 )
 from jaxvars._face import Face
+from jaxvars._module import Module
 from jaxvars._walk import Alias
 from jaxvars.errors import is_library
 
@@ -69,8 +71,11 @@ Parts: TypeAlias = Iterable[tuple[Path, Any]]
 _LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})
 _OPEN = (
     SimpleNamespace, UserDict, UserList, argparse.Namespace, ChainMap, queue.Queue, threading.local,
-    weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet,
+    weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet, contextlib.ExitStack,
 )  # fmt: skip
+BARE: set[type] = {Module}
+"""Classes of ours whose objects, but not those of classes derived from them, hold the user's."""
+
 _ATOMS = (str, bytes, int, float, complex, type(None), type(...), slice, range, np.generic)
 _NUMBERS = "np.random", np.random.get_state.__self__
 _HIDDEN = {  # what programs change in modules of libraries
@@ -154,7 +159,7 @@ class World:
             yield from enter(self, path, value)
         elif hasattr(kind, "__next__") and is_of_c(kind):
             yield from self._referred(path, value)
-        if issubclass(kind, _OPEN) or self._is_users_class(kind):
+        if kind in BARE or issubclass(kind, _OPEN) or self._is_users_class(kind):
             yield from self._object(path, value, kind)
 
     def _is_users_class(self, kind: type) -> bool:
@@ -177,6 +182,10 @@ class World:
 
     def _tuple(self, path: Path, value: Iterable[Any]) -> Parts:
         yield from ((path.item(i), item) for i, item in enumerate(value))
+
+    def _elements(self, path: Path, value: np.ndarray) -> Parts:
+        if value.dtype == object:
+            yield from self._tuple(path, value.flat)
 
     def _referred(self, path: Path, value: Any) -> Parts:
         yield from ((path, item) for item in gc.get_referents(value))
@@ -245,6 +254,7 @@ class World:
         dict: _dict,
         (list, deque, set): _bag,
         (tuple, frozenset): _tuple,
+        np.ndarray: _elements,
         _INSIDE: _referred,
         FunctionType: _function,
         type: _class,

@@ -20,6 +20,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._boxing import is_boxing, words
+from jaxvars._exact import Same, exact
 from jaxvars._face import plain
 from jaxvars._key_order import map_leaves
 from jaxvars._staging import Rebuild
@@ -135,7 +136,8 @@ def difference(
                 return Difference(_label(one.treedef, i, names), str(x), str(y), (x, y))
         elif a is None or b is None or not _is_same(a(), b()):
             text = [_text(rebuild, i, kinds) for rebuild, kinds in zip((one, other), types)]  # noqa: B905 - two each
-            return Difference(_label(one.treedef, i, names), text[0], text[1])
+            said = f"another {text[1]}" if text[0] == text[1] else text[1]
+            return Difference(_label(one.treedef, i, names), text[0], said)
     return None
 
 
@@ -186,10 +188,9 @@ def _text(rebuild: Rebuild, i: int, types: Sequence[Type]) -> str:
 
 
 def _is_same(one: object, other: object) -> bool:
-    if one is other:
-        return True
+    """Return whether two parts are one object, or values that nothing tells apart."""
     try:
-        return type(one) is type(other) and bool(one == other)
+        return one is other or bool(exact(one, Same) == exact(other, Same))
     except Exception:  # noqa: BLE001 - an == that fails says that they are not the same
         return False
 

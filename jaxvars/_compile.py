@@ -120,6 +120,7 @@ class Function:
 
     Attributes:
         python_function: the function as it was written.
+        body: the function as it is traced: converted, with `autograph=True`.
         open_axes: says which sizes of a call are open, so that it need not be traced for each;
             None where none are.
     """
@@ -143,7 +144,7 @@ class Function:
         self._guard = guard
         self._autograph = autograph
         self._in_shardings = in_shardings
-        self._body = convert(fn) if autograph else fn
+        self.body = convert(fn) if autograph else fn
         self._entries: dict[Any, Entry] = {}
         self._paths = HotPaths()
         self._initialized: set[tuple[int, ...]] = set()
@@ -218,6 +219,10 @@ class Function:
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
 
     get_concrete_function = trace
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Tell what of the arguments of a call is traced, and put them together of other values."""
+        return self._signature.bind(args, kwargs)
 
     @property
     def traces(self) -> Table:
@@ -343,7 +348,7 @@ class Function:
         def run(*values: Value) -> Any:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
-                result = self._body(*args, **kwargs)
+                result = self.body(*args, **kwargs)
             check_result(result, self._signature.name)
             if self._guard == "finite":
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))

@@ -67,9 +67,10 @@ def told_by_pickle(kind: type[T]) -> type[T]:
 _TOLD_BY_EQUALITY: set[type[Any]] = set()
 
 
-def told_by_equality(kind: type) -> None:
+def told_by_equality(kind: type[T]) -> type[T]:
     """Have objects of a class known by their `==`: to say which are one is what they are for."""
     _TOLD_BY_EQUALITY.add(kind)
+    return kind
 
 
 @final

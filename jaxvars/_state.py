@@ -118,6 +118,10 @@ class State(Mapping[str, Any]):
             raise StateError(f"The values of {masked} are masked arrays; a tensor has no mask.")
         return State(self._layout, [values.get(path, old) for path, old in self.items()])
 
+    def __copy__(self) -> State:
+        """Return the same State, which never changes."""
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle paths and values: what variables they belong to is known in this process alone."""
         return _unpickle, (self._layout.paths, self._values)
@@ -134,8 +138,9 @@ class State(Mapping[str, Any]):
     def _refuse_without_variables(self) -> None:
         if self._layout.paths and not self._layout.refs:
             raise StateError(
-                f"The State used at {user_line()} came out of a pickle: it refers to no variables. "
-                "Put its values into a State of the variables here, which have the same paths:\n"
+                f"The State used at {user_line()} came out of a pickle or deep copy: it refers "
+                "to no variables. Put its values into a State of the variables here, which have "
+                "the same paths:\n"
                 "    state = jv.State.of(model).replace(state)"
             )
 

@@ -218,7 +218,11 @@ def as_operand(value: Any, dtype: Any, name: str) -> Any:
     """
     what = f"the value for variable {name!r}"
     if isinstance(value, list | tuple | str | bytes) or not _is_literal(value):
-        return to_tensor(value, what=what)
+        tensor = to_tensor(value, what=what)
+        if isinstance(tensor, np.ndarray) and not is_string(dtype):
+            raise _dtype_error(name, dtype, "string")
+        is_number = isinstance(value, np.generic) and not isinstance(tensor, np.ndarray)
+        return value if is_number else tensor  # x ** n is exact where n is known
     known = np.asarray(value)
     if _fits_kind(known.dtype, dtype):
         _check_range(known, dtype, what)

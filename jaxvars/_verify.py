@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars._compile import BoundFunction, Function, compile, running_eagerly
 from jaxvars._display import Table
-from jaxvars._face import plain
+from jaxvars._face import BOXES, Face, plain
 from jaxvars._frames import Owner
 from jaxvars._signature import name_of
 from jaxvars._state import State, functionalize
@@ -27,7 +27,8 @@ from jaxvars.errors import CheckError
 Value: TypeAlias = Any
 Named: TypeAlias = dict[str, Any]
 
-_STEPS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
+_STEPS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
+_SMALL = (1e-2, 1e-3, 1e-4)  # of which both sides are looked at, too
 _DIRECTIONS = 2
 
 
@@ -42,10 +43,11 @@ def verify(
     """Check that a function does the same eagerly, compiled and as a pure function.
 
     The function is run from the values that its variables have now: by Python, by `jv.compile`
-    and as `jax.jit` of the pure function, `calls` times in a row. Results and variables must
-    agree. Then gradients: those of a tape around the function, run by Python and compiled, and the
-    derivative of the pure function against finite differences. In the end the variables have
-    the values that they had.
+    and as `jax.jit` of the pure function, `calls` times in a row. Results, variables and what the
+    function changes in its arguments must agree. Then gradients: those of a tape around the
+    function, run by Python and compiled, and the derivative of the pure function against finite
+    differences, by all floats of 32 bits or more. In the end the variables have the values that
+    they had.
 
     Args:
         fn: a function, plain or compiled, or a compiled method.
@@ -86,23 +88,26 @@ class _Check:
     """One function, its arguments, and what is compared."""
 
     def __init__(
-        self, fn: Any, args: Sequence[Any], kwargs: dict[str, Any], calls: int, rtol: float | None
+        self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], calls: int, rtol: float | None
     ) -> None:
-        is_compiled = isinstance(fn, Function | BoundFunction)
-        self._python: Callable[..., Any] = fn.python_function if is_compiled else fn
-        self._compiled: Function | BoundFunction = fn if is_compiled else compile(fn)
+        if isinstance(fn, BoundFunction):
+            fn, args = fn.function, (fn.__self__, *args)
+        self._compiled: Function = fn if isinstance(fn, Function) else compile(fn)
+        self._python: Callable[..., Any] = self._compiled.python_function
         self._calls = calls
         self._rtol = rtol
         self._title = f"verify({name_of(self._python)})"
         self._rows: list[tuple[str, str, float]] = []
-        self._leaves, self._tree = jax.tree.flatten((args, kwargs), is_leaf=_is_owner)
+        self._bound = self._compiled.bind(args, kwargs)
         self._variables = self._compiled.trace(*args, **kwargs).captured
         self._state = State.of(*self._variables)
+        self._expected: Named = {}
 
     def run(self, *, gradients: bool) -> Table:
         """Compare all ways."""
         with running_eagerly():
             expected = self._run_pure(self._pure)
+        self._expected = {name: _known(x) for name, x in expected.items()}
         try:
             self._compare("compiled", self._run_compiled(), expected)
             arrays = {name: x for name, x in expected.items() if _is_array(x)}
@@ -117,36 +122,44 @@ class _Check:
 
     # ------------------------------------------------------------ the ways
     def _call(self, fn: Callable[..., Any], arrays: Sequence[Value]) -> Named:
-        """Call a function with other arrays in its arguments; return the result by path."""
-        new = iter(arrays)
-        leaves = [next(new) if _is_array(x) else x for x in self._leaves]
-        args, kwargs = jax.tree.unflatten(self._tree, leaves)
-        found = jax.tree.leaves_with_path(fn(*args, **kwargs), is_leaf=_is_owner)
-        return {f"result{jax.tree_util.keystr(path)}": plain(x) for path, x in found}
+        """Call a function with these arrays in its arguments; return what comes of it by path.
+
+        That is the result, and what the function has put into lists and dicts that it was given.
+        """
+        args, kwargs = self._bound.rebuild(arrays)
+        given = _by_path("argument", (args, kwargs))
+        result = fn(*args, **kwargs)
+        after = _by_path("argument", (args, kwargs))
+        changed = {p: plain(x) for p, x in after.items() if p not in given or given[p] is not x}
+        found = {path: plain(x) for path, x in _by_path("result", result).items()}
+        kinds = _kinds(jax.tree.structure(result, is_leaf=_is_leaf))
+        return found | changed | {"the structure of the result": kinds}
 
     def _arrays(self) -> list[Value]:
-        return [x for x in self._leaves if _is_array(x)]
+        """Return the arrays in the arguments; NumPy's as copies, which the function may change."""
+        return [x.copy() if isinstance(x, np.ndarray) else x for x in self._bound.values]
 
     def _pure(self, state: State, arrays: Sequence[Value]) -> tuple[Named, State]:
         """Run the function's Python body once, on these values."""
         return functionalize(lambda: self._call(self._python, arrays))(state)
 
     def _pure_arrays(self, state: State, arrays: Sequence[Value]) -> tuple[Named, State]:
-        result, state = self._pure(state, arrays)
+        run = functionalize(lambda: self._call(self._compiled.body, arrays))
+        result, state = run(state)
         return {name: x for name, x in result.items() if _is_array(x)}, state
 
     def _run_pure(self, run: Callable[..., tuple[Named, State]]) -> Named:
-        state, found = self._state, {}
+        state, arrays, found = self._state, self._arrays(), {}
         for i in range(self._calls):
-            result, state = run(state, self._arrays())
+            result, state = run(state, arrays)
             found |= _numbered(i, result)
-        return found | _by_variable(state)
+        return found | _of_numpy(arrays) | _by_variable(state)
 
     def _run_compiled(self) -> Named:
-        found: Named = {}
+        arrays, found = self._arrays(), {}
         for i in range(self._calls):
-            found |= _numbered(i, self._call(self._compiled, self._arrays()))
-        return found | _by_variable(State.of(*self._variables))
+            found |= _numbered(i, self._call(self._compiled, arrays))
+        return found | _of_numpy(arrays) | _by_variable(State.of(*self._variables))
 
     # ------------------------------------------------------------ gradients
     def _check_tapes(self) -> None:
@@ -164,28 +177,36 @@ class _Check:
         sources = {name: x for name, x in sources.items() if _is_float(x)}
         with GradientTape() as tape:
             tape.watch(list(sources.values()))
-            loss = _total(self._call(fn, arrays))
+            loss = self._total(self._call(fn, arrays))
         if loss is None or not sources:
             return {}
         found = tape.gradient(loss, list(sources.values()), unconnected_gradients="zero")
         return dict(zip(sources, found, strict=True))
 
+    def _total(self, result: Named) -> Value | None:
+        """Return a number in which every float of a result has its weight; None if it has none."""
+        parts = [
+            _weighed(jnp.asarray(x), self._expected[f"call 1: {name}"])
+            for name, x in result.items()
+            if _is_float(x)
+        ]
+        return sum(parts[1:], parts[0]) if parts else None
+
     def _check_slopes(self) -> None:
         """Compare derivatives in random directions with finite differences."""
         leaves, tree = jax.tree.flatten((self._state, self._arrays()))
-        start = [jnp.asarray(x) for x in leaves if _is_float(x)]
+        start = [jnp.asarray(x) for x in leaves if _is_exact(x)]
 
         def loss(*values: Value) -> Value:
             new = iter(values)
-            moved = [next(new) if _is_float(x) else x for x in leaves]
-            return _total(self._pure_arrays(*jax.tree.unflatten(tree, moved))[0])
+            moved = [next(new) if _is_exact(x) else x for x in leaves]
+            return self._total(self._pure_arrays(*jax.tree.unflatten(tree, moved))[0])
 
         if not start or jax.eval_shape(loss, *start) is None:
             return
         random = np.random.default_rng(0)
         for _ in range(_DIRECTIONS):
-            way = [random.standard_normal(x.shape).astype(x.dtype) for x in start]
-            self._check_slope(jax.jit(loss), start, way)
+            self._check_slope(jax.jit(loss), start, [_direction(random, x) for x in start])
 
     def _check_slope(self, loss: Callable[..., Value], start: list[Value], way: list[Any]) -> None:
         slope = _slope(loss, start, way)
@@ -196,17 +217,18 @@ class _Check:
             moved = [x + jnp.asarray(step, x.dtype) * w for x, w in zip(start, way, strict=True)]
             return float(loss(*moved))
 
-        found = [(at(step) - at(-step)) / (2 * step) for step in _STEPS]
-        # Two neighbours that are close: neither rounding nor curvature decides there.
-        gap, numerical = min((abs(a - b), b) for a, b in itertools.pairwise(found))
-        scale = max(abs(numerical), abs(slope), 1e-3 * max(map(abs, found)), 1e-6)
-        if not abs(slope - numerical) <= 10 * gap + 0.02 * scale:
+        pairs = [(at(step), at(-step)) for step in _STEPS]
+        rounding = max(float(jnp.finfo(x.dtype).eps) for x in start)
+        numerical, slack = _nearest(slope, pairs, rounding)
+        low, high = _sides(at(0.0), pairs)
+        if not (abs(slope - numerical) <= slack or low - slack <= slope <= high + slack):
             raise CheckError(
                 f"{self._title}: the derivative of the pure function, in a random direction, is "
                 f"{slope:.6g}, and {numerical:.6g} by finite differences. Is there a rule of its "
                 "own (custom_jvp, custom_vjp, custom_gradient), a stop_gradient or a rounding in "
                 "it? Then call verify(..., gradients=False)."
             )
+        scale = max(abs(numerical), abs(slope), 1e-6)
         self._rows.append(("slope", "finite differences", abs(slope - numerical) / scale))
 
     # ------------------------------------------------------------ comparing
@@ -236,7 +258,9 @@ class _Check:
     def _slack(self, dtype: Any) -> float:
         if not jnp.issubdtype(dtype, jnp.inexact):
             return 0.0
-        return self._rtol or {16: 2e-2, 32: 1e-4, 64: 1e-9}.get(jnp.finfo(dtype).bits, 0.5)
+        if self._rtol is not None:
+            return self._rtol
+        return {16: 2e-2, 32: 1e-4, 64: 1e-9}.get(jnp.finfo(dtype).bits, 0.5)
 
     def _parting(self, name: str, way: str, found: object, expected: object) -> CheckError:
         cure = "" if name.startswith("the gradient") else _CURE
@@ -253,6 +277,23 @@ _CURE = (
 
 def _numbered(i: int, result: Named) -> Named:
     return {f"call {i + 1}: {name}": x for name, x in result.items()}
+
+
+def _by_path(name: str, tree: Any) -> Named:
+    found = jax.tree.leaves_with_path(tree, is_leaf=_is_leaf)
+    return {f"{name}{jax.tree_util.keystr(path)}": x for path, x in found}
+
+
+def _kinds(form: Any) -> Any:
+    """Return the classes of the nodes of a tree."""
+    node = form.node_data()
+    return node and (node[0].__name__, *map(_kinds, form.children()))
+
+
+def _of_numpy(arrays: Sequence[Value]) -> Named:
+    """Return NumPy's arrays in the arguments, as a function may have changed them."""
+    named = {f"array {i} of the arguments": x for i, x in enumerate(arrays)}
+    return {name: x for name, x in named.items() if isinstance(x, np.ndarray)}
 
 
 def _by_variable(state: State) -> Named:
@@ -273,8 +314,8 @@ def _is_array(value: object) -> bool:
     return isinstance(value, jax.Array | bool | int | float | complex)
 
 
-def _is_owner(value: object) -> bool:
-    return isinstance(value, Owner)
+def _is_leaf(value: object) -> bool:
+    return isinstance(value, Owner | Face) or type(value) in BOXES
 
 
 def _described(value: Any) -> str:
@@ -295,16 +336,66 @@ def _gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def _is_float(value: Any) -> bool:
-    """Return whether a leaf is an array of floats: what can be moved a little."""
+    """Return whether a leaf is a float, or an array of them, real or complex."""
+    if isinstance(value, float | complex):
+        return True
     dtype = getattr(value, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jnp.floating)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
 
 
-def _total(result: Named) -> Value | None:
-    """Return a smooth number that depends on every float of a result; None if it has none."""
-    floats = [x for x in result.values() if _is_float(x)]
-    parts = [jnp.sum(jnp.sin(x.astype(jnp.promote_types(x.dtype, jnp.float32)))) for x in floats]
-    return sum(parts[1:], parts[0]) if parts else None
+def _is_exact(value: Any) -> bool:
+    """Return whether a leaf has floats of 32 bits or more: what can be moved a little."""
+    return _is_float(value) and jnp.finfo(jnp.asarray(value).dtype).bits >= 32
+
+
+def _weighed(value: Value, before: np.ndarray) -> Value:
+    """Return the sum of the elements, with weights; what was not finite before is left out."""
+    seen = np.isfinite(before)
+    random = np.random.default_rng(before.size)
+    weights = [random.standard_normal(before.shape) for _ in ("real", "imag")]
+    scale = np.abs(before[seen]).max(initial=1.0)
+    wide = jnp.where(seen, value, 0).astype(jnp.promote_types(value.dtype, jnp.float32))
+    parts = (wide.real, wide.imag) if jnp.iscomplexobj(wide) else (wide,)
+    return sum(jnp.sum(x * (w / scale).astype(x.dtype)) for x, w in zip(parts, weights))  # noqa: B905
+
+
+def _direction(random: np.random.Generator, start: Value) -> np.ndarray:
+    """Return how to move an array, in proportion to it; what is not finite stays."""
+    way = random.standard_normal(start.shape)
+    if jnp.iscomplexobj(start):
+        way = way + 1j * random.standard_normal(start.shape)
+    size = np.abs(np.asarray(start))
+    return (way * np.where(np.isfinite(size), np.maximum(size, 1.0), 0.0)).astype(start.dtype)
+
+
+def _nearest(
+    slope: float, pairs: Sequence[tuple[float, float]], rounding: float
+) -> tuple[float, float]:
+    """Return the finite difference to compare a slope with, and how far they may be apart.
+
+    Args:
+        slope: the derivative.
+        pairs: the function's values to both sides, for each step.
+        rounding: the relative error of these values.
+    """
+    found = [(up - down) / (2 * step) for step, (up, down) in zip(_STEPS, pairs, strict=True)]
+    scale = max(abs(slope), 1e-3 * max(map(abs, found)))
+    best = slope, np.inf
+    errors = [rounding * max(map(abs, p)) / step for step, p in zip(_STEPS, pairs, strict=True)]
+    for error, (a, b) in zip(errors[1:], itertools.pairwise(found), strict=True):
+        if max(abs(slope - a), abs(slope - b)) <= 0.02 * max(abs(a), abs(b), abs(slope)):
+            return b, np.inf  # two steps say so: at others there is a kink, or rounding
+        # Two neighbours that are close: neither rounding nor curvature decides there.
+        slack = 10 * (abs(a - b) + error) + 0.02 * max(abs(b), scale)
+        best = min(best, (b, slack), key=lambda pair: pair[1])
+    return best
+
+
+def _sides(middle: float, pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the slopes to the two sides, which stay far apart at a kink."""
+    values = dict(zip(_STEPS, pairs, strict=True))
+    both = [sorted(((values[h][0] - middle) / h, (middle - values[h][1]) / h)) for h in _SMALL]
+    return max(low for low, _ in both), min(high for _, high in both)
 
 
 def _slope(loss: Callable[..., Value], start: list[Value], way: list[Any]) -> float | None:
@@ -317,4 +408,4 @@ def _slope(loss: Callable[..., Value], start: list[Value], way: list[Any]) -> fl
         _, pull = jax.vjp(loss, *start)
     except ValueError:  # a while loop has no reverse mode
         return None
-    return float(sum(jnp.vdot(g, w) for g, w in zip(pull(1.0), way, strict=True)))
+    return float(sum(jnp.sum(g * w).real for g, w in zip(pull(1.0), way, strict=True)))

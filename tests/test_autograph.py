@@ -1125,3 +1125,27 @@ def _numbered_from(xs, start):
 def test_counting_from_a_traced_number_of_few_bits():
     last = jv.compile(_numbered_from, autograph=True)(jnp.zeros(300), jnp.int8(100))
     assert int(last) == 399
+
+
+@pytest.mark.parametrize("xs", [[1, np.nan, 2], [np.nan, 1, 2], [-0.0, 0.0], [-np.inf, np.nan]])
+def test_the_largest_and_smallest_are_pythons(xs):
+    xs = jnp.array(xs, jnp.float32)
+
+    def run(xs):
+        return max(xs), min(xs), 1 / max(xs), 1 / min(xs)
+
+    found, wanted = jv.compile(run, autograph=True)(xs), run(xs)
+    np.testing.assert_array_equal(np.array(found), np.array(wanted))
+
+
+def test_of_equal_elements_the_first_is_the_largest():
+    def slope(xs):
+        with jv.GradientTape() as tape:
+            tape.watch(xs)
+            y = max(xs) + 3 * min(xs)
+        return tape.gradient(y, xs)
+
+    xs = jnp.array([2.0, 2.0, 1.0, 1.0])
+    assert jv.compile(slope, autograph=True)(xs).tolist() == slope(xs).tolist() == [1, 0, 3, 0]
+    assert jv.compile(lambda n: max(n), autograph=True)(jnp.array([1, 3, 3])) == 3
+    assert jv.compile(lambda n: min(n), autograph=True)(jnp.array([True, False])) == 0

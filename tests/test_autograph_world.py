@@ -10,9 +10,12 @@ what is right. A program that is refused returns what must be as before, too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import contextvars
 import ctypes
+import dataclasses
 import functools
+import io
 import itertools
 import os
 import queue
@@ -305,6 +308,23 @@ def a_module_with_variables():
 
 
 @carried
+def a_module_without_a_class_of_its_own():
+    m = jv.Module()
+    m.n, m.items = 0.0, [0.0]
+
+    def bump(x):
+        m.n += x
+        m.items[0] = x
+
+    def run(x):
+        if x > 0:
+            bump(x)
+        return m.n + m.items[0]
+
+    return run
+
+
+@carried
 def a_branch_that_raises():
     m = Model()
 
@@ -527,6 +547,55 @@ def closures():
     return run
 
 
+@carried
+def a_class_of_a_metaclass():
+    class Meta(type):
+        n = 0.0
+
+        def bump(cls, x):
+            cls.n = cls.n + x
+
+    class Bumped(metaclass=Meta):
+        m = 0.0
+
+    def run(x):
+        if x > 0:
+            Bumped.bump(x)
+            Bumped.m = x
+        return Bumped.n + 10 * Bumped.m
+
+    return run
+
+
+@dataclasses.dataclass
+class Config:
+    size: int = 1
+
+
+@refused(r"'a if x > 0 else b' is Config\(size=1\) if true, but another Config\(size=1\) if false")
+def one_of_two_equal_objects():
+    a, b = Config(), Config()
+
+    def run(x):
+        (a if x > 0 else b).size = 7
+        return a.size * 10 + b.size
+
+    return run, lambda: (a, b)
+
+
+@refused(r"'s' is frozenset\(\{1.0\}\) if true, but frozenset\(\{1\}\) if false")
+def equal_elements_of_a_set():
+    s = {1}
+
+    def run(x):
+        if x > 0:
+            s.clear()
+            s.add(1.0)
+        return x
+
+    return run, lambda: s
+
+
 @refused("The global 'COUNT' is assigned at test_autograph_world.py")
 def a_global():
     def bump():
@@ -678,6 +747,11 @@ _ONE_WAY = {
     "pop": (lambda: [1.0], lambda s: s.pop(), r"'owner' is \[\] if true, but \[1.0\] if false"),
     "array": (lambda: np.zeros(2), lambda a: np.add(a, 1, out=a), r"'owner' \(ndarray\) is chang"),
     "large": (lambda: np.zeros(1 << 18), lambda a: a.sort(), None),
+    "objects": (
+        lambda: np.array([1000.5, None], object),
+        lambda a: a.put(0, a[0] + 1.0),
+        r"'owner' \(ndarray\) is changed",
+    ),
     "bytes": (lambda: bytearray(b"ab"), lambda b: b.reverse(), r"'owner' \(bytearray\) is changed"),
     "view": (
         lambda: memoryview(bytearray(b"ab")),
@@ -844,6 +918,18 @@ def test_a_list_that_a_loop_carries_is_not_changed_in_place(turn):
             jv.compile(f, autograph=True)(jnp.float32(3))
 
 
+@refused(r"'stack._exit_callbacks' is \[.*\] if true, but \[\] if false")
+def what_is_done_at_the_end():
+    stack, log = contextlib.ExitStack(), []
+
+    def run(x):
+        if x > 0:
+            stack.callback(log.append, 1)
+        return x
+
+    return run, lambda: list(stack._exit_callbacks)
+
+
 @refused("'view' .ndarray. is changed")
 def a_view_of_an_array():
     a = np.zeros(3)
@@ -855,6 +941,45 @@ def a_view_of_an_array():
         return x
 
     return run, lambda: a.tolist()
+
+
+@refused(r"The list 'a\[0\]' grows in a branch at test_autograph_world.py")
+def a_list_in_an_array_of_objects():
+    a = np.array([None, 1.0])
+    a[0] = []
+
+    def run(x):
+        if x > 0:
+            a[0].append(x)
+        return x
+
+    return run, lambda: a[0]
+
+
+@refused("'m.w' is given another Variable, or a value in its place, in a branch or loop at test_a")
+def a_variable_for_another():
+    m = jv.Module()
+    m.w, m.v = jv.Variable(1.0), jv.Variable(2.0)
+
+    def run(x):
+        if x > 0:
+            m.w = m.v
+        return m.w * x
+
+    return run, lambda: (m.w, m.v)
+
+
+@refused(r"'s\[0\]' is given another Variable, or a value in its place")
+def a_value_for_a_variable():
+    s = [jv.Variable(1.0)]
+
+    def run(x):
+        while x > 0:
+            s[0] = s[0] * 2
+            x = x - 1
+        return s[0] + x
+
+    return run, lambda: s
 
 
 @refused(r"The loop at test_autograph_world.py:\d+, in run changes 's' from \[3.0\] to")
@@ -948,12 +1073,63 @@ def _endless():
         yield 1.0
 
 
-@pytest.mark.parametrize("make", [lambda: iter([1.0, 2.0]), itertools.count, _endless])
+def _turned():
+    turned = itertools.cycle("ab")
+    next(turned), next(turned)
+    return turned
+
+
+def _counting():
+    n = 1000.5
+    while True:
+        yield n
+        n += 1.0
+
+
+def _advanced():
+    numbers = _counting()
+    next(numbers), next(numbers)
+    return numbers
+
+
+_ITERATORS = [
+    lambda: iter([1.0, 2.0]), itertools.count, _endless, _turned, _advanced,
+    lambda: itertools.product([1, 2], [3]), lambda: itertools.permutations("ab"),
+    lambda: itertools.combinations("abc", 2), lambda: itertools.tee("ab")[0],
+    lambda: itertools.chain("ab"), lambda: itertools.accumulate([1, 2]),
+    lambda: itertools.islice("ab", 2), lambda: io.StringIO("a\nb"), lambda: map(ord, "ab"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", _ITERATORS)
 def test_an_iterator_is_not_advanced_by_a_branch(make):
     it = make()
-    step = jv.compile(lambda x: next(it) if x > 0 else 0.0, autograph=True)
-    with pytest.raises(jv.errors.ControlFlowError, match=r"'it' \(\w+\) is changed in a branch"):
+    step = jv.compile(lambda x: (next(it), next(it), x)[2] if x > 0 else 0.0, autograph=True)
+    with pytest.raises(jv.errors.ControlFlowError, match=r"'it.*' \(\w+\) is changed in a branch"):
         step(1.0)
+
+
+@pytest.mark.parametrize("make", [*_ITERATORS, lambda: [io.StringIO("a").close()]])
+def test_an_iterator_that_nobody_advances_is_no_matter(make):
+    it = make()
+    step = jv.compile(lambda x: x * len([it]) if x > 0 else 0.0, autograph=True)
+    assert step(2.0) == 2.0
+
+
+def test_an_assertion_that_holds_asks_for_no_message():
+    asked = []
+
+    def why():
+        asked.append(1)
+        return "why"
+
+    def run(x):
+        assert x > 0, why()
+        return len(asked) + x
+
+    assert jv.compile(run, autograph=True)(1.0) == run(1.0) == 1.0
+    with pytest.raises(jv.errors.CheckError, match="x > 0 failed: why"):
+        jv.compile(run, autograph=True)(-1.0)
 
 
 @pytest.mark.parametrize("name", CARRIED)

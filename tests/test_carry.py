@@ -141,7 +141,7 @@ def test_objects_that_cannot_be_compared_are_the_same_only_if_they_are_one():
 
     odd = Odd()
     assert differing((odd,), (odd,), "x") is None
-    assert differing((odd,), (Odd(),), "x") == ("'x'", "odd", "odd")
+    assert differing((odd,), (Odd(),), "x") == ("'x'", "odd", "another odd")
 
 
 # ---------------------------------------------------------------- branches

@@ -241,6 +241,14 @@ def test_deepcopy():
     assert copy.deepcopy(state)["w"].tolist() == [1, 2]
 
 
+def test_a_shallow_copy_refers_to_the_variables_and_a_deep_one_to_none():
+    net = Net()
+    copy.copy(State.of(net).replace({"w": jnp.array([5.0, 6.0])})).commit()
+    assert net.w.numpy().tolist() == [5, 6]
+    with pytest.raises(StateError, match="came out of a pickle or deep copy: it refers to no var"):
+        copy.deepcopy(State.of(net)).commit()
+
+
 # ---------------------------------------------------------------- commit
 def test_commit():
     net = Net()

@@ -466,3 +466,26 @@ def test_lists_of_nothing_have_any_dtype():
         assert v.assign([]).value.dtype == dtype
     w = jv.Variable([1.0, 2.0])
     assert w.scatter_add([], []).numpy().tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("exponent", [np.uint8(200), np.int64(2), 3])
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "int4", "float32"])
+def test_powers_in_place_are_those_of_a_known_exponent(dtype, exponent):
+    v, w = V([1, 2, 3], dtype=dtype), V([1, 2, 3], dtype=dtype)
+    if dtype == "float32" and exponent == 200:
+        return  # infinite
+
+    @jv.compile
+    def step():
+        w.__ipow__(exponent)
+
+    step()
+    v **= exponent
+    wanted = jnp.array([1, 2, 3], dtype) ** exponent
+    assert v.numpy().tolist() == w.numpy().tolist() == wanted.tolist()
+
+
+def test_text_in_place_is_refused_by_numbers():
+    v = vector()
+    with pytest.raises(DtypeError, match="Cannot assign a value of dtype string to variable 'v'"):
+        v += "s"

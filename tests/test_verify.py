@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import jax
@@ -141,3 +142,111 @@ def test_gradients_of_variables_that_share_a_name_are_all_compared():
 
     with pytest.raises(CheckError, match=r"the gradient of variable 'Variable' is 0\.0 by a tape"):
         jv.debugging.verify(loss)
+
+
+def _changes_its_argument(d, x):
+    d["n"] = d["n"] + x
+    return x
+
+
+def _appends_what_it_was_given(items, x):
+    items.append(x)
+    return x
+
+
+def _adds_in_place(a):
+    a += 1
+    return jnp.sum(a * 1.0)
+
+
+def _other_class(x):
+    return [x] if _trace.is_tracer(x) else (x,)
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "message"),
+    [
+        (_changes_its_argument, ({"n": X}, X), r"call 1: argument\[0\]\[0\]\['n'\]"),
+        (_appends_what_it_was_given, ([], X), r"call 1: argument\[0\]\[0\]\[0\]"),
+        (
+            _adds_in_place,
+            (np.zeros(2, np.float32),),
+            "call 2: result is 2.0 compiled",
+        ),
+        (_other_class, (X,), r"the structure of the result is \('list', None\) compiled"),
+    ],
+)
+def test_changed_arguments_and_other_containers_are_found(fn, args, message):
+    before = repr(args)
+    with pytest.raises(CheckError, match=message):
+        verify(fn, *args)
+    assert repr(args[-1]) in before
+
+
+def _with_half_a_slope(f):
+    f = jax.custom_jvp(f)
+    f.defjvp(lambda x, t: (f(*x), 0.5 * jax.jvp(f.fun, x, t)[1]))
+    return f
+
+
+@pytest.mark.parametrize(
+    "args",
+    [(3.0,), (jnp.array([1 + 2j, 3]),), (1e-2 * X,), (1e6 * X,), (jnp.linspace(0, 1, 10**5),)],
+    ids=["number", "complex", "tiny", "large", "many"],
+)
+def test_a_wrong_slope_is_found_by_any_float(args):
+    for f in (lambda x: x * x, lambda x: jnp.mean(x), lambda x: jnp.sin(x)):
+        with pytest.raises(CheckError, match="finite differences"):
+            verify(_with_half_a_slope(f), *args)
+
+
+def test_a_wrong_slope_by_a_default_value_is_found():
+    square = _with_half_a_slope(lambda x: x * x)
+    with pytest.raises(CheckError, match="finite differences"):
+        verify(lambda x, rate=3.0: x * square(rate), X)
+
+
+_W = jv.Variable(np.random.default_rng(0).standard_normal((8, 64)), name="w", dtype=jnp.float32)
+_RIGHT = {
+    "many": (lambda x: jnp.mean(x**2), (3 * jnp.ones(10**5),)),
+    "large": (lambda x: x * 1e20, (X,)),
+    "kink": (jnp.abs, (jnp.array([0.0, 1.0]),)),
+    "kinks": (lambda x: jnp.mean(jax.nn.relu(x @ _W)), (jnp.ones((4, 8)),)),
+    "nan": (jnp.log, (X,)),
+    "infinite": (lambda x: 1 / x, (jnp.array([0.0, 2.0]),)),
+    "masked": (lambda x: jax.nn.softmax(x), (jnp.array([1.0, -jnp.inf, 2.0]),)),
+    "half": (lambda x: jnp.sum(jnp.exp(x)), (jnp.linspace(0, 1, 64).astype(jnp.float16),)),
+    "steep": (lambda x: jnp.exp(20 * x), (jnp.array([0.5, 1.0]),)),
+    "complex": (lambda z: jnp.abs(z * z), (jnp.array([1 + 2j, 3]),)),
+}
+
+
+@pytest.mark.parametrize("name", _RIGHT)
+def test_what_is_right_raises_no_false_alarm(name):
+    fn, args = _RIGHT[name]
+    assert len(verify(fn, *args)) >= 3
+
+
+def test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_function():
+    @functools.partial(jv.compile, static_argnames="n")
+    def power(x, n):
+        return x**n if n > 1 else x
+
+    @functools.partial(jv.compile, autograph=True)
+    def doubled(x):
+        while jnp.sum(jnp.abs(x)) < 9:
+            x = x * 2
+        return x
+
+    verify(lambda x, training: x * 2 if training else x, X, True)
+    verify(power, X, n=3)
+    verify(doubled, X)
+
+
+def test_a_difference_of_zero_may_be_asked_for():
+    def f(x):
+        return x * (1 + 1e-6) if _trace.is_tracer(x) else x
+
+    verify(f, X)
+    with pytest.raises(CheckError, match=r"call 1: result, element"):
+        verify(f, X, rtol=0.0)

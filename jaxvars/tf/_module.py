@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from jaxvars._autograph_world import BARE
 from jaxvars._module import Module as CoreModule
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._names import name_scope, whole_scope
@@ -171,3 +172,6 @@ def _is_module(leaf: object) -> bool:
 
 def _face(leaf: Any) -> Variable:
     return leaf if isinstance(leaf, Variable) else face_of(leaf)
+
+
+BARE.add(Module)

@@ -188,3 +188,20 @@ def test_a_gather_out_of_range_that_nobody_needs():
         tf.errors.InvalidArgumentError, match=r"indices\[0\] = 1 is not in \[0, 1\)"
     ):
         rows(x, True)
+
+
+def test_a_branch_that_does_not_run_changes_no_module():
+    m = tf.Module()
+    m.items = [0.0]
+
+    def put(x):
+        m.items[0] = x
+
+    @tf.function
+    def run(x):
+        m.items[0] = 0.0
+        if x > 0.0:
+            put(x)
+        return m.items[0] + 0.0
+
+    assert [float(run(tf.constant(x))) for x in (3.0, -1.0)] == [3.0, 0.0]
