@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars import _trace
 from jaxvars._loss_inputs import squeezed, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import parts_of, summed, total
@@ -26,6 +27,7 @@ Weight: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- sums
+@_trace.restoring()
 def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Value, Weight, int]:
     """Return values and weights with the axes that they are multiplied along.
 
