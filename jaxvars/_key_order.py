@@ -23,7 +23,7 @@ class Keys(NamedTuple):
     items: tuple[tuple[Any, Order], ...]
 
 
-def order_of(tree: object) -> Order:
+def order_of(tree: Any) -> Order:
     """Return the keys of the dicts in a tree, in the order that JAX does not keep.
 
     >>> in_order({"a": 1, "b": 2}, order_of({"b": 0, "a": 0}))

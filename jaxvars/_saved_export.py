@@ -240,7 +240,7 @@ def arguments_of(entry: Entry, binder: Signature) -> dict[str, Form]:
     """Return the form of each argument, less those that are objects."""
     numbers = iter(range(len(entry._specs)))
     forms = [_form(leaf, numbers) for leaf in entry.key[1]]
-    args, kwargs = jax.tree.unflatten(tree_of(entry.key), forms)
+    args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key[4])
     bound = binder._signature.bind(*args, **kwargs).arguments
     return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
 

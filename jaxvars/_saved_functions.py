@@ -18,6 +18,7 @@ from jaxvars._compile import compile as compiled
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._entry import Entry
 from jaxvars._frames import Owner
+from jaxvars._key_order import ordered_like
 from jaxvars._module import Module
 from jaxvars._open_program import symbol
 from jaxvars._saved_forms import CALL
@@ -171,10 +172,9 @@ def _unknown(name: str, what: Any) -> list[Known]:
 def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known:
     fn, given = _taken_apart(function)
     numbers = iter(range(1, 1000))
-    args, kwargs = jax.tree.map(
-        lambda x: _spec(x, numbers), (fn._signature.completed((*given, *args)), kwargs),
-        is_leaf=_is_leaf,
-    )  # fmt: skip
+    whole = fn._signature.completed((*given, *args)), kwargs
+    specs = jax.tree.map(lambda x: _spec(x, numbers), whole, is_leaf=_is_leaf)
+    args, kwargs = ordered_like(whole, specs)
     call = fn._signature.bind(args, kwargs)
     try:
         return Known(fn._signature, fn._entry(call))

@@ -299,7 +299,7 @@ class Signature:
         if old[3] != new[3]:
             changes.append("indices are checked" if new[3] else "indices are not checked")
         if old[4] != new[4]:
-            changes.append("the keys of a dict came in another order")
+            changes.append("another order of the keys of a dict")
         objects = [n for n, leaf in zip(names, new[1], strict=True) if isinstance(leaf, Itself)]
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"

@@ -116,7 +116,8 @@ class State(Mapping[str, Any]):
             raise StateError(f"No variable at {unknown}; there are {list(self._layout.paths)}.")
         if masked := [path for path, x in values.items() if isinstance(x, np.ma.MaskedArray)]:
             raise StateError(f"The values of {masked} are masked arrays; a tensor has no mask.")
-        return State(self._layout, [values.get(path, old) for path, old in self.items()])
+        own = {path: x.copy() if isinstance(x, np.ndarray) else x for path, x in values.items()}
+        return State(self._layout, [own.get(path, old) for path, old in self.items()])
 
     def __copy__(self) -> State:
         """Return the same State, which never changes."""

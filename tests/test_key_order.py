@@ -90,7 +90,7 @@ def test_another_order_is_another_signature_and_each_is_hot():
         assert step({"y": 1.0, "x": 2.0}).tolist() == [1.0, 2.0]
         assert step({"x": 1.0, "y": 2.0}).tolist() == [1.0, 2.0]
     assert step.trace_count == 2
-    assert step.traces.rows[1][1] == "the keys of a dict came in another order"
+    assert step.traces.rows[1][1] == "another order of the keys of a dict"
     assert step._paths.tree(({"y": 1.0, "x": 5.0},), {}).tolist() == [1.0, 5.0]
     assert step._paths.tree(({"x": 1.0, "y": 5.0},), {}).tolist() == [1.0, 5.0]
 
@@ -143,3 +143,38 @@ def test_eager_compiled_and_pure_agree(kind: Any):
     assert ordered(jv.compile(body)(given)) == ordered(body(given)) == "{z: 21.0, a: 1.0}"
     pure, _ = jv.functionalize(body)(jv.State.of(), given)
     assert ordered(pure) == ordered(body(given))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda d: jv.map_fn(lambda x: x, d),
+        lambda d: jv.map_fn(lambda x: x, d, batch_size=2),
+        lambda d: jv.vectorized_map(lambda x: x, d),
+        lambda d: jv.cond(True, lambda x: x, lambda x: x, d),
+        lambda d: jv.while_loop(lambda _: False, lambda x: x, d),
+        lambda d: jv.fori_loop(0, 2, lambda _, x: x, d),
+        lambda d: jv.scan(lambda c, x: (c, x), 0.0, d)[1],
+        lambda d: jv.scan(lambda c, x: (c, x), d, jnp.ones(2))[0],
+        lambda d: jv.functionalize(lambda x: x)(jv.State.of(), d)[0],
+        jv.stop_gradient,
+        jv.recompute(lambda x: x),
+        jv.custom_gradient(lambda x: (x, lambda *upstream: upstream)),
+    ],
+)
+def test_what_takes_and_returns_trees(act: Any):
+    for keys in ("za", "az"):
+        tree = {key: jnp.ones(3) for key in keys}
+        assert [*act(tree)] == [*keys]
+        assert [*jv.compile(act)(tree)] == [*keys]
+
+
+def test_gradients_come_in_the_order_of_the_sources():
+    sources = {"z": jv.Variable(1.0), "a": jv.Variable(2.0)}
+    with jv.GradientTape(persistent=True) as tape:
+        y = 3.0 * sources["z"] + 5.0 * sources["a"]
+    for found in (tape.gradient(y, sources), tape.jacobian(y, sources)):
+        assert [*map(float, found.values())] == [3.0, 5.0]
+    with jv.ForwardAccumulator([sources["z"]], [jnp.ones(())]) as forward:
+        made = {"z": sources["z"] * 2, "a": sources["z"] * 4}
+    assert [*map(float, forward.jvp(made).values())] == [2.0, 4.0]

@@ -572,3 +572,12 @@ def test_a_pure_function_is_given_no_value_that_jax_would_cut(value):
     state = State.of(v).replace({"v": value})
     with pytest.raises(DtypeError, match=r"a value of the State reaches from .* outside of"):
         jv.functionalize(lambda: v * 1)(state)
+
+
+def test_a_replaced_value_is_no_longer_the_array_that_was_given():
+    v = jv.Variable(jnp.zeros(2))
+    batch = np.ones(2, np.float32)
+    state = jv.State.of(v).replace({"Variable": batch})
+    batch[:] = 5
+    state.commit()
+    assert v.numpy().tolist() == [1.0, 1.0]
