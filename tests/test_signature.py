@@ -456,6 +456,9 @@ def test_a_warm_call_with_a_list_that_contains_itself_is_refused():
     with pytest.raises(CompileError, match="contains itself"):
         step([1.0, 2.0], scale=junk)
     assert step([1.0, 2.0], scale=2) == 2.0
+    by_name = jv.compile(lambda *, x: x[0])
+    with pytest.raises(CompileError, match="contains itself"):
+        by_name(x=junk)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,16 @@ def test_a_read_before_the_tape_is_a_constant() -> None:
     assert tape.gradient(y, w) is None
 
 
+def test_a_read_before_the_tape_is_a_constant_beside_a_read_in_it() -> None:
+    w = jv.Variable(3.0)
+    before = w.value
+    with jv.GradientTape(persistent=True) as tape:
+        through, beside = w * 2, before * 5
+        both = through + beside
+    assert tape.gradient(beside, w) is None
+    assert [tape.gradient(y, w) for y in (through, both)] == [2.0, 2.0]
+
+
 def test_a_read_through_an_operator_method_or_function_is_a_read() -> None:
     w = jv.Variable([1.0, 4.0])
     reads: list[Callable[[], Any]] = [
