@@ -36,6 +36,7 @@ from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
 from jaxvars._boxing import boxed, is_box, is_boxing
 from jaxvars._face import plain
+from jaxvars._key_order import map_leaves
 from jaxvars._loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 
@@ -270,7 +271,7 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
     length, stacked, most = None, items.all(), options.get("max_iterations")
     if isinstance(items.length, int) or most:  # else the size is open, in a program to be saved
         length = min(len(items), most or len(items))
-        stacked = jax.tree.map(lambda x: x[:length], stacked)
+        stacked = map_leaves(lambda x: x[:length], stacked)
 
     def step(state: Sequence[Any], item: Any) -> tuple[Any, Any]:
         block.enter(state)
@@ -282,7 +283,7 @@ def _scan(block: Block, items: Sequential, body: Callable[[Any], Any], options: 
     def run() -> Sequence[Any]:
         results, rows = named_scan(step, block.packed_start(), stacked, block.names, length=length)
         for i in range((length or len(items)) if block.grown else 0):
-            extend_all(block.grown, jax.tree.map(lambda x: x[i], rows))  # noqa: B023 - used at once
+            extend_all(block.grown, map_leaves(lambda x: x[i], rows))  # noqa: B023 - used at once
         return results
 
     block.attempt(run)

@@ -19,6 +19,7 @@ import numpy as np
 from jaxvars import _trace
 from jaxvars._boxing import is_box, type_for
 from jaxvars._face import plain
+from jaxvars._key_order import map_leaves
 from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
 
@@ -173,7 +174,7 @@ def reversed(values: Any) -> Any:
     return Sequential(
         items.length,
         lambda i: items.item(items.length - 1 - i),
-        items.stacked and (lambda: jax.tree.map(lambda x: x[::-1], items.all())),
+        items.stacked and (lambda: map_leaves(lambda x: x[::-1], items.all())),
     )
 
 
@@ -194,7 +195,7 @@ def zip(*values: Any, strict: bool = False) -> Any:
         return Sequential(
             n,
             lambda i: tuple(part.item(i) for part in items),
-            lambda: jax.tree.map(lambda x: x[:n], tuple(part.all() for part in items)),
+            lambda: map_leaves(lambda x: x[:n], tuple(part.all() for part in items)),
         )
     n = lengths[0]
     for other in lengths[1:]:

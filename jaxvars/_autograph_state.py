@@ -36,6 +36,7 @@ from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
 from jaxvars._boxing import boxed, settled_numbers, words
 from jaxvars._face import Face, plain
+from jaxvars._key_order import map_leaves
 from jaxvars._variable import Variable
 from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
@@ -343,7 +344,7 @@ class Block:
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
                 f"at {self._line}, or before it: which branch runs is a traced value."
             )
-        self._plans[i] = _Plan(kind, jax.tree.map(_form, settled_numbers(value)), missing)
+        self._plans[i] = _Plan(kind, map_leaves(_form, settled_numbers(value)), missing)
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
@@ -379,7 +380,7 @@ class Block:
         if plan.kind == _REFUSE:
             return OneBranch(self.names[i], self._line, plan.missing, _example(plan.form))
         return boxed(
-            jax.tree.map(
+            map_leaves(
                 lambda x: x.held if isinstance(x, Kept) else x,
                 value,
                 is_leaf=lambda x: isinstance(x, Kept),
@@ -408,7 +409,7 @@ def _is_variable(value: object) -> bool:
 
 
 def _map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
-    return jax.tree.map(lambda x: change(x) if _is_variable(x) else x, value, is_leaf=_is_variable)
+    return map_leaves(lambda x: change(x) if _is_variable(x) else x, value, is_leaf=_is_variable)
 
 
 def _variables(value: Any) -> list[int]:
@@ -421,7 +422,7 @@ def _untraced(value: Any) -> Any:
     if isinstance(value, Perhaps):
         return Perhaps(value.name, value.line, _untraced(value.value), None)
     change = lambda x: _form(x) if _trace.is_tracer(x) else x  # noqa: E731 - said once
-    return jax.tree.map(change, value, is_leaf=_is_variable)
+    return map_leaves(change, value, is_leaf=_is_variable)
 
 
 def _form(leaf: Any) -> Any:
@@ -436,7 +437,7 @@ def _is_form(leaf: object) -> bool:
 
 
 def _zeros(form: Any) -> Any:
-    return jax.tree.map(
+    return map_leaves(
         lambda s: jnp.zeros(s.shape, s.dtype) if _is_form(s) else s, form, is_leaf=_is_form
     )
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, final
 import jax
 
 from jaxvars._face import BOXES
+from jaxvars._key_order import map_leaves
 
 
 class Words(NamedTuple):
@@ -96,7 +97,7 @@ def settled_numbers(value: Any) -> Any:
     manners = _CURRENT.manners
     if manners is None:
         return value
-    return jax.tree.map(lambda x: manners.array(x) if type(x) in (int, float) else x, value)
+    return map_leaves(lambda x: manners.array(x) if type(x) in (int, float) else x, value)
 
 
 def type_for(kind: type, dtype: Any) -> Any:

@@ -255,7 +255,7 @@ def _specs(types: Sequence[Type]) -> list[Any]:
 def _tree_like(value: Any, other: Any) -> Any:
     """Return a value whose parts that know how to have the form of another's."""
     try:
-        return jax.tree.map(_like, value, other, is_leaf=_takes_form)
+        return map_leaves(_like, value, other, is_leaf=_takes_form)
     except ValueError:  # structures differ elsewhere, too
         return value
 

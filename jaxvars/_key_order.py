@@ -53,9 +53,14 @@ def ordered_like(tree: Any, made: T) -> T:
     return in_order(made, order_of(tree))
 
 
-def map_leaves(fn: Callable[..., Any], tree: Any) -> Any:
-    """Do what `jax.tree.map` does, and keep the order of keys."""
-    return ordered_like(tree, jax.tree.map(fn, tree))
+def map_leaves(
+    fn: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Do what `jax.tree.map` does, and keep the order that the keys have in the first tree."""
+    return ordered_like(tree, jax.tree.map(fn, tree, *rest, is_leaf=is_leaf))
 
 
 def is_sorted(order: Order) -> bool:

@@ -41,6 +41,7 @@ from jaxvars._batches import Batches as Batches
 from jaxvars._compile import BoundFunction, Function, compile
 from jaxvars._exact import by_identity
 from jaxvars._frames import LOCAL
+from jaxvars._key_order import map_leaves
 from jaxvars._mesh import mesh, shard, use_mesh
 from jaxvars._place import fully_sharded as fully_sharded
 from jaxvars._placement import find_device
@@ -161,7 +162,7 @@ class Strategy(ABC):
         for all devices together: the value is returned as it is.
         """
         fold = {ReduceOp.SUM: jnp.sum, ReduceOp.MEAN: jnp.mean}[ReduceOp(reduce_op)]
-        return jax.tree.map(lambda x: x if axis is None else fold(jnp.asarray(x), axis=axis), value)
+        return map_leaves(lambda x: x if axis is None else fold(jnp.asarray(x), axis=axis), value)
 
     def gather(self, value: Any, axis: int = 0) -> Any:
         """Return arrays whole, on each device.
@@ -212,7 +213,7 @@ class Strategy(ABC):
         """
         devices = [d for d in self.mesh.devices.flat if d.process_index == jax.process_index()]
         return tuple(
-            jax.tree.map(functools.partial(_part, device=device), value) for device in devices
+            map_leaves(functools.partial(_part, device=device), value) for device in devices
         )
 
     def __repr__(self) -> str:

@@ -51,6 +51,7 @@ import numpy as np
 
 from jaxvars import _launch_worker as _names
 from jaxvars._face import processes_of
+from jaxvars._key_order import map_leaves, ordered_like
 from jaxvars._mesh import current_mesh
 from jaxvars._state import State
 from jaxvars._tensor import check_argument, check_uncut
@@ -277,7 +278,9 @@ def broadcast(value: Value) -> Value:
     {'seed': array(3)}
     """
     _check_joined("broadcast")
-    return jax.tree.map(np.asarray, _multihost().broadcast_one_to_all(_uncut(value)))
+    mine = _uncut(value)
+    found = _multihost().broadcast_one_to_all(mine)
+    return ordered_like(mine, jax.tree.map(np.asarray, found))
 
 
 def all_gather(value: Value) -> Value:
@@ -300,7 +303,7 @@ def all_gather(value: Value) -> Value:
         spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
         return _multihost().process_allgather(leaf, tiled=spread)
 
-    return jax.tree.map(gather, _uncut(value))
+    return map_leaves(gather, _uncut(value))
 
 
 def check_same(*objects: object, **named: object) -> None:
@@ -361,7 +364,7 @@ def is_preempted(step: int) -> bool:
 
 
 def _read(value: Value) -> Value:
-    return jax.tree.map(lambda leaf: leaf, value)  # a Variable gives its value
+    return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
 
 
 def _uncut(value: Value) -> Value:
@@ -397,7 +400,7 @@ def local_part(batch: Value) -> Value:
     (8, 3)
     """
     me, count = rank(), process_count()
-    return jax.tree.map(lambda rows: _part(rows, me, count), _read(batch))
+    return map_leaves(lambda rows: _part(rows, me, count), _read(batch))
 
 
 def _part(rows: Value, me: int, count: int) -> Value:
@@ -444,7 +447,7 @@ def global_batch(part: Value, sharding: Any) -> Value:
                 f"A part of shape {np.shape(leaf)} cannot be spread as {sharding}: {error}"
             ) from error
 
-    return jax.tree.map(whole, _read(part))
+    return map_leaves(whole, _read(part))
 
 
 def _named(spec: Any) -> Any:

@@ -56,6 +56,7 @@ from jaxvars._interop_state import register as _register
 from jaxvars._interop_state import to_bytes as to_bytes
 from jaxvars._interop_state import to_dict as to_dict
 from jaxvars._interop_state import to_numpy as to_numpy
+from jaxvars._key_order import ordered_like
 from jaxvars._variable import Variable
 from jaxvars.errors import InteropError
 
@@ -145,7 +146,8 @@ def from_pytree(tree: Any) -> Any:
         name = jax.tree_util.keystr(path, simple=True, separator="/") or None
         return Variable(leaf, trainable=jnp.issubdtype(leaf.dtype, jnp.inexact), name=name)
 
-    return jax.tree_util.tree_map_with_path(adapted, tree, is_leaf=_is_variable)
+    made = jax.tree_util.tree_map_with_path(adapted, tree, is_leaf=_is_variable)
+    return ordered_like(tree, made)
 
 
 def _is_variable(value: object) -> bool:

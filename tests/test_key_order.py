@@ -178,3 +178,32 @@ def test_gradients_come_in_the_order_of_the_sources():
     with jv.ForwardAccumulator([sources["z"]], [jnp.ones(())]) as forward:
         made = {"z": sources["z"] * 2, "a": sources["z"] * 4}
     assert [*map(float, forward.jvp(made).values())] == [2.0, 4.0]
+
+
+def _in_a_branch(x: Any) -> Any:
+    d = {"z": x, "a": x * 2}
+    if x > 0:
+        d = {"z": d["z"] + 1, "a": d["a"]}
+    return list(d.values())
+
+
+def _in_a_while_loop(x: Any) -> Any:
+    d, i = {"z": x, "a": x * 2}, 0
+    while i < 2 * x:
+        d = {"z": d["z"] + 1, "a": d["a"]}
+        i += 1
+    return list(d.values())
+
+
+def _in_a_for_loop(x: Any) -> Any:
+    d, rows = {"z": x, "a": x}, []
+    for row in jnp.arange(3.0) * x:
+        d = {"z": d["z"] + row, "a": d["a"] - row}
+        rows.append(d)
+    return [*d.values(), *rows[2].values()]
+
+
+@pytest.mark.parametrize("body", [_in_a_branch, _in_a_while_loop, _in_a_for_loop])
+@pytest.mark.parametrize("x", [1.0, -1.0])
+def test_in_control_flow_that_autograph_stages(body: Any, x: float):
+    assert ordered(jv.compile(body, autograph=True)(x)) == ordered(body(jnp.float32(x)))
