@@ -34,6 +34,12 @@ def plain(value: Any) -> Any:
     return BOXES[type(value)](value) if type(value) in BOXES else value
 
 
+def _operand(value: Any) -> Any:
+    """Return what an operator is given; a copy of what the caller may write to while it runs."""
+    value = plain(value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
 def processes_of(value: Value) -> int:
     """Return over how many processes a value lies, if this one has not all of it; else 1."""
     known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
@@ -170,24 +176,24 @@ class Face(ABC):
     def __eq__(self, other: object) -> Any:
         if other is None:
             return False
-        return self.value == plain(other)
+        return self.value == _operand(other)
 
     def __ne__(self, other: object) -> Any:
         if other is None:
             return True
-        return self.value != plain(other)
+        return self.value != _operand(other)
 
     def __lt__(self, other: Any) -> Value:
-        return self.value < plain(other)
+        return self.value < _operand(other)
 
     def __le__(self, other: Any) -> Value:
-        return self.value <= plain(other)
+        return self.value <= _operand(other)
 
     def __gt__(self, other: Any) -> Value:
-        return self.value > plain(other)
+        return self.value > _operand(other)
 
     def __ge__(self, other: Any) -> Value:
-        return self.value >= plain(other)
+        return self.value >= _operand(other)
 
     def __neg__(self) -> Value:
         return -self.value
@@ -205,85 +211,85 @@ class Face(ABC):
         return round(self.value, *() if digits is None else (digits,))
 
     def __add__(self, other: Any) -> Value:
-        return self.value + plain(other)
+        return self.value + _operand(other)
 
     def __radd__(self, other: Any) -> Value:
-        return plain(other) + self.value
+        return _operand(other) + self.value
 
     def __sub__(self, other: Any) -> Value:
-        return self.value - plain(other)
+        return self.value - _operand(other)
 
     def __rsub__(self, other: Any) -> Value:
-        return plain(other) - self.value
+        return _operand(other) - self.value
 
     def __mul__(self, other: Any) -> Value:
-        return self.value * plain(other)
+        return self.value * _operand(other)
 
     def __rmul__(self, other: Any) -> Value:
-        return plain(other) * self.value
+        return _operand(other) * self.value
 
     def __truediv__(self, other: Any) -> Value:
-        return self.value / plain(other)
+        return self.value / _operand(other)
 
     def __rtruediv__(self, other: Any) -> Value:
-        return plain(other) / self.value
+        return _operand(other) / self.value
 
     def __floordiv__(self, other: Any) -> Value:
-        return self.value // plain(other)
+        return self.value // _operand(other)
 
     def __rfloordiv__(self, other: Any) -> Value:
-        return plain(other) // self.value
+        return _operand(other) // self.value
 
     def __mod__(self, other: Any) -> Value:
-        return self.value % plain(other)
+        return self.value % _operand(other)
 
     def __rmod__(self, other: Any) -> Value:
-        return plain(other) % self.value
+        return _operand(other) % self.value
 
     def __divmod__(self, other: Any) -> tuple[Value, Value]:
-        return divmod(self.value, plain(other))
+        return divmod(self.value, _operand(other))
 
     def __rdivmod__(self, other: Any) -> tuple[Value, Value]:
-        return divmod(plain(other), self.value)
+        return divmod(_operand(other), self.value)
 
     def __pow__(self, other: Any) -> Value:
-        return self.value ** plain(other)
+        return self.value ** _operand(other)
 
     def __rpow__(self, other: Any) -> Value:
-        return plain(other) ** self.value
+        return _operand(other) ** self.value
 
     def __matmul__(self, other: Any) -> Value:
-        return self.value @ plain(other)
+        return self.value @ _operand(other)
 
     def __rmatmul__(self, other: Any) -> Value:
-        return plain(other) @ self.value
+        return _operand(other) @ self.value
 
     def __and__(self, other: Any) -> Value:
-        return self.value & plain(other)
+        return self.value & _operand(other)
 
     def __rand__(self, other: Any) -> Value:
-        return plain(other) & self.value
+        return _operand(other) & self.value
 
     def __or__(self, other: Any) -> Value:
-        return self.value | plain(other)
+        return self.value | _operand(other)
 
     def __ror__(self, other: Any) -> Value:
-        return plain(other) | self.value
+        return _operand(other) | self.value
 
     def __xor__(self, other: Any) -> Value:
-        return self.value ^ plain(other)
+        return self.value ^ _operand(other)
 
     def __rxor__(self, other: Any) -> Value:
-        return plain(other) ^ self.value
+        return _operand(other) ^ self.value
 
     def __lshift__(self, other: Any) -> Value:
-        return self.value << plain(other)
+        return self.value << _operand(other)
 
     def __rlshift__(self, other: Any) -> Value:
-        return plain(other) << self.value
+        return _operand(other) << self.value
 
     def __rshift__(self, other: Any) -> Value:
-        return self.value >> plain(other)
+        return self.value >> _operand(other)
 
     def __rrshift__(self, other: Any) -> Value:
-        return plain(other) >> self.value
+        return _operand(other) >> self.value

@@ -189,6 +189,7 @@ def put(value: Value, sharding: Any) -> Value:
         return jax.lax.with_sharding_constraint(value, sharding)
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "a value that is put on devices")
+        value = value.copy()  # which JAX would read in place
     return jax.device_put(value, sharding)
 
 

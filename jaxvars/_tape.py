@@ -922,8 +922,8 @@ class ForwardAccumulator(_Recording):
     def __init__(self, primals: Any, tangents: Any) -> None:
         super().__init__(watch_accessed_variables=False, reverse=False)
         self._primals = _flat(primals)[0]
-        self._tangents = jax.tree.leaves(tangents)
-        refuse_masked(self._tangents, "a tangent")
+        refuse_masked(given := jax.tree.leaves(tangents), "a tangent")
+        self._tangents = [x.copy() if isinstance(x, np.ndarray) else x for x in given]
         if len(self._primals) != len(self._tangents):
             raise TapeError(
                 f"There are {len(self._primals)} primals, but {len(self._tangents)} tangents."

@@ -895,7 +895,8 @@ class Recorder(Trace):
         with at(self.parent):
             if self.listener is None or not self.listener.wants(inputs):
                 return function(*inputs)
-            equation = Equation(name, function, list(inputs), params)
+            kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
+            equation = Equation(name, function, kept, params)  # the caller may write to his own
             return self.listener.run(equation, strip(self.parent) is not EVAL)
 
 

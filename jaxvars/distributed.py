@@ -439,7 +439,7 @@ def global_batch(part: Value, sharding: Any) -> Value:
         sharding = _named(sharding)
 
     def whole(leaf: Value) -> Value:
-        check_uncut(local := np.asarray(leaf), "a part of the batch")
+        check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
         try:
             return jax.make_array_from_process_local_data(sharding, local)
         except ValueError as error:

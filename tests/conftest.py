@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -82,6 +83,16 @@ def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
         )
 
     return run
+
+
+@pytest.fixture
+def batch() -> Any:
+    """An array of float32 ones that XLA on the CPU reads in place, for tests to write to."""
+    import numpy as np
+
+    raw = np.ones(2**20 + 16, np.float32)
+    start = -raw.ctypes.data % 64 // raw.itemsize
+    return raw[start : start + 2**20]
 
 
 @pytest.fixture

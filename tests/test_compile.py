@@ -1043,15 +1043,8 @@ def test_iterators_are_neither_taken_nor_returned():
     assert float(jv.compile(lambda xs: sum(xs))([1.0, 2.0])) == 3.0
 
 
-def _aligned(size: int) -> np.ndarray:
-    """Return an array where XLA on the CPU reads it in place."""
-    raw = np.zeros(size + 16, np.float32)
-    start = -raw.ctypes.data % 64 // raw.itemsize
-    return raw[start : start + size]
-
-
 @pytest.mark.parametrize("how", ["hot", "by name", "under a tape", "concrete"])
-def test_a_numpy_array_may_be_written_to_when_the_call_has_returned(how: str):
+def test_a_numpy_array_may_be_written_to_when_the_call_has_returned(how: str, batch: Any):
     v = jv.Variable(jnp.ones(2**20))
 
     @jv.compile
@@ -1059,7 +1052,6 @@ def test_a_numpy_array_may_be_written_to_when_the_call_has_returned(how: str):
         v.assign(v * 0 + x + 1)
 
     run: Any = {"by name": lambda x: step(x=x), "concrete": step.trace(v.value)}.get(how, step)
-    batch = _aligned(2**20)
     for n in range(40):
         batch[:] = n
         with jv.GradientTape() if how == "under a tape" else contextlib.nullcontext():

@@ -324,3 +324,15 @@ def test_batches_and_trees_with_nothing_in_a_place():
     tree = {"a": np.ones(4), "b": None, "c": np.ones(3)}
     spread = jv.shard(tree, {"a": jax.P("data"), "b": None, "c": None}, mesh=mesh)
     assert (spread["a"].sharding.spec, spread["b"]) == (jax.P("data"), None)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_source_may_use_one_array_for_all_batches(local: bool, batch: Any):
+    def source() -> Any:
+        for n in range(4):
+            batch[:] = n
+            yield batch
+
+    with jv.use_mesh({"data": 8}):
+        found = [float(x[0]) for x in list(Batches(source(), prefetch=3, local=local))]
+    assert found == [0.0, 1.0, 2.0, 3.0]

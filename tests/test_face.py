@@ -206,3 +206,13 @@ def test_rounding(dtype, digits):
     v = jv.Variable(jnp.asarray(2.64, dtype))
     ours, theirs = round(v, *digits), round(v.value, *digits)
     assert (ours.dtype, float(ours)) == (theirs.dtype, float(theirs))
+
+
+@pytest.mark.parametrize("act", [lambda v, x: v * x, lambda v, x: x * v, lambda v, x: v > 1 - x])
+def test_an_operand_may_be_written_to_afterwards(act, batch):
+    v = jv.Variable(jnp.ones(batch.shape))
+    for _ in range(20):
+        batch[:] = 1
+        found = act(v, batch)
+        batch[:] = -7
+        assert set(found.tolist()) == {1.0}

@@ -543,3 +543,20 @@ def test_a_tape_is_closed_where_it_was_opened():
     closed = r"A tape is closed at test_tape.py:\d+, in close in a thread that has not opened it"
     assert re.match(f"{closed}, and stays open in the one that has\\.{cure}", refused[0])
     assert re.match(f"{closed}\\.{cure}", refused[1])
+
+
+@pytest.mark.parametrize("multiply", [lambda w, x: w * x, lambda w, x: jnp.multiply(w.value, x)])
+def test_a_numpy_array_may_be_written_to_before_the_gradient_is_asked_for(
+    multiply: Any, batch: Any
+) -> None:
+    w = jv.Variable(jnp.zeros(batch.shape))
+    with jv.GradientTape() as tape:
+        y = multiply(w, batch)
+    batch[:] = 7
+    found = tape.gradient(y, w)
+    assert set(found.tolist()) == {1.0}
+    batch[:] = 1
+    with jv.ForwardAccumulator(w, batch) as forward:
+        y = w * 1.0
+    batch[:] = 7
+    assert set(forward.jvp(y).tolist()) == {1.0}
