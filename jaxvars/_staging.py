@@ -51,12 +51,10 @@ class Rebuild:
         leaves, self.treedef = jax.tree.flatten(result, is_leaf=is_leaf)
         self._rest: list[Callable[[], object] | None]
         self._rest = [None if _is_array(leaf) else _Constant(leaf) for leaf in leaves]
-        self.arrays = [x for x, rest in zip(leaves, self._rest, strict=True) if rest is None]
+        kept = (x for x, rest in zip(leaves, self._rest, strict=True) if rest is None)
+        self.arrays = list(map(_own, kept))
         self.order = order_of(result)
         self._is_sorted = is_sorted(self.order)
-        for x in self.arrays:
-            if isinstance(x, np.ndarray | np.generic):
-                check_uncut(x, "a value that becomes a tensor")
 
     def __call__(self, arrays: Sequence[Value]) -> Any:
         """Return a result of the same form with these arrays in it."""
@@ -84,6 +82,14 @@ class Rebuild:
     def fits_jit(self) -> bool:
         """Tell whether jit can return the result: arrays only, and dicts as JAX sorts them."""
         return self.is_plain and self._is_sorted
+
+
+def _own(array: Value) -> Value:
+    """Return an array that the caller does not write to: of NumPy's a copy."""
+    if not isinstance(array, np.ndarray | np.generic):
+        return array
+    check_uncut(array, "a value that becomes a tensor")
+    return array.copy()
 
 
 @final
