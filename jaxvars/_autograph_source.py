@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - a function is found by its code, so that decorators, doctests and notebooks do not matter, and
-  of several lambdas in a line the right one is taken;
+  of several lambdas in a line the right one is taken; a file that was edited since it was imported
+  is not its source;
 - every node of the user's has the line that it came from, in `line`; new ones take that of what
   stands around them. So tracebacks, warnings and debuggers show the user's lines.
 """
@@ -12,9 +13,11 @@ import __future__
 
 import ast
 import builtins
+import functools
 import inspect
 import linecache
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
 from typing import Any, final
 
@@ -67,11 +70,30 @@ def _node_of(fn: FunctionType) -> tuple[Any, int]:
     if len(lines) < code.co_firstlineno:
         raise Unsupported("its source is not available")
     try:
+        if _is_edited(fn, "".join(lines)):
+            raise StopIteration
         if code.co_name == "<lambda>":
             return _find_lambda(code, lines), 1
         return _parse_def(code, lines)
     except (SyntaxError, StopIteration):
         raise Unsupported("its source has changed since it was read") from None
+
+
+def _is_edited(fn: FunctionType, text: str) -> bool:
+    """Return whether a function that was imported from a file is none that the file has now."""
+    code, loader = fn.__code__, fn.__globals__.get("__loader__")
+    if type(loader) is not SourceFileLoader or loader.path != code.co_filename:
+        return False  # others may compile something else than the text, as pytest does
+    return code not in _all_codes(text, code.co_filename)
+
+
+@functools.lru_cache(maxsize=64)
+def _all_codes(text: str, filename: str) -> frozenset[CodeType]:
+    """Return the code of all functions in a file."""
+    found = [builtins.compile(text, filename, "exec", dont_inherit=True)]
+    for code in found:  # which grows
+        found += _codes(code)
+    return frozenset(found)
 
 
 def _parse_def(code: CodeType, lines: Sequence[str]) -> tuple[ast.stmt, int]:

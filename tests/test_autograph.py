@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
+import importlib
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -589,7 +590,8 @@ def test_objects_are_as_they_were_after_an_error():
 
 def test_no_source():
     scope = {}
-    exec("def f(x):\n    return 1 if x else 2", scope)
+    text = "def f(x):\n    return 1 if x else 2"
+    exec(compile(text, "<no file>", "exec"), scope)  # Python 3.13 knows that of `python -c`
     with pytest.raises(jv.errors.ControlFlowError, match=r"source is not available.*autograph=Fal"):
         compiled(scope["f"])(1.0)
     g = scope["f"]
@@ -1149,3 +1151,23 @@ def test_of_equal_elements_the_first_is_the_largest():
     assert jv.compile(slope, autograph=True)(xs).tolist() == slope(xs).tolist() == [1, 0, 3, 0]
     assert jv.compile(lambda n: max(n), autograph=True)(jnp.array([1, 3, 3])) == 3
     assert jv.compile(lambda n: min(n), autograph=True)(jnp.array([True, False])) == 0
+
+
+def test_a_file_that_was_edited_since_its_import_is_not_the_source(tmp_path, monkeypatch):
+    file = tmp_path / "edited_program.py"
+    text = (
+        "from __future__ import annotations\n"
+        "def step(x: float):\n    return x + 1.0 if x > 0 else x\n"
+        "def other(x, y=frozenset({1, 2})):\n    return [z for z in y if x] if x is None else x\n"
+        "pick = lambda x: x + 1.0 if x > 0 else x\n"
+    )
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("edited_program")
+    file.write_text(text.replace("1.0", "12.0"))
+    for fn in (module.step, module.pick):
+        with pytest.raises(jv.errors.ControlFlowError, match="source has changed since it was rea"):
+            compiled(fn)(1.0)
+    assert compiled(module.other)(1.0) == 1.0
+    importlib.reload(module)
+    assert compiled(module.step)(1.0) == compiled(module.pick)(1.0) == 13.0
