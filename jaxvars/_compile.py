@@ -177,9 +177,13 @@ class Function:
         has_another = False
         if not DETOUR:
             try:
-                result = MISS if kwargs else self._paths.flat(args)
-                if result is MISS:
-                    result = self._paths.tree(args, kwargs)
+                if not kwargs:
+                    result = self._paths.flat(args)
+                    if result is not MISS:
+                        return result
+                result = self._paths.tree(args, kwargs)
+                if result is not MISS:
+                    return result
             except Miss as miss:
                 has_another = self._paths.miss(by_shape=isinstance(miss, OtherShapes))
             except Elsewhere:
@@ -191,9 +195,6 @@ class Function:
                     with _trace.restoring():
                         self._explain(error, args, kwargs)
                         raise
-            else:
-                if result is not MISS:
-                    return result
         return self(*args, **kwargs) if has_another else self._slow_call(args, kwargs)
 
     def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:

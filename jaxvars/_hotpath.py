@@ -5,14 +5,14 @@ theirs. It checks that the arguments are those it was written for and hands the 
 variables to XLA and back. For a program that assigns variables they stay in its tray:
 
     def run(args):
-        if len(args) != 2: return MISS
-        (a0, a1, ) = args
+        try: (a0, a1, ) = args
+        except ValueError: return MISS
         if not (id(a0) == 140213 and type(a1) is T1): return MISS
         if HAND[0] is not tray: return careful((a1, ))
         HAND[0] = BUSY
         try:
             old = tray.values
-            ((tray.values, result),) = map(jitted, (old, ), (a1,), )
+            ((tray.values, result),) = starmap(jitted, ((old, a1, ),))
             if tray.values[0].__class__ is not array:
                 tray.values = old
                 raise elsewhere
@@ -21,7 +21,7 @@ variables to XLA and back. For a program that assigns variables they stay in its
         return result
 
 Rules this file keeps (`_store.py` says why):
-- between the call that donates (`map` is consumed by the unpacking) and the assignment of the
+- between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
   new values there is no other call;
 - `HAND` is tested and set without a call in between, and put back whatever happens;
 - a program that was staged by a foreign transform instead of run has donated nothing. If it
@@ -35,6 +35,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import starmap
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -62,8 +63,8 @@ _SHARE = 0.02  # of the time since the first was written, that writing may take 
 
 _TEMPLATE = """
 def run(args):
-    if len(args) != {count}: return MISS
-    ({names}) = args
+    try: ({names}) = args
+    except ValueError: return MISS
     if not ({guards}): return MISS
 {body}
 """
@@ -78,7 +79,7 @@ _READING = """
     HAND[0] = BUSY
     try:
         old = ()
-        (result,) = map(jitted, (old,), {kept}{each})
+        (result,) = starmap(jitted, ((old, {given}),))
     finally:
         HAND[0] = None
     {result}
@@ -89,7 +90,7 @@ _WRITING = """
     HAND[0] = BUSY
     try:
         old = tray.values
-        ((tray.values, result),) = map(jitted, (old{part},), {kept}{each})
+        ((tray.values, result),) = starmap(jitted, ((old{part}, {given}),))
         if tray.values[0].__class__ is not array:
             tray.values = old
             raise elsewhere{keep}
@@ -165,14 +166,13 @@ def write(
         for n, (place, value) in enumerate(zip(places, values, strict=True))
     ]
     text = _TEMPLATE.format(
-        count=len(items),
         names=_tuple(f"a{i}" for i in range(len(items))),
         guards=" and ".join(filter(None, guards)) or "True",
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
-    names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, config=jax.config)
-    names.update(nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
+    names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, starmap=starmap)
+    names.update(config=jax.config, nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 
@@ -194,12 +194,12 @@ def _places(
 
 def _body(parts: Parts, leaves: Sequence[str]) -> str:
     tray = parts.tray
+    kept = [f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}))"] if parts.kept else []
     template = _WRITING if tray is not None else _READING if parts.kept else _PURE
     return template.format(
         leaves=_tuple(leaves),
+        given=_tuple([*kept, *leaves]),
         part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
-        kept=f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}),), " if parts.kept else "",
-        each=_tuple(f"({leaf},)" for leaf in leaves),
         doubt="" if parts.doubt is None else "doubt(tray) or ",
         keep="\n        tray.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
