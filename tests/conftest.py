@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from sweeps import in_sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,6 +55,12 @@ class _WideNumbers:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_WideNumbers())  # for the package's examples, too
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in in_sweeps(items):
+        item.add_marker("sweep")
 
 
 @pytest.fixture(scope="module", autouse=True)
