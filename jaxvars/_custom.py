@@ -56,7 +56,8 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         fn: returns `(result, grad)`. `grad(upstream)`, with one argument for each array in the
             result, returns the gradient of each positional argument of `fn`, None for none. If
             `fn` reads trainable variables, `grad` takes `variables=` too, a list of them, and
-            returns `(argument_gradients, variable_gradients)`.
+            returns `(argument_gradients, variable_gradients)`. What `grad` alone reads is
+            none of them.
 
     Returns:
         A function of the same arguments that returns `result` alone.
@@ -95,26 +96,30 @@ def _is_moving(leaf: Any) -> bool:
 
 @_trace.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
-    touched = stage(lambda *xs: _whole(run, form, fn, xs), values, None)
+    own: set[int] = set()
+    touched = stage(lambda *xs: _whole(run, form, fn, own, xs), values, None)
     if touched.writes:
         names = [cell.name for cell in touched.writes]
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
-    cells = touched.reads
+    cells = sorted(touched.reads, key=lambda cell: cell.key not in own)
+    aside = [cell for cell in cells if cell.key not in own]
     outer, forward = [], _run_forward(run, fn, form, cells)
     if _trace.strip(_trace.current()) is not _trace.EVAL:  # differentiated maybe in another trace
         with overlooking():  # it is raised again if a gradient is asked for
-            outer, forward = _traced(forward, cells, values)
-    rule = _rule(forward, len(outer))
-    return touched.rebuild(rule(outer, list(map(LOCAL.frame.read, cells)), values))
+            outer, forward = _traced(forward, cells, len(aside), values)
+    outer = [*map(LOCAL.frame.read, aside), *outer]
+    read = list(map(LOCAL.frame.read, cells[: len(cells) - len(aside)]))
+    return touched.rebuild(_rule(forward, len(outer))(outer, read, values))
 
 
 def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Value]]:
     """Return a function with a pullback of its own.
 
     Args:
-        forward: takes what was closed over, the values of cells and the arguments; returns the
-            results, and what makes the pullback.
+        forward: takes what was closed over, first the values of cells that only the pullback
+            reads, the values of cells and the arguments; returns the results, and what makes the
+            pullback.
         closed_over: how many values the function has closed over.
     """
     again = _handing_on(forward, closed_over)
@@ -154,18 +159,26 @@ def _known(forward: Any, again: Any, given: Any) -> tuple[list[Value], Any]:
 
 
 def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callable[..., Any]:
-    """Return what runs a function, whose variables have some values, and gives its pullback."""
+    """Return what runs a function, whose variables have some values, and gives its pullback.
+
+    Args:
+        run: the function.
+        fn: the user's function.
+        form: of its arguments.
+        cells: of the variables: those that only the pullback reads are the last.
+    """
     frame, keys = LOCAL.frame, [cell.key for cell in cells]
 
-    def forward(_: Any, cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
-        values = dict(zip(keys, cell_values, strict=True))
+    def forward(outer: Any, cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
+        values = dict(zip(keys, [*cell_values, *outer], strict=True))
+        own = cells[: len(cell_values)]
         with entered(BoundFrame(values, frame)):
             result, grad = run(*xs)
         arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
 
         def pull() -> Any:
             with entered(BoundFrame(values, frame)):
-                return _closed(functools.partial(_gradients, grad, cells, form, fn), arrays)
+                return _closed(functools.partial(_gradients, grad, own, form, fn), arrays)
 
         return arrays, pull
 
@@ -173,12 +186,14 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
 
 
 def _traced(
-    forward: Callable[..., Any], cells: Sequence[Cell], values: Sequence[Value]
+    forward: Callable[..., Any], cells: Sequence[Cell], aside: int, values: Sequence[Value]
 ) -> tuple[list[Value], Callable[..., Any]]:
     """Return what a `forward` and its pullback close over, and it as a function of that, too."""
 
     def run(*xs: Value) -> Any:
-        arrays, pull = forward([], list(map(LOCAL.frame.read, cells)), xs)
+        read = list(map(LOCAL.frame.read, cells))
+        own = len(cells) - aside
+        arrays, pull = forward(read[own:], read[:own], xs)
         return arrays, pull()
 
     return _taken_apart(stage(run, values, None), cells)
@@ -190,20 +205,25 @@ def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Value], Ca
     keys = [cell.key for cell in cells]
 
     def forward(outer: Any, cell_values: Any, xs: Any) -> Any:
-        by_key = dict(zip(keys, cell_values, strict=True))
+        aside = len(cells) - len(cell_values)
+        by_key = dict(zip(keys, [*cell_values, *outer[:aside]], strict=True))
         reads = [by_key[cell.key] for cell in staged.reads]
-        arrays, pull = staged.rebuild(program(outer, [*reads, *xs]))
+        arrays, pull = staged.rebuild(program(outer[aside:], [*reads, *xs]))
         return arrays, lambda: pull
 
     return outer, forward
 
 
-def _whole(run: Any, form: Any, fn: Any, xs: Sequence[Value]) -> Any:
-    """Run the function and its gradient, so that what either reads is found; return the result."""
+def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Value]) -> Any:
+    """Run the function and its gradient, so that what either reads is found; return the result.
+
+    What the function itself reads is put into `own`.
+    """
     result, grad = run(*xs)
     upstream = [jnp.zeros_like(x) for x in Rebuild(result).arrays]
     frame = LOCAL.frame
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
+    own.update(cell.key for cell in cells)
     with overlooking():  # it is raised again if a gradient is asked for
         _gradients(grad, cells, form, fn, upstream)
     return result

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._display import did_you_mean
+from jaxvars._tensor import check_uncut
 from jaxvars.errors import DistributedError
 
 Value: TypeAlias = Any
@@ -35,9 +36,16 @@ def plain(value: Any) -> Any:
 
 
 def _operand(value: Any) -> Any:
-    """Return what an operator is given; a copy of what the caller may write to while it runs."""
+    """Return what an operator is given; a copy of what the caller may write to while it runs.
+
+    Raises:
+        DtypeError: when JAX would cut NumPy's integers: `v == np.int64(2**32)` is True of 0 then.
+    """
     value = plain(value)
-    return value.copy() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray | np.generic):
+        check_uncut(value, "an operand")
+        return value.copy() if isinstance(value, np.ndarray) else value
+    return value
 
 
 def processes_of(value: Value) -> int:

@@ -216,3 +216,16 @@ def test_an_operand_may_be_written_to_afterwards(act, batch):
         found = act(v, batch)
         batch[:] = -7
         assert set(found.tolist()) == {1.0}
+
+
+@pytest.mark.parametrize("other", [np.int64(2**32), np.array([1, -(2**31) - 1]), np.uint64(2**32)])
+@pytest.mark.parametrize("f", [op.add, op.sub, op.eq, op.lt, op.mul, divmod])
+def test_an_operand_that_jax_would_cut_is_refused(f, other):
+    v = jv.Variable([0, 0])
+    for way in (lambda g: g, jv.compile):
+        for act in (lambda: f(v, other), lambda: f(other, v), lambda: f(v[0], other)):
+            with pytest.raises(jv.errors.DtypeError, match="64-bit numbers are off"):
+                way(act)()
+    with jax.enable_x64(True):
+        assert (jv.Variable([0, 0]) + np.int64(2**32)).tolist() == [2**32, 2**32]
+    assert (v + np.array([1, 2])).tolist() == [1, 2]

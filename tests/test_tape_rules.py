@@ -244,6 +244,31 @@ def test_custom_gradient_must_account_for_the_variables_it_reads() -> None:
         tape.gradient(y, w)
 
 
+@both_ways
+def test_variables_that_only_the_gradient_function_reads_are_not_asked_for(way: Any) -> None:
+    x = jnp.asarray(2.0)
+    lam, w = jv.Variable(3.0, name="lam"), jv.Variable(5.0, name="w")
+
+    @jv.custom_gradient
+    def reversal(x: Any) -> Any:
+        return x * 1.0, lambda upstream: -lam * upstream
+
+    @jv.custom_gradient
+    def scaled(x: Any) -> Any:
+        def grad(upstream: Any, variables: Any = None) -> Any:
+            return upstream * lam, [upstream for _ in variables]
+
+        return x * w, grad
+
+    def program() -> Any:
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = reversal(x) + scaled(x)
+        return tape.gradient(y, [x, w, lam])
+
+    assert way(program) == [0.0, 1.0, None]
+
+
 def test_custom_gradient_may_read_variables_that_are_not_trainable() -> None:
     frozen = jv.Variable(2.0, trainable=False)
 

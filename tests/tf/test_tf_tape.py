@@ -189,6 +189,23 @@ def gradient_tensor(f, x):
     return tape.gradient(y, x)
 
 
+def test_variables_that_only_the_gradient_function_reads_are_none_of_a_custom_gradient():
+    lam, w = tf.Variable(3.0), tf.Variable(2.0)
+
+    @tf.custom_gradient
+    def reversal(x):
+        return tf.identity(x), lambda up: -lam * up
+
+    def program():
+        with tf.GradientTape() as tape:
+            y = reversal(w) ** 2
+        return tape.gradient(y, [w, lam])
+
+    for way in (lambda f: f, tf.function):
+        dw, dlam = way(program)()
+        assert (numbers(dw), dlam) == (-12.0, None)
+
+
 def test_custom_gradients_with_variables():
     w = tf.Variable(2.0)
 
