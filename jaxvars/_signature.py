@@ -33,7 +33,7 @@ from jaxvars._indices import indices_are_checked
 from jaxvars._key_order import in_order, order_of
 from jaxvars._open_compare import uncompared
 from jaxvars._tensor import TensorSpec, check_argument, to_tensor
-from jaxvars._walk import is_endless
+from jaxvars._walk import is_endless, reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 
 Value: TypeAlias = Any
@@ -179,7 +179,7 @@ _LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasy
 
 
 def check_result(result: Any, name: str) -> None:
-    """Raise CompileError for a result that can be used once, where all calls have the same."""
+    """Raise CompileError for a result that is of no use, as all calls return the traced one."""
     parts = result.values() if isinstance(result, Mapping) else result
     inner = parts if isinstance(result, tuple | list | Mapping) else ()
     for value in (result, *inner):
@@ -187,6 +187,14 @@ def check_result(result: Any, name: str) -> None:
             raise CompileError(
                 f"{name} returns a {type(value).__name__}, which can be used once, but all calls "
                 "return what the traced one returned. Return a list or a tuple."
+            )
+    for leaf in jax.tree.leaves(result):
+        if not isinstance(leaf, jax.Array | Owner) and reaches(leaf, _trace.is_tracer):
+            raise CompileError(
+                f"{name} returns a {type(leaf).__name__} that holds traced values. JAX does not "
+                "know its parts, so that they would have no values outside. Return a tuple, list, "
+                "dict or named tuple, or register the class, for example with "
+                "jax.tree_util.register_dataclass."
             )
 
 

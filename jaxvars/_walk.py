@@ -131,6 +131,24 @@ def _walk(
             yield from _walk(child, kind, below, seen, holders)
 
 
+def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
+    """Return whether an object that is wanted is `root` or lies below it.
+
+    >>> reaches({"a": [1, deque(["x"])]}, lambda value: value == "x")
+    True
+    """
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        value = left.pop()
+        if is_wanted(value):
+            return True
+        if id(value) not in seen and (not isinstance(value, _CLOSED) or _holds_objects(value)):
+            seen.add(id(value))
+            left.extend(child for _, child in _children(value))
+    return False
+
+
 def _children(value: object) -> Iterable[tuple[str, object]]:
     other = behind(value)
     if other is not value:

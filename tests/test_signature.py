@@ -7,10 +7,13 @@ Rules of this file:
 from __future__ import annotations
 
 import enum
+import functools
 import gc
 import weakref
+from collections import UserDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -678,3 +681,28 @@ def test_a_trace_for_each_of_many_objects_is_no_reason_to_warn():
     models = [M() for _ in range(12)]
     assert [float(step(m, 3.0)) for m in models] == [6.0] * 12
     assert len(runs) == 12
+
+
+@dataclass
+class Unregistered:
+    loss: Any
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Unregistered, lambda x: {"a": deque([x])}, lambda x: [UserDict(a=(x,))],
+     lambda x: functools.partial(max, x), lambda x: ("a", SimpleNamespace(a=Unregistered(x)))],
+)  # fmt: skip
+def test_a_result_that_would_leak_traced_values_is_refused(make):
+    v = jv.Variable(1.0)
+
+    @jv.compile
+    def step(x):
+        v.assign_add(x)
+        return make(x)
+
+    with pytest.raises(CompileError, match=r"that holds traced values.*register"):
+        step(1.0)
+    assert v == 1.0
+    known = jv.compile(lambda x: make(3.0))  # the same for all calls, as any object
+    assert repr(known(1.0)) == repr(make(3.0))
