@@ -15,9 +15,11 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, final
 
 import jax
@@ -353,7 +355,16 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
         result = within(frame, run)
         return result, state.rebound(frame.values)
 
+    with suppress(ValueError, TypeError):  # no signature, as of some functions of C
+        setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name
     return pure
+
+
+def _with_state(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature with a State before it: JAX finds places of arguments by their names."""
+    name = unique("state", signature.parameters)
+    state = inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([state, *signature.parameters.values()])
 
 
 def _of_jax(value: Value) -> Value:

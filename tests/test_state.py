@@ -434,6 +434,26 @@ def test_under_jit():
     assert pure._cache_size() == 1
 
 
+def test_arguments_are_found_by_name_and_place_behind_the_state():
+    w = V([1.0, 2.0], name="w")
+
+    def scaled(x, mode="half"):
+        return w * x * (0.5 if mode == "half" else 2.0)
+
+    pure, state, x = jv.functionalize(scaled), State.of(w), jnp.full(2, 4.0)
+    for static in ({"static_argnames": "mode"}, {"static_argnums": 2}):
+        jitted = jax.jit(pure, **static, donate_argnames="x")
+        assert jitted(state, jnp.copy(x), "half")[0].tolist() == [2.0, 4.0]
+        assert jitted(state, jnp.copy(x), mode="twice")[0].tolist() == [8.0, 16.0]
+    jitted(state, x)
+    assert x.is_deleted()
+    assert state["w"].tolist() == [1.0, 2.0]
+    jax.jit(jv.functionalize(lambda: w + 1), donate_argnums=0)(state)
+    custom = jax.custom_jvp(jv.functionalize(lambda x: w * x))
+    custom.defjvp(lambda primals, tangents: (custom(*primals), custom(*primals)))
+    assert custom(State.of(w), 2.0)[0].tolist() == [2.0, 4.0]
+
+
 def test_under_vmap_an_ensemble_of_trainings():
     line, starts = Line(), [-1.0, 0.0, 1.0, 5.0]
     states = State.of(line)
