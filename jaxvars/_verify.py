@@ -165,7 +165,8 @@ class _Check:
     def _check_tapes(self) -> None:
         with running_eagerly():
             expected = self._gradients(self._python)
-        self._compare("by a tape around compiled code", self._gradients(self._compiled), expected)
+        found = self._gradients(self._compiled)
+        self._compare("by a tape around compiled code", found, expected, size=_largest(expected))
 
     def _gradients(self, fn: Callable[..., Any]) -> Named:
         """Return what a tape around one call finds for the variables and arguments."""
@@ -232,14 +233,23 @@ class _Check:
         self._rows.append(("slope", "finite differences", abs(slope - numerical) / scale))
 
     # ------------------------------------------------------------ comparing
-    def _compare(self, way: str, found: Named, expected: Named) -> None:
+    def _compare(self, way: str, found: Named, expected: Named, *, size: float = 0.0) -> None:
+        """Compare by name.
+
+        Args:
+            way: what was found.
+            found: that.
+            expected: what Python makes of it.
+            size: of the numbers that all come of, as gradients of one loss do: where these cancel,
+                their rounding is left.
+        """
         if list(found) != list(expected):
             raise self._parting("the structure of the result", way, list(found), list(expected))
-        worst = [self._distance(way, name, x, expected[name]) for name, x in found.items()]
+        worst = [self._distance(way, name, x, expected[name], size) for name, x in found.items()]
         if worst:
             self._rows.append((way, "Python", float(f"{max(worst):.2g}")))
 
-    def _distance(self, way: str, name: str, found: Any, expected: Any) -> float:
+    def _distance(self, way: str, name: str, found: Any, expected: Any, size: float) -> float:
         """Return the largest relative difference of two values; raise if it is too large."""
         one, two = _known(found), _known(expected)
         if not isinstance(one, np.ndarray) or not isinstance(two, np.ndarray):
@@ -248,8 +258,9 @@ class _Check:
             return 0.0
         if (one.shape, one.dtype) != (two.shape, two.dtype):
             raise self._parting(name, way, _described(one), _described(two))
-        gaps = _gaps(one, two)
-        if not gaps.size or gaps.max() <= self._slack(two.dtype):
+        slack = self._slack(two.dtype)
+        gaps = _gaps(one, two, size * _rounding(two.dtype, slack))
+        if not gaps.size or gaps.max() <= slack:
             return float(gaps.max(initial=0.0))
         index = np.unravel_index(int(gaps.argmax()), gaps.shape)
         where = f", element [{', '.join(map(str, index))}]," if index else ""
@@ -323,12 +334,31 @@ def _described(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if is_array else repr(value)
 
 
-def _gaps(found: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return how far two arrays are apart, relative to the largest element of the second."""
+def _largest(named: Named) -> float:
+    """Return the largest size of a finite number in some arrays."""
+    sizes = (np.abs(_known(x)).astype(float) for x in named.values())
+    return max((x[np.isfinite(x)].max(initial=0.0) for x in sizes), default=0.0)
+
+
+def _rounding(dtype: Any, slack: float) -> float:
+    """Return a few units of the last place of 1, in terms of what differences may be."""
+    if not slack:
+        return 0.0
+    return min(16 * float(jnp.finfo(dtype).eps) / slack, 1.0)
+
+
+def _gaps(found: np.ndarray, expected: np.ndarray, least: float) -> np.ndarray:
+    """Return how far two arrays are apart, relative to the largest element of the second.
+
+    Args:
+        found: an array.
+        expected: of its shape and dtype.
+        least: what the largest element counts as, if it is smaller.
+    """
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         return (found != expected).astype(float)
     one, two = (x.astype(np.result_type(x.dtype, np.float64)) for x in (found, expected))
-    scale = np.abs(two[np.isfinite(two)]).max(initial=0.0) or 1.0
+    scale = np.abs(two[np.isfinite(two)]).max(initial=least) or 1.0
     with np.errstate(invalid="ignore"):
         gaps = np.abs(one - two) / scale
     same = (one == two) | (np.isnan(one) & np.isnan(two))

@@ -207,6 +207,14 @@ def test_a_wrong_slope_by_a_default_value_is_found():
 
 
 _W = jv.Variable(np.random.default_rng(0).standard_normal((8, 64)), name="w", dtype=jnp.float32)
+_B = jv.Variable(jnp.zeros(64), name="b")
+
+
+def _normalized(x):
+    y = x @ _W + _B  # normalized, so that a bias has no effect: its gradient is rounding alone
+    return jnp.tanh((y - y.mean(0)) / jnp.sqrt(y.var(0) + 1e-5))
+
+
 _RIGHT = {
     "many": (lambda x: jnp.mean(x**2), (3 * jnp.ones(10**5),)),
     "large": (lambda x: x * 1e20, (X,)),
@@ -218,6 +226,7 @@ _RIGHT = {
     "half": (lambda x: jnp.sum(jnp.exp(x)), (jnp.linspace(0, 1, 64).astype(jnp.float16),)),
     "steep": (lambda x: jnp.exp(20 * x), (jnp.array([0.5, 1.0]),)),
     "complex": (lambda z: jnp.abs(z * z), (jnp.array([1 + 2j, 3]),)),
+    "cancelling": (_normalized, (np.random.default_rng(1).standard_normal((5, 8), np.float32),)),
 }
 
 
