@@ -39,7 +39,7 @@ from jaxvars._optimizer_checks import (
     trainable_in,
 )
 from jaxvars._optimizer_rules import wide
-from jaxvars._optimizer_slots import Tie, as_rate, home_like, is_lost
+from jaxvars._optimizer_slots import Swap, Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars._state import unique
 from jaxvars._tape import GradientTape
@@ -321,17 +321,15 @@ class Optimizer(Module, ABC):
         Raises:
             ValueError: when the optimizer was made without `use_ema=True`.
         """
+        self._swap().make()
+
+    def _swap(self) -> Swap:
         if not self.use_ema:
             raise ValueError(
                 f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
             )
         known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
-        pairs = [(v.cell, average.cell) for v, average in known if v is not None]
-        cells = [cell for pair in pairs for cell in pair]
-        frame = LOCAL.frame
-        with frame.alone():
-            swapped = frame.read_all([cell for pair in pairs for cell in reversed(pair)])
-            frame.write_all(cells, swapped, ())
+        return Swap([(v.cell, average.cell) for v, average in known if v is not None])
 
     @contextmanager
     def averaged(self) -> Generator[None]:
@@ -348,11 +346,15 @@ class Optimizer(Module, ABC):
         >>> float(w)
         2.0
         """
-        self.swap_averages()
+        swap = self._swap()  # of these variables, whatever others are met inside
         try:
-            yield
-        finally:
-            self.swap_averages()
+            try:
+                swap.make()
+                yield
+            finally:
+                swap.undo()
+        finally:  # Ctrl-C
+            swap.undo()
 
     # ------------------------------------------------------------ state
     @property

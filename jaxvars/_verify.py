@@ -20,7 +20,7 @@ from jaxvars._display import Table
 from jaxvars._face import BOXES, Face, plain
 from jaxvars._frames import Owner
 from jaxvars._signature import name_of
-from jaxvars._state import State, functionalize
+from jaxvars._state import State, functionalize, put_back
 from jaxvars._tape import GradientTape
 from jaxvars.errors import CheckError
 
@@ -116,7 +116,7 @@ class _Check:
                 self._check_tapes()
                 self._check_slopes()
         finally:
-            self._state.commit()
+            put_back(self._state)
         columns = ("way", "compared with", "largest relative difference")
         return Table(title=self._title, columns=columns, rows=self._rows)
 

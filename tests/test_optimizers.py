@@ -535,6 +535,15 @@ def test_averages_are_swapped_in_and_back_even_after_an_error():
         optimizers.SGD(1.0).swap_averages()
 
 
+def test_a_variable_met_while_averages_are_in_is_not_swapped_out():
+    early, late = jv.Variable(0.0, name="early"), jv.Variable(8.0, name="late")
+    optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    optimizer.apply_gradients([(-1.0, early)])
+    with optimizer.averaged():
+        optimizer.apply_gradients([(4.0, late)])
+    assert (float(early), float(late)) == (1.0, 4.0)
+
+
 def test_the_average_of_a_variable_met_later_begins_with_its_value():
     early, late = jv.Variable(0.0, name="early"), jv.Variable(8.0, name="late")
     optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)

@@ -292,6 +292,39 @@ _EAGER = pytest.mark.parametrize(
 )
 
 
+def test_what_was_changed_for_a_while_is_as_before():
+    a = jv.Variable(jnp.zeros(2), name="a")
+    optimizer = jv.optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    for _ in range(2):
+        optimizer.apply_gradients([(-jnp.ones(2), a)])
+
+    def evaluate() -> None:
+        with optimizer.averaged():
+            a.numpy()
+
+    def add() -> None:
+        a.assign_add(jnp.ones(2))
+
+    def check() -> None:
+        assert whole(a) == 2.0
+        assert whole(optimizer.get_slot(a, "average")) == 1.5
+
+    verify = functools.partial(jv.debugging.verify, add, calls=1, gradients=False)
+    profile = functools.partial(jv.profiler.profile, jv.compile(add), steps=1, warmup=1)
+    assert sweep(check, evaluate, check, count=100, again=True, among="jaxvars/") > 50
+    for action in (verify, profile):
+        assert _last(action, 8, check, among="_state.py") == 8
+
+
+def _last(action: Callable[[], Any], count: int, check: Callable[[], Any], *, among: str) -> int:
+    """Interrupt an action at each of its last places in some files, and return how many."""
+    places = [x for x in places_of(action) if among in x[0][0]][-count:]
+    for place, times in places:
+        interrupt(action, place, times, KeyboardInterrupt)
+        check()
+    return len(places)
+
+
 @_EAGER
 def test_what_runs_eagerly_is_all_or_nothing(program: Any):
     assert _eagerly(program, 30) >= 30
