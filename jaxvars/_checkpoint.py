@@ -31,6 +31,8 @@ from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 
 Value: TypeAlias = Any
 
+_OWN = ("_name", "_root")  # attributes that are no objects to be saved
+
 
 @final
 class Checkpoint(Module):
@@ -60,7 +62,8 @@ class Checkpoint(Module):
         save_counter: the Variable that counts the calls of `save`, int32; saved with the rest.
 
     Raises:
-        ValueError: when an object is given a name that is a method's.
+        ValueError: when an object is given a name that is a method's or begins with `_`, here or
+            as an attribute.
         CheckpointError: when an object is a number or something else that cannot be kept.
         InteropError: when there is a module of flax or Keras that is not adapted.
 
@@ -98,14 +101,17 @@ class Checkpoint(Module):
         own = {*dir(type(self)), "save_counter"}
         taken = [name for name in objects if name in own or name[0] == "_"]
         if taken:
-            raise ValueError(
-                f"A Checkpoint has {taken} of its own, or may have: give the objects other names."
-            )
+            raise _taken(taken)
         for name, value in objects.items():
             check_kept((name,), value, is_saving=False)
         self._root = root
         vars(self).update(objects)
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        if name not in _OWN and (name[0] == "_" or hasattr(type(self), name)):
+            raise _taken([name])  # it would be neither saved nor restored, or hide a method
+        super().__setattr__(name, value)
 
     # ------------------------------------------------------------ writing
     def save(self, prefix: PathLike) -> str:
@@ -370,3 +376,9 @@ def _refuse_traced(what: str) -> None:
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
             "pure, or in a JAX transform): files are written and read by Python. Do it outside."
         )
+
+
+def _taken(names: list[str]) -> ValueError:
+    return ValueError(
+        f"A Checkpoint has {names} of its own, or may have: give the objects other names."
+    )

@@ -284,6 +284,8 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
         _check_objects(array, value, what)
     if array.dtype.kind in "SU" and not _is_text(value):
         raise NotATensorError(f"{what} mixes text and numbers: make all of it text, with str().")
+    if array.dtype.kind in "SU":  # which cut zero characters at the end off
+        array = np.asarray(value, object)
     if array.dtype.kind in "mM":
         raise NotATensorError(
             f"{what} is {array.dtype}, which is no tensor: convert it to numbers, for example "

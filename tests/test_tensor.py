@@ -128,6 +128,8 @@ def test_integers_of_more_than_32_bits_become_floats(dtype: str):
         (np.array(["a", "b"]), ["a", "b"]),
         (np.array(["a", "b"], object), ["a", "b"]),
         (np.array(["a"], string), ["a"]),
+        ("a\0", "a\0"),
+        ([["a\0"], [b"\0"]], [["a\0"], ["\0"]]),
     ],
 )
 def test_text_becomes_numpy_text_that_cannot_be_changed(value, text):

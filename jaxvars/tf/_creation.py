@@ -122,7 +122,9 @@ def _fill(dims: Any, value: Value) -> Value:
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
     sizes = not_negative(sizes_of(dims, integers=False))
-    return np.full(sizes, value[()], object) if is_text(value) else _full(value, sizes)
+    if is_text(value):
+        return np.broadcast_to(value, sizes).copy()  # np.full cuts zero characters at the end off
+    return _full(value, sizes)
 
 
 _full = jax.jit(jnp.broadcast_to, static_argnums=1)

@@ -68,7 +68,7 @@ def to_dense(
     fill = _zero(values) if default_value is None else to_array(default_value, sparse.dtype)
     places = tuple(sparse.indices._array.T)
     if is_text(values):
-        whole = np.full(sizes, np.asarray(fill)[()], object)
+        whole = np.broadcast_to(np.asarray(fill, object), sizes).copy()
         whole[places] = values
         return Tensor(whole)
     return Tensor(jnp.full(sizes, fill, values.dtype).at[places].set(values))

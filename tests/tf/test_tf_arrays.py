@@ -112,6 +112,12 @@ def test_parallel_stack_is_for_functions():
 
 
 # ---------------------------------------------------------------- messages
+def test_text_keeps_zero_characters_at_its_end():
+    assert tf.fill([2], "a\0").numpy().tolist() == [b"a\0", b"a\0"]
+    sparse = tf.sparse.SparseTensor([[1]], ["a\0"], [2])
+    assert tf.sparse.to_dense(sparse, "b\0").numpy().tolist() == [b"b\0", b"a\0"]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
