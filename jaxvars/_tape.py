@@ -32,7 +32,7 @@ from jaxvars import _trace
 from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
 from jaxvars._forked import refuse_if_forked
-from jaxvars._frames import LOCAL, Frame, moves
+from jaxvars._frames import LOCAL, Frame, is_interrupting_trace, moves
 from jaxvars._key_order import ordered_like
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
@@ -99,6 +99,13 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         self._chosen: set[int] = set()
 
     def __enter__(self) -> Self:
+        if is_interrupting_trace():  # it reads variables outside, where no tape is
+            raise TapeError(
+                f"A tape is opened at {user_line()} by a signal handler or finalizer that came "
+                "while a function was traced, and operations there would be part of it. Call a "
+                "@jv.compile'd function that has the tape in it, or set a flag and compute after "
+                "the call."
+            )
         self._place = _trace.strip(_trace.current())
         placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
         opened = placed, frame, others, LOCAL.eager  # which each thread has one of

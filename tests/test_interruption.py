@@ -15,7 +15,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import _trace
-from jaxvars.errors import ForeignTransformError
+from jaxvars.errors import ForeignTransformError, TapeError
 
 
 @pytest.fixture
@@ -162,6 +162,30 @@ def test_a_value_of_the_traced_function_is_refused(on_signal: Any):
         with pytest.raises(ForeignTransformError, match=message):
             step(1.0)
     assert (float(count), float(w)) == (0.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
+def test_a_tape_is_opened_in_a_compiled_function_or_refused(on_signal: Any):
+    v, w, slopes = jv.Variable(3.0), jv.Variable(0.0), jv.Variable(0.0)
+
+    def slope() -> Any:
+        with jv.GradientTape() as tape:
+            y = v * v
+        return tape.gradient(y, v)
+
+    @jv.compile
+    def step(x: Any) -> Any:
+        w.assign_add(x)
+        signal.raise_signal(signal.SIGUSR1)
+
+    on_signal(slope)
+    with pytest.raises(TapeError, match=r"opened at test_interruption.py:\d+, in slope by a signal"):
+        step(1.0)
+    assert float(w) == 0.0
+    compiled = jv.compile(slope)
+    on_signal(lambda: slopes.assign(compiled().item()))
+    step(1.0)
+    assert (float(w), float(slopes)) == (1.0, 6.0)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
