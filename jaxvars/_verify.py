@@ -62,6 +62,7 @@ def verify(
         A table of what was compared, and the largest relative difference of each.
 
     Raises:
+        ValueError: when `calls` is less than 1.
         CheckError: where two ways part: which ways, which result or variable, which element.
         Exception: what the function raises, when it raises by Python.
 
@@ -90,6 +91,8 @@ class _Check:
     def __init__(
         self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], calls: int, rtol: float | None
     ) -> None:
+        if calls < 1:
+            raise ValueError(f"verify calls the function calls={calls} times, and needs one call.")
         if isinstance(fn, BoundFunction):
             fn, args = fn.function, (fn.__self__, *args)
         self._compiled: Function = fn if isinstance(fn, Function) else compile(fn)
@@ -315,7 +318,14 @@ def _known(value: Any) -> Any:
     """Return a number or array as a NumPy array, and all else as it is."""
     if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
-    return np.asarray(jnp.asarray(value)) if _is_array(value) else value
+    if not _is_array(value) or (type(value) is int and _is_too_large(value)):
+        return value
+    return np.asarray(jnp.asarray(value))
+
+
+def _is_too_large(value: int) -> bool:
+    bounds = jnp.iinfo(jax.dtypes.canonicalize_dtype(np.int64))
+    return not bounds.min <= value <= bounds.max
 
 
 def _is_array(value: object) -> bool:

