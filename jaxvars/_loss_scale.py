@@ -16,6 +16,7 @@ from jaxvars._frames import LOCAL
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_checks import Pairs, checked_pairs
 from jaxvars._optimizer_rules import wide
+from jaxvars._optimizer_slots import Swap
 from jaxvars._variable import Variable, _restore
 
 Value: TypeAlias = Any
@@ -87,9 +88,8 @@ class LossScaleOptimizer(Optimizer):
         """Return a variable that the inner optimizer made."""
         return self.inner_optimizer.get_slot(variable, slot_name)
 
-    def swap_averages(self) -> None:
-        """Exchange the values of all known variables with their averages."""
-        self.inner_optimizer.swap_averages()
+    def _swap(self) -> Swap:
+        return self.inner_optimizer._swap()
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
@@ -113,17 +113,19 @@ class LossScaleOptimizer(Optimizer):
             `iterations`, which counts no skipped steps.
         """
         pairs = checked_pairs(grads_and_vars)
-        scale, count = self.dynamic_scale.value, self.step_counter.value
-        unscaled = [(g.astype(wide(v)) / scale, v) for g, v in pairs]
-        finite = jnp.stack([jnp.isfinite(g).all() for g, _ in unscaled]).all()
-        self.inner_optimizer._apply(unscaled, extra, finite)
-        grown = finite & (count + 1 >= self.dynamic_growth_steps)
-        factor = jnp.where(finite, jnp.where(grown, 2.0, 1.0), 0.5)
-        changed = scale * factor.astype(scale.dtype)
-        # beyond float32 or below 1 it would be of no use any more
-        bounded = jnp.isfinite(changed) & ((changed >= 1) | (factor >= 1))
-        new = [jnp.where(bounded, changed, scale), jnp.where(finite & ~grown, count + 1, 0)]
-        LOCAL.frame.write_all([self.dynamic_scale.cell, self.step_counter.cell], new)
+        with LOCAL.frame.alone():
+            scale, count = self.dynamic_scale.value, self.step_counter.value
+            unscaled = [(g.astype(wide(v)) / scale, v) for g, v in pairs]
+            finite = jnp.stack([jnp.isfinite(g).all() for g, _ in unscaled]).all()
+            grown = finite & (count + 1 >= self.dynamic_growth_steps)
+            factor = jnp.where(finite, jnp.where(grown, 2.0, 1.0), 0.5)
+            changed = scale * factor.astype(scale.dtype)
+            # beyond float32 or below 1 it would be of no use any more
+            bounded = jnp.isfinite(changed) & ((changed >= 1) | (factor >= 1))
+            scale = jnp.where(bounded, changed, scale)
+            count = jnp.where(finite & ~grown, count + 1, 0)
+            also = [(self.dynamic_scale.cell, scale), (self.step_counter.cell, count)]
+            self.inner_optimizer._apply(unscaled, extra, finite, also)
         return self.iterations
 
     def _transformation(self) -> Any:

@@ -42,6 +42,7 @@ from jaxvars._optimizer_rules import wide
 from jaxvars._optimizer_slots import Swap, Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars._state import unique
+from jaxvars._store import Cell
 from jaxvars._tape import GradientTape
 from jaxvars._variable import Variable, _restore
 from jaxvars._walk import Tied
@@ -270,8 +271,14 @@ class Optimizer(Module, ABC):
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     @_trace.restoring()
-    def _apply(self, pairs: list[tuple[Any, Variable]], extra: Any, accept: Any) -> Variable:
-        """Update, if `accept` is None or holds."""
+    def _apply(
+        self,
+        pairs: list[tuple[Any, Variable]],
+        extra: Any,
+        accept: Any,
+        also: Sequence[tuple[Cell, Value]] = (),
+    ) -> Variable:
+        """Update, if `accept` is None or holds, and write other cells `also` in any case."""
         names, recipe = self._prepare([variable for _, variable in pairs])
         grads = {name: grad for name, (grad, _) in zip(names, pairs, strict=True)}
         cells = self._cells(names, [variable for _, variable in pairs], recipe)
@@ -282,6 +289,7 @@ class Optimizer(Module, ABC):
         with frame.alone():
             carry = form.unflatten(frame.read_all(leaves))
             new = jax.tree.leaves(run_step(recipe, carry, *given))
+            leaves, new = [*leaves, *(c for c, _ in also)], [*new, *(x for _, x in also)]
             frame.write_all(leaves, new, jax.tree.leaves((carry, given)))
         return self.iterations
 

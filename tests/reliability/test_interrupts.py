@@ -255,6 +255,13 @@ def _optimizer() -> tuple[Callable[[], Any], list[jv.Variable]]:
     return lambda: optimizer.apply_gradients(zip(grads, pair, strict=True)), pair
 
 
+def _scaled_optimizer() -> tuple[Callable[[], Any], list[jv.Variable]]:
+    a = jv.Variable(0.0, name="a")
+    optimizer = jv.optimizers.LossScaleOptimizer(jv.optimizers.SGD(1.0), 1.0)
+    grads = [(-jnp.ones(()), a)]
+    return lambda: optimizer.apply_gradients(grads), [a, optimizer.step_counter]
+
+
 def _metric() -> tuple[Callable[[], Any], list[jv.Variable]]:
     mean = jv.metrics.Mean()
     return lambda: mean.update_state(jnp.ones(())), list(mean.variables)
@@ -288,7 +295,17 @@ def _loss() -> tuple[Callable[[], Any], list[jv.Variable]]:
 
 _EAGER = pytest.mark.parametrize(
     "program",
-    [_assign, _tape, _jacobian, _optimizer, _metric, _weighted_metric, _generator, _loss],
+    [
+        _assign,
+        _tape,
+        _jacobian,
+        _optimizer,
+        _scaled_optimizer,
+        _metric,
+        _weighted_metric,
+        _generator,
+        _loss,
+    ],
 )
 
 
