@@ -191,15 +191,6 @@ class Layout:
         return isinstance(other, Layout) and (self.keys, self.paths) == (other.keys, other.paths)
 
 
-def put_back(before: State) -> None:
-    """Give the variables the values that they had, also if Ctrl-C comes."""
-    try:
-        before.commit()
-    except BaseException:
-        before.commit()
-        raise
-
-
 def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Value]], Layout]:
     layout, values = state._layout, state._values
     keys = [jax.tree_util.DictKey(path) for path in layout.paths]

@@ -20,7 +20,7 @@ from jaxvars._display import Table
 from jaxvars._face import BOXES, Face, plain
 from jaxvars._frames import Owner
 from jaxvars._signature import name_of
-from jaxvars._state import State, functionalize, put_back
+from jaxvars._state import State, functionalize
 from jaxvars._tape import GradientTape
 from jaxvars.errors import CheckError
 
@@ -119,7 +119,11 @@ class _Check:
                 self._check_tapes()
                 self._check_slopes()
         finally:
-            put_back(self._state)
+            try:
+                self._state.commit()
+            except BaseException:  # Ctrl-C: again, or the variables would keep what was tried
+                self._state.commit()
+                raise
         columns = ("way", "compared with", "largest relative difference")
         return Table(title=self._title, columns=columns, rows=self._rows)
 

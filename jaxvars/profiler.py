@@ -32,7 +32,7 @@ from jaxvars._compile import BoundFunction, Function
 from jaxvars._display import Table, human_bytes
 from jaxvars._frames import LOCAL, cells_in
 from jaxvars._profiler_ops import longest
-from jaxvars._state import State, put_back
+from jaxvars._state import State
 from jaxvars._variable import Variable
 from jaxvars.errors import CompileError, user_line
 
@@ -234,7 +234,11 @@ def profile(
         folder, seconds = _record(run, name, steps, logdir)
     finally:
         if before is not None:
-            put_back(before)
+            try:
+                before.commit()
+            except BaseException:  # Ctrl-C: again
+                before.commit()
+                raise
     ops = Table(
         title="operations",
         columns=("op", "program", "calls", "ms a step", "part"),
