@@ -46,7 +46,7 @@ from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
 from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
 from jaxvars._homes import is_about_deleted, is_about_places
-from jaxvars._hotpath import MISS, HotPaths
+from jaxvars._hotpath import MISS, HotPaths, Rest
 from jaxvars._indices import indices_are_checked
 from jaxvars._interruption import overlooking
 from jaxvars._key_order import ordered_like
@@ -125,6 +125,13 @@ class Function:
             None where none are.
     """
 
+    __slots__ = {
+        "__call__": "Call the function.",  # no method: Python calls what lies here at once
+        "__dict__": "Its attributes.",
+        "__weakref__": "References that do not keep it.",
+    }
+    __call__: Callable[..., Any]
+
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -146,7 +153,7 @@ class Function:
         self._in_shardings = in_shardings
         self.body = convert(fn) if autograph else fn
         self._entries: dict[Any, Entry] = {}
-        self._paths = HotPaths()
+        self._paths = HotPaths(Rest(self._call, self._mend), self._install)
         self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
         self._log: list[tuple[str, str, float]] = []
@@ -172,30 +179,35 @@ class Function:
         """Pickle a function of a module by its name, as Python's are: nothing is compiled in it."""
         return vars(self)["__qualname__"]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function."""
-        has_another = False
-        if not DETOUR:
-            try:
-                if not kwargs:
-                    result = self._paths.flat(args)
-                    if result is not MISS:
-                        return result
-                result = self._paths.tree(args, kwargs)
-                if result is not MISS:
-                    return result
-            except Miss as miss:
-                has_another = self._paths.miss(by_shape=isinstance(miss, OtherShapes))
-            except Elsewhere:
-                pass
-            except BaseException as error:
-                for entry in tuple(self._entries.values()):
-                    entry.broke_off = True
-                if not is_about_places(error) and not is_about_deleted(error):
-                    with _trace.restoring():
-                        self._explain(error, args, kwargs)
-                        raise
-        return self(*args, **kwargs) if has_another else self._slow_call(args, kwargs)
+    def _install(self, path: Callable[..., Any]) -> None:
+        self.__call__ = path
+
+    def _call(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, where no hot path for positional arguments could."""
+        if DETOUR:
+            return self._slow_call(*args, **kwargs)
+        try:
+            result = self._paths.tree(args, kwargs)
+            if result is not MISS:
+                return result
+            again = self._slow_call
+        except BaseException as error:  # noqa: BLE001 - raised again if it is the user's
+            again = self._mend(error, args, **kwargs)
+        return again(*args, **kwargs)
+
+    def _mend(self, error: BaseException, args: Any, /, **kwargs: Any) -> Callable[..., Any]:
+        """Return what to call after an error of a hot path; raise it if it is the user's."""
+        if isinstance(error, Miss):
+            has_another = self._paths.miss(by_shape=isinstance(error, OtherShapes))
+            return self if has_another else self._slow_call
+        if not isinstance(error, Elsewhere):
+            for entry in tuple(self._entries.values()):
+                entry.broke_off = True
+            if not is_about_places(error) and not is_about_deleted(error):
+                with _trace.restoring():
+                    self._explain(error, args, kwargs)
+                    raise error
+        return self._slow_call
 
     def __get__(self, instance: object, owner: type | None = None) -> Function | BoundFunction:
         return self if instance is None else BoundFunction(self, instance)
@@ -243,13 +255,13 @@ class Function:
         return f"<compiled {self._signature.name}, {self.trace_count} traces>"
 
     # ------------------------------------------------------------ the slow way
-    def _slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
         if FORKED:
             refuse_if_forked(f"{self._signature.name} is called")
         if _Mode.eager:
             return self.python_function(*args, **kwargs)
         if is_interrupting_trace():
-            return outside(lambda: self._slow_call(args, kwargs))
+            return outside(lambda: self._slow_call(*args, **kwargs))
         with _trace.restoring():
             return self._run(self._signature.bind(args, kwargs), args, kwargs)
 

@@ -4,21 +4,30 @@ For each program and way of calling it a Python function is written, as dataclas
 theirs. It checks that the arguments are those it was written for and hands the values of the
 variables to XLA and back. For a program that assigns variables they stay in its tray:
 
-    def run(args):
+    def run(*args, **kwargs):
+        if DETOUR or kwargs: return miss(*args, **kwargs)
         try: (a0, a1, ) = args
-        except ValueError: return MISS
-        if not (id(a0) == 140213 and type(a1) is T1): return MISS
-        if HAND[0] is not tray: return careful((a1, ))
-        HAND[0] = BUSY
+        except ValueError: return miss(*args)
+        if not (id(a0) == 140213 and type(a1) is T1): return miss(*args)
         try:
-            old = tray.values
-            ((tray.values, result),) = starmap(jitted, ((old, a1, ),))
-            if tray.values[0].__class__ is not array:
-                tray.values = old
-                raise elsewhere
-        finally:
-            HAND[0] = tray
-        return result
+            if HAND[0] is not tray: return careful((a1, ))
+            HAND[0] = BUSY
+            try:
+                old = tray.values
+                ((tray.values, result),) = starmap(jitted, ((old, a1, ),))
+                if tray.values[0].__class__ is not array:
+                    tray.values = old
+                    raise elsewhere
+            finally:
+                HAND[0] = tray
+            return result
+        except BaseException as error:
+            old = None
+            again = mend(error, args)
+        return again(*args)
+
+The first of them is the function's `__call__`, so that Python finds it without a frame of ours in
+between; each knows the next one as `miss`, and the last one what takes any arguments.
 
 Rules this file keeps (`_store.py` says why):
 - between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
@@ -35,7 +44,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import starmap
+from itertools import pairwise, starmap
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -44,7 +53,7 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._exact import bits_of, form_of
-from jaxvars._frames import Owner
+from jaxvars._frames import DETOUR, Owner
 from jaxvars._key_order import Order, order_of, order_test
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
@@ -54,7 +63,7 @@ from jaxvars._walk import is_endless
 Value: TypeAlias = Any
 
 MISS: Any = object()
-"""What a hot path returns when the arguments are not those it was written for."""
+"""What is returned for a call with names, dicts or lists that is not like one before."""
 
 _NUMBERS = (int, float, complex)
 _KEPT = 4  # hot paths of each kind kept for a function
@@ -62,41 +71,47 @@ _WRITTEN = 200  # hot paths written for a function before their cost is looked a
 _SHARE = 0.02  # of the time since the first was written, that writing may take then
 
 _TEMPLATE = """
-def run(args):
+def run(*args, **kwargs):
+    if DETOUR or kwargs: return miss(*args, **kwargs)
     try: ({names}) = args
-    except ValueError: return MISS
-    if not ({guards}): return MISS
+    except ValueError: return miss(*args)
+    if not ({guards}): return miss(*args)
+    try:
 {body}
+    except BaseException as error:
+        old = None
+        again = mend(error, args)
+    return again(*args)
 """
 
 _PURE = """
-    result = jitted((), {leaves})
-    {result}
+        result = jitted((), {leaves})
+        {result}
 """
 
 _READING = """
-    if place(None) is not EVAL or HAND[0] is not None: return careful(({leaves}))
-    HAND[0] = BUSY
-    try:
-        old = ()
-        (result,) = starmap(jitted, ((old, {given}),))
-    finally:
-        HAND[0] = None
-    {result}
+        if place(None) is not EVAL or HAND[0] is not None: return careful(({leaves}))
+        HAND[0] = BUSY
+        try:
+            old = ()
+            (result,) = starmap(jitted, ((old, {given}),))
+        finally:
+            HAND[0] = None
+        {result}
 """
 
 _WRITING = """
-    if {doubt}HAND[0] is not tray: return careful(({leaves}))
-    HAND[0] = BUSY
-    try:
-        old = tray.values
-        ((tray.values, result),) = starmap(jitted, ((old{part}, {given}),))
-        if tray.values[0].__class__ is not array:
-            tray.values = old
-            raise elsewhere{keep}
-    finally:
-        HAND[0] = tray
-    {result}
+        if {doubt}HAND[0] is not tray: return careful(({leaves}))
+        HAND[0] = BUSY
+        try:
+            old = tray.values
+            ((tray.values, result),) = starmap(jitted, ((old{part}, {given}),))
+            if tray.values[0].__class__ is not array:
+                tray.values = old
+                raise elsewhere{keep}
+        finally:
+            HAND[0] = tray
+        {result}
 """
 
 
@@ -132,13 +147,32 @@ class Parts(NamedTuple):
     careful: Callable[[Sequence[Value]], Any]
 
 
+class Rest(NamedTuple):
+    """What a hot path does not do itself.
+
+    Attributes:
+        miss: takes the arguments of a call that it was not written for.
+        mend: takes an error and the arguments; returns what to call instead, or raises.
+    """
+
+    miss: Callable[..., Any]
+    mend: Callable[[BaseException, tuple[Any, ...]], Callable[..., Any]]
+
+
 def write(
-    parts: Parts, items: Sequence[Any], values: Sequence[Value], *, in_order: bool, by_shape: bool
+    parts: Parts,
+    rest: Rest,
+    items: Sequence[Any],
+    values: Sequence[Value],
+    *,
+    in_order: bool,
+    by_shape: bool,
 ) -> Callable[..., Any] | None:
     """Return the hot path for calls like this one; None if there can be none.
 
     Args:
         parts: the program.
+        rest: what it does not do itself.
         items: what the path will be called with: positional arguments, or leaves of all.
         values: what was traced, in order: items, and defaults of arguments that were not given.
         in_order: the items come in the order of the values.
@@ -170,7 +204,8 @@ def write(
         guards=" and ".join(filter(None, guards)) or "True",
         body=_body(parts, leaves),
     )
-    names.update(parts._asdict(), MISS=MISS, STORE=STORE, HAND=HAND, BUSY=BUSY)
+    names.update(parts._asdict(), **rest._asdict())
+    names.update(DETOUR=DETOUR, STORE=STORE, HAND=HAND, BUSY=BUSY)
     names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, starmap=starmap)
     names.update(config=jax.config, nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
@@ -201,7 +236,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
         given=_tuple([*kept, *leaves]),
         part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
         doubt="" if parts.doubt is None else "doubt(tray) or ",
-        keep="\n        tray.before = old" if parts.keeps else "",
+        keep="\n            tray.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
     )
 
@@ -267,11 +302,24 @@ _Written: TypeAlias = tuple[tuple[Callable[..., Any], ...], dict[Any, tuple[_Ord
 _NONE: _Written = ((), {})
 
 
+def _raise(error: BaseException, _: Any) -> Any:
+    raise error
+
+
+_OF_TREE = Rest(lambda *_: MISS, _raise)
+
+
 @final
 class HotPaths:
-    """The hot paths of one function, for the last few ways in which it was called."""
+    """The hot paths of one function, for the last few ways in which it was called.
 
-    def __init__(self) -> None:
+    Args:
+        rest: what to do with calls for which there is none.
+        install: makes a function that which is called.
+    """
+
+    def __init__(self, rest: Rest, install: Callable[[Callable[..., Any]], None]) -> None:
+        self._rest, self._install = rest, install
         self._by_shape = False
         self._written = 0
         self._spent = 0.0
@@ -304,7 +352,9 @@ class HotPaths:
 
     def _take(self, written: _Written) -> None:
         self._flat, self._trees = written
-        self.flat: Callable[[tuple[Any, ...]], Any] = _one_of(self._flat)
+        for path, after in pairwise((*self._flat, self._rest.miss)):
+            path.__globals__["miss"] = after
+        self._install((*self._flat, self._rest.miss)[0])
 
     def tree(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call with names, or with dicts and lists in it; return MISS if it is new."""
@@ -314,7 +364,7 @@ class HotPaths:
         leaves, treedef = jax.tree.flatten(tree)
         for _, test, path in self._trees.get(treedef, ()):
             if test is None or test(tree):
-                return path(leaves)
+                return path(*leaves)
         return MISS
 
     def add(self, parts: Parts, args: Any, kwargs: Any, values: Any, settings: int) -> None:
@@ -329,7 +379,7 @@ class HotPaths:
 
     def _write(self, parts: Parts, args: Any, kwargs: Any, values: Any) -> None:
         flat = None if kwargs else write(
-            parts, args, values, in_order=True, by_shape=self._by_shape
+            parts, self._rest, args, values, in_order=True, by_shape=self._by_shape
         )  # fmt: skip
         if flat is not None:
             self._take(((flat, *self._flat[: _KEPT - 1]), self._trees))
@@ -341,25 +391,10 @@ class HotPaths:
         if any(isinstance(x, Owner) for x in whole):
             return  # flattening would read it
         leaves, treedef = jax.tree.flatten((args, kwargs))
-        path = write(parts, leaves, values, in_order=False, by_shape=True)
+        path = write(parts, _OF_TREE, leaves, values, in_order=False, by_shape=True)
         if path is not None:
             form, order = form_of(treedef), order_of((args, kwargs))
             same = [known for known in self._trees.get(form, ()) if known.order != order]
             new = (_Ordered(order, order_test(order), path), *same[: _KEPT - 1])
             others = [item for item in self._trees.items() if item[0] != form]
             self._trees = {form: new, **dict(others[: _KEPT - 1])}
-
-
-def _one_of(tried: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    """Return a function that tries hot paths."""
-    if len(tried) == 1:
-        return tried[0]
-
-    def run(args: tuple[Any, ...]) -> Any:
-        for path in tried:
-            result = path(args)
-            if result is not MISS:
-                return result
-        return MISS
-
-    return run

@@ -117,9 +117,8 @@ def _codes(functions: Iterable[Callable[..., Any]]) -> set[CodeType]:
         whole: Any = function
         while hasattr(whole, "func"):
             whole = whole.func
+        whole = whole if hasattr(whole, "__code__") else whole.__call__
         whole = getattr(whole, "__func__", whole)
-        if not hasattr(whole, "__code__"):
-            whole = type(whole).__call__
         if isinstance(code := getattr(whole, "__code__", None), CodeType):
             found.add(code)
     return found

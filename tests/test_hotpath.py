@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import enum
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import _hotpath, _store
-from jaxvars._hotpath import MISS, is_traced
+from jaxvars._hotpath import is_traced
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
 
@@ -29,8 +30,19 @@ def hot(step: jv.Function, *args: Any, times: int = 3) -> jv.Function:
     """Call a function until its hot path answers."""
     for _ in range(times):
         step(*args)
-    assert step._paths.flat(args) is not MISS, "there is no hot path for this call"
+    call_hot(step, *args)
     return step
+
+
+def call_hot(step: jv.Function, *args: Any) -> Any:
+    """Call a function; fail if that is not by a hot path."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        pytest.fail("there is no hot path for this call")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jv.Function, "_slow_call", refuse)
+        return step(*args)
 
 
 def counter() -> tuple[jv.Variable, jv.Function, list[None]]:
@@ -385,7 +397,7 @@ def test_there_is_no_call_where_an_interrupt_would_tear():
     """Between the donating call and the last store, and between test and set, no call."""
     _, step, _ = counter()
     hot(step)
-    path = step._paths.flat
+    path = step.__call__
     names = [i.opname for i in dis.get_instructions(path) if i.opname != "CACHE"]
     store = names.index("STORE_ATTR")
     last_call = max(i for i, name in enumerate(names[:store]) if name.startswith("CALL"))
@@ -395,6 +407,25 @@ def test_there_is_no_call_where_an_interrupt_would_tear():
     branch = names.index("RETURN_VALUE", test)  # where the test leads elsewhere
     assert branch < taken
     assert not any(name.startswith("CALL") for name in names[branch:taken])
+
+
+def test_nothing_stands_between_a_call_and_its_hot_path():
+    def body(x: Any, self: Any = 5.0) -> Any:  # no name of an argument is taken
+        return x * self
+
+    step = jv.compile(body)
+    hot(step, 1.0)
+    first = step.__call__
+    hot(step, jnp.ones(2))
+    assert step.__call__ is not first
+    assert call_hot(step, 1.0) == 5.0
+    assert step(3.0, self=2.0) == 6.0
+    path, names = step.__call__, []
+    while path.__code__.co_filename == _store.HOT_PATH_FILE:
+        names.append(path.__globals__["miss"])
+        path = names[-1]
+    assert [getattr(name, "__func__", None) for name in names] == [None, jv.Function._call]
+    assert inspect.getdoc(jv.Function.__call__) == "Call the function."
 
 
 def test_which_types_are_traced():
@@ -410,13 +441,13 @@ def test_each_setting_keeps_its_hot_path():
         with jax.default_matmul_precision("float32"):
             step(1.0)
         step(1.0)
-    assert step._paths.flat((1.0,)) is not MISS
+    call_hot(step, 1.0)
     assert float(total) == 305
     assert len(runs) == 2
     assert step._paths._written <= 4
     with jax.default_matmul_precision("float32"):
         step(1.0)
-        assert step._paths.flat((1.0,)) is not MISS
+        call_hot(step, 1.0)
 
 
 def test_writing_hot_paths_stops_when_calls_differ_and_goes_on_when_they_do_not(monkeypatch):
