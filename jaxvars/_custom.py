@@ -317,6 +317,7 @@ def _with_explicit_rule(
     bind: Callable[..., Any], inputs: list[Value], closed_over: int, writes: Sequence[Cell]
 ) -> list[Value]:
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
+    inputs = list(map(jnp.asarray, inputs))  # a rule may index a constant, which is NumPy's here
     floats = [i for i in range(closed_over, len(inputs)) if is_inexact(inputs[i])]
     staged, moving = _staged_rule(bind, inputs, floats)
     if not staged.reads:

@@ -174,6 +174,7 @@ def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Value], lis
 while_p = _trace.new_primitive("while")
 while_p.multiple_results = True
 while_p.def_impl(_jax_loop)
+while_p.to_lojax = _jax_loop  # JAX 0.12 asks for it where a body has an operation like searchsorted
 while_p.def_abstract_eval(lambda *avals, count, **_: list(avals[count:]))
 ad.primitive_jvps[while_p] = _differentiated
 batching.primitive_batchers[while_p] = _batched
@@ -272,6 +273,7 @@ def _pulled_back(
 tangent_p = _trace.new_primitive("while_tangent")
 tangent_p.multiple_results = True
 tangent_p.def_impl(_tangents)
+tangent_p.to_lojax = _tangents
 tangent_p.def_abstract_eval(
     lambda *avals, moving, saved, count, **_: [
         aval.to_tangent_aval()

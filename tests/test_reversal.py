@@ -166,3 +166,19 @@ def test_forwards_and_in_pure_functions_it_is_jaxs() -> None:
     assert jax.vmap(step, (0, None))(jnp.arange(3.0), 2).tolist() == [0.0, 1.0, 4.0]
     with pytest.raises(ValueError, match="Reverse-mode differentiation does not work"):
         jax.grad(lambda x: step(x, 3))(2.0)
+
+
+def test_a_body_that_searches() -> None:
+    table = jnp.asarray([-1.0, 0.5, 2.0])
+
+    def run(x: Any, n: Any) -> Any:
+        def turn(c: Any) -> Any:
+            return c[0] + 1, jnp.interp(c[1], table, table**2) * x
+
+        with jv.GradientTape() as tape:
+            tape.watch(x)
+            y = jv.while_loop(lambda c: c[0] < n, turn, (0, 0.7))[1]
+        return y, tape.gradient(y, x)
+
+    expected = run(jnp.float32(0.9), 3)
+    np.testing.assert_allclose(jv.compile(run)(jnp.float32(0.9), 3), expected, rtol=1e-6)

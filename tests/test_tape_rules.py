@@ -670,6 +670,26 @@ def test_the_pure_function_is_differentiated_through_its_assigns() -> None:
     assert (float(of_state["v"]), float(of_x)) == (15.0, 6.0)
 
 
+def test_a_rule_may_index_a_constant_of_the_program() -> None:
+    @jax.custom_vjp
+    def first_of(x: Any, table: Any) -> Any:
+        return x * table[0]
+
+    def backward(saved: Any, upstream: Any) -> Any:
+        x, table = saved
+        return upstream * table[jnp.int32(x > 1e9)], None
+
+    first_of.defvjp(lambda x, table: (first_of(x, table), (x, table)), backward)
+    inner = jv.compile(lambda: first_of(W.value, jnp.array([4, 5])))
+
+    def slope() -> Any:
+        with jv.GradientTape() as tape:
+            y = inner()
+        return tape.gradient(y, W)
+
+    assert float(slope()) == float(jv.compile(slope)()) == 4.0
+
+
 @pytest.mark.parametrize(
     "leaks", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["", "checking leaks"]
 )
