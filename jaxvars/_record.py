@@ -30,6 +30,7 @@ from jaxvars._paths import paths
 from jaxvars._reread import for_tape
 from jaxvars._reversal import in_reverse
 from jaxvars._trace import Equation
+from jaxvars.errors import TapeError
 
 Value: TypeAlias = Any
 
@@ -40,6 +41,12 @@ _NOT_MERGED = frozenset(
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
 _PULLS = "custom_vjp_call"  # what knows its pullback alone
+_REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
+_REF_WRITTEN = (
+    "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
+    "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
+    "there is to be no gradient through it, write jv.stop_gradient(x)."
+)
 _LARGE = 4  # a function of more kinds of operations than this is not left to XLA
 
 
@@ -134,6 +141,8 @@ class Record:
 
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
+        if equation.name in _REF_WRITES:  # what is read from it later would count as constant
+            raise TapeError(_REF_WRITTEN)
         linear, outputs = None, None
         # After such a rule all runs again if it is differentiated again, as in JAX.
         self._after_rule |= staged and _trace.is_differentiated() and _has_users_rule(equation)

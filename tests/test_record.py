@@ -19,6 +19,7 @@ from jaxvars import _tape
 from jaxvars._lookup import total
 from jaxvars._record import Record, is_inexact
 from jaxvars._trace import recording
+from jaxvars.errors import TapeError
 
 X = jax.random.normal(jax.random.key(0), (4, 6))
 M = jax.random.normal(jax.random.key(1), (6, 6)) / 3
@@ -613,3 +614,34 @@ def test_total_of_one_is_that_one() -> None:
     x = jnp.asarray(1.0)
     assert total([x]) is x
     assert total([x, x, x]) == 3.0
+
+
+def through_refs(x: Any) -> Any:
+    ref = jax.new_ref(jnp.zeros(2))
+    ref[0] = x * x
+    return ref[...].sum()
+
+
+def of_a_new_ref(x: Any) -> Any:
+    return jax.freeze(jax.new_ref(x * x))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", [through_refs, of_a_new_ref])
+def test_what_is_written_to_a_ref_is_refused(f: Any, compiled: bool) -> None:
+    v = jv.Variable(3.0)
+
+    def slope(f: Any) -> Any:
+        with jv.GradientTape() as tape:
+            y = f(v.value) + v
+        return tape.gradient(y, v)
+
+    run = jv.compile(slope, static_argnames="f") if compiled else slope
+    with pytest.raises(TapeError, match=r"written to a jax\.Ref.*jv\.stop_gradient"):
+        run(f)
+    assert float(run(jax.jit(of_a_new_ref))) == 7.0  # the cures that it names
+    assert float(run(stopped)) == 1.0
+
+
+def stopped(x: Any) -> Any:
+    return through_refs(jv.stop_gradient(x))
