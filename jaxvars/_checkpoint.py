@@ -8,8 +8,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -31,7 +32,7 @@ from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 
 Value: TypeAlias = Any
 
-_OWN = ("_name", "_root")  # attributes that are no objects to be saved
+_OWN = ("_name", "_root", "_underway")  # attributes that are no objects to be saved
 
 
 @final
@@ -105,6 +106,7 @@ class Checkpoint(Module):
         for name, value in objects.items():
             check_kept((name,), value, is_saving=False)
         self._root = root
+        self._underway: dict[int, object] = {}
         vars(self).update(objects)
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
@@ -117,8 +119,9 @@ class Checkpoint(Module):
     def save(self, prefix: PathLike) -> str:
         """Write the values of all variables to the next of `prefix-1`, `prefix-2`, ....
 
-        Adds one to `save_counter`, if all went well. Of a tree of arrays that is trained, assign
-        the new one before: `checkpoint.params = params`.
+        Adds one to `save_counter`, if all went well; threads that save at the same time write
+        to one path each. Of a tree of arrays that is trained, assign the new one before:
+        `checkpoint.params = params`.
 
         Args:
             prefix: what the path begins with. With `runs/ckpt` there is a folder
@@ -134,8 +137,9 @@ class Checkpoint(Module):
             OSError: when the disk is full, or the folder cannot be written.
         """
         number, values = self._next()
-        path = _written(numbered(prefix, number), values)
-        self._saved(number)
+        with self._reserved(number) as number:
+            path = _written(numbered(prefix, number), _counted(values, number))
+            self._saved(number)
         return str(path)
 
     def write(self, path: PathLike) -> str:
@@ -211,11 +215,28 @@ class Checkpoint(Module):
         """Return the number of the next save, and what it is to write."""
         values = self._snapshot(copy=copy)
         number = int(values["save_counter"]) + 1
-        return number, values | {"save_counter": jnp.asarray(number, jnp.int32)}
+        return number, _counted(values, number)
+
+    @contextlib.contextmanager
+    def _reserved(self, number: int) -> Generator[int]:
+        """Hold a number, or the first one after it that no save under way or made has."""
+        mine = object()
+        try:
+            while self._underway.setdefault(number, mine) is not mine or self._is_made(number):
+                number += 1
+            yield number
+        finally:
+            for other, owner in tuple(self._underway.items()):
+                if owner is mine:
+                    del self._underway[other]
+
+    def _is_made(self, number: int) -> bool:
+        return number <= int(self.save_counter)
 
     def _saved(self, number: int) -> None:
         """Take note that a save has been made."""
-        self.save_counter.assign(number)
+        later = jnp.asarray(number, jnp.int32)  # unless a later one was faster
+        LOCAL.frame.modify(self.save_counter.cell, lambda value: jnp.maximum(value, later))
 
     # ------------------------------------------------------------ reading
     def restore(self, path: PathLike | None) -> Status:
@@ -376,6 +397,10 @@ def _refuse_traced(what: str) -> None:
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
             "pure, or in a JAX transform): files are written and read by Python. Do it outside."
         )
+
+
+def _counted(values: dict[str, Value], number: int) -> dict[str, Value]:
+    return values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
 
 def _taken(names: list[str]) -> ValueError:

@@ -8,6 +8,7 @@ import warnings
 from collections import OrderedDict, deque, namedtuple
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ import pytest
 from checkpoint_training import Training
 
 import jaxvars as jv
-from jaxvars import tf
+from jaxvars import _checkpoint, tf
 from jaxvars._store import NEWS, SEEKERS
 from jaxvars.checkpoint import Checkpoint
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
@@ -269,6 +270,35 @@ def test_checkpoints_are_written_at_once_by_several_threads(tmp_path: Path):
     for thread in threads:
         thread.join()
     assert [jv.checkpoint.load_variable(path, "v") for n, path in forms] == [n for n, _ in forms]
+
+
+def test_threads_that_save_at_the_same_time_write_to_one_path_each(tmp_path: Path, monkeypatch):
+    checkpoint = Checkpoint(v=jv.Variable(1.0))
+    write, both, paths = _checkpoint._written, threading.Barrier(2), dict[str, str]()
+
+    def write_slowly(path: Path, values: Any) -> Path:
+        if threading.current_thread() is not threading.main_thread():
+            both.wait(timeout=30)  # both have their number
+            if path.name == "c-1.npz":
+                second.join()  # the later one is done first
+        return write(path, values)
+
+    def save() -> None:
+        path = checkpoint.save(tmp_path / "c.npz")
+        paths[Path(path).name] = path
+
+    monkeypatch.setattr(_checkpoint, "_written", write_slowly)
+    first, second = (threading.Thread(target=save) for _ in range(2))
+    first.start()
+    while not checkpoint._underway:
+        pass
+    second.start()
+    first.join()
+    assert sorted(paths) == ["c-1.npz", "c-2.npz"]
+    assert [jv.checkpoint.load_variable(paths[p], "save_counter") for p in sorted(paths)] == [1, 2]
+    assert int(checkpoint.save_counter) == 2
+    assert not checkpoint._underway
+    assert checkpoint.save(tmp_path / "c.npz").endswith("c-3.npz")
 
 
 @pytest.mark.parametrize("verb", ["save", "restore"])
