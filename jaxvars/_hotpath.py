@@ -191,7 +191,7 @@ def write(
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
     if parts.tray is not None:  # jit does not ask for this either, and would donate what is lost
-        checked = "nan_check.value or inf_check.value"
+        checked = "is_on(nan_check) or is_on(inf_check)"
         guards.append(f"({checked})" if _trace.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
@@ -207,7 +207,8 @@ def write(
     names.update(parts._asdict(), **rest._asdict())
     names.update(DETOUR=DETOUR, STORE=STORE, HAND=HAND, BUSY=BUSY)
     names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, starmap=starmap)
-    names.update(config=jax.config, nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK)
+    names.update(nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK, is_on=_trace.is_on)
+    names.update(config=jax.config)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
 

@@ -246,6 +246,8 @@ def key_maker() -> str:
 
 NAN_CHECK: Any = jax.debug_nans
 INF_CHECK: Any = jax.debug_infs
+is_on: Callable[[Any], bool] = type(NAN_CHECK).value.fget
+"""Returns whether one of them is on; the property's own function takes a third of its time."""
 
 
 def numbers_are_checked() -> bool:
@@ -255,7 +257,7 @@ def numbers_are_checked() -> bool:
     ...     numbers_are_checked()
     True
     """
-    return NAN_CHECK.value or INF_CHECK.value
+    return is_on(NAN_CHECK) or is_on(INF_CHECK)
 
 
 new_primitive = jex.Primitive
