@@ -55,7 +55,8 @@ def verify(
         calls: how often; what Python keeps between calls (a counter, a list) shows at the second.
         gradients: whether to check gradients, where the results have any.
         rtol: the relative difference that counts as none, of the largest element of an array; when
-            None 1e-4 for 32-bit numbers, 1e-9 for 64-bit, 2e-2 for those of 16 bits.
+            None 1e-4 for 32-bit numbers, 1e-9 for 64-bit, 2e-2 for those of 16 bits. A gradient of
+            less than 16 units in the last place of the largest one counts as rounding.
         **kwargs: what it is called with.
 
     Returns:
