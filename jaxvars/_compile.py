@@ -28,7 +28,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, ClassVar, TypeAlias, final, overload
 
 import jax
@@ -493,11 +493,18 @@ def _spec(x: Any) -> Any:
 class BoundFunction:
     """A compiled method of one object."""
 
-    __slots__ = ("__self__", "function")
+    __slots__ = ("__self__", "__weakref__", "function")
 
     def __init__(self, function: Function, instance: object) -> None:
         self.function = function
         self.__self__ = instance
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what tools ask a function for: its name, and through it its signature."""
+        if name not in ("__name__", "__qualname__", "__wrapped__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        method = MethodType(self.function.python_function, self.__self__)
+        return method if name == "__wrapped__" else getattr(method, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the object and the method's name."""

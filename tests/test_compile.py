@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import inspect
 import weakref
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -267,6 +268,14 @@ def test_a_bound_method_looks_like_the_function():
     assert "grow" in repr(model.grow)
     assert model.grow.trace_count == Dense.grow.trace_count
     assert len(model.grow.traces) == len(Dense.grow.traces)
+    assert model.grow.__name__ == "grow"
+    assert model.grow.__qualname__ == Dense.grow.__qualname__
+    assert list(inspect.signature(model.grow).parameters) == ["x"]
+    with pytest.raises(AttributeError, match="'BoundFunction' object has no attribute 'other'"):
+        model.grow.other  # noqa: B018 - it raises
+    half = jv.compile(lambda model, x, mode: x * (0.5 if mode == "half" else 2.0))
+    jitted = jax.jit(half.__get__(model), static_argnames="mode")
+    assert [float(jitted(3.0, mode)) for mode in ("half", "twice")] == [1.5, 6.0]
 
 
 def test_compiling_a_bound_method_a_callable_object_and_a_compiled_function():
