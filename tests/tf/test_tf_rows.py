@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import json
 from pathlib import Path
 
@@ -64,17 +65,18 @@ def has_gradients(example):
     return bool(GOLDENS.get(example, {}).get("gradients"))
 
 
-SEEN = [next(filter(has_gradients, row.examples), None) for row in ROWS.values()]
-OFTEN = {example for example in SEEN if example}  # one of each row; compiling takes its time
+def often(row):
+    return {*row.examples[:1], *itertools.islice(filter(has_gradients, row.examples), 1)}
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        pytest.param(e, marks=() if e in OFTEN else pytest.mark.slow)
-        for e in filter(has_gradients, EXAMPLES)
-    ],
-)
+OFTEN = set().union(*map(often, [*ROWS.values()][::3]))  # the others take their time: `-m slow`
+
+
+def sometimes(examples):
+    return [pytest.param(e, marks=() if e in OFTEN else pytest.mark.slow) for e in examples]
+
+
+@pytest.mark.parametrize("example", sometimes(filter(has_gradients, EXAMPLES)))
 def test_gradients(example):
     wanted = GOLDENS[example]["gradients"]
     got = cases.gradients(tf, example)
@@ -84,7 +86,9 @@ def test_gradients(example):
             assert_same(x, words, 1e-4)
 
 
-@pytest.mark.parametrize("example", [e for e in FIRST if "error" not in GOLDENS.get(e, {})])
+@pytest.mark.parametrize(
+    "example", sometimes(e for e in FIRST if "error" not in GOLDENS.get(e, {}))
+)
 def test_compiled_is_eager(example):
     row = next(row for row in ROWS.values() if row.examples[:1] == (example,))
     if row.eager_only:
