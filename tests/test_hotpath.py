@@ -428,6 +428,24 @@ def test_nothing_stands_between_a_call_and_its_hot_path():
     assert inspect.getdoc(jv.Function.__call__) == "Call the function."
 
 
+def test_a_call_with_names_that_the_hot_path_cannot_run_takes_the_slow_way():
+    total, step, runs = counter()
+    for _ in range(3):
+        step(x=1.0)
+    with jax.default_matmul_precision("float32"):
+        step(x=1.0)
+    assert float(total) == 4.0
+    assert len(runs) == 2
+    with jv.GradientTape():
+        assert step(x=2.0) == 6.0
+    huge = jv.compile(lambda n: total.assign_add(n * 1.0))
+    for _ in range(3):
+        huge(n=1)
+    with pytest.raises(DtypeError, match="int32"):
+        huge(n=2**40)
+    assert float(total) == 9.0
+
+
 def test_which_types_are_traced():
     assert all(map(is_traced, (int, float, complex, np.ndarray, np.float32, type(jnp.ones(1)))))
     assert not any(map(is_traced, (bool, str, np.bool_, np.str_, object, jv.Variable)))
