@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -99,10 +99,7 @@ class Checkpoint(Module):
 
     def __init__(self, root: object = None, **objects: object) -> None:
         super().__init__()
-        own = {*dir(type(self)), "save_counter"}
-        taken = [name for name in objects if name in own or name[0] == "_"]
-        if taken:
-            raise _taken(taken)
+        _refuse_own(objects, "save_counter")
         for name, value in objects.items():
             check_kept((name,), value, is_saving=False)
         self._root = root
@@ -111,8 +108,8 @@ class Checkpoint(Module):
         self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
-        if name not in _OWN and (name[0] == "_" or hasattr(type(self), name)):
-            raise _taken([name])  # it would be neither saved nor restored, or hide a method
+        if name not in _OWN:  # it would be neither saved nor restored, or hide a method
+            _refuse_own([name])
         super().__setattr__(name, value)
 
     # ------------------------------------------------------------ writing
@@ -403,7 +400,11 @@ def _counted(values: dict[str, Value], number: int) -> dict[str, Value]:
     return values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
 
-def _taken(names: list[str]) -> ValueError:
-    return ValueError(
-        f"A Checkpoint has {names} of its own, or may have: give the objects other names."
-    )
+def _refuse_own(names: Iterable[str], *also: str) -> None:
+    """Raise ValueError for names that are a Checkpoint's own, or may be."""
+    own = {*dir(Checkpoint), *also}
+    taken = [name for name in names if name in own or name[0] == "_"]
+    if taken:
+        raise ValueError(
+            f"A Checkpoint has {taken} of its own, or may have: give the objects other names."
+        )
