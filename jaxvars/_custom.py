@@ -102,14 +102,15 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
         names = [cell.name for cell in touched.writes]
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
                         "new values and assign them outside.")  # fmt: skip
-    cells = sorted(touched.reads, key=lambda cell: cell.key not in own)
-    aside = [cell for cell in cells if cell.key not in own]
+    used = [cell for cell in touched.reads if cell.key in own]
+    aside = [cell for cell in touched.reads if cell.key not in own]
+    cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
     if _trace.strip(_trace.current()) is not _trace.EVAL:  # differentiated maybe in another trace
         with overlooking():  # it is raised again if a gradient is asked for
             outer, forward = _traced(forward, cells, len(aside), values)
     outer = [*map(LOCAL.frame.read, aside), *outer]
-    read = list(map(LOCAL.frame.read, cells[: len(cells) - len(aside)]))
+    read = list(map(LOCAL.frame.read, used))
     return touched.rebuild(_rule(forward, len(outer))(outer, read, values))
 
 

@@ -68,11 +68,11 @@ def search(options: argparse.Namespace, share: int) -> Counter[str]:
             break
         block, ways, wide = plan_of(seed, options.all_ways)
         failure = run(block, ways, wide=wide)
-        counts.update(["programs"])
+        counts["programs"] += 1
         if failure == "refused":
-            counts.update(["refused"])
+            counts["refused"] += 1
         elif failure is not None:
-            counts.update(["failed"])
+            counts["failed"] += 1
             report(seed, failure, block, ways, wide=wide)
         if counts["programs"] % _FORGET_EVERY == 0:
             jax.clear_caches()
