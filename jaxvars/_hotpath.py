@@ -57,8 +57,7 @@ from jaxvars._frames import DETOUR, Owner
 from jaxvars._key_order import Order, order_of, order_test
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
-from jaxvars._tensor import is_uncut
-from jaxvars._walk import is_endless
+from jaxvars._tensor import is_endless, is_uncut
 
 Value: TypeAlias = Any
 

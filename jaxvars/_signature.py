@@ -32,8 +32,8 @@ from jaxvars._frames import Owner, cells_in
 from jaxvars._indices import indices_are_checked
 from jaxvars._key_order import in_order, order_of
 from jaxvars._open_compare import uncompared
-from jaxvars._tensor import TensorSpec, check_argument, to_tensor
-from jaxvars._walk import is_endless, reaches
+from jaxvars._tensor import TensorSpec, check_argument, is_endless, to_tensor
+from jaxvars._walk import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 
 Value: TypeAlias = Any

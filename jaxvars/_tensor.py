@@ -16,7 +16,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -26,7 +26,6 @@ import numpy as np
 
 from jaxvars import _trace
 from jaxvars._forked import FORKED, refuse_if_forked
-from jaxvars._walk import is_endless
 from jaxvars.errors import DtypeError, NotATensorError, warn_user
 
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
@@ -34,6 +33,8 @@ Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
 string: Any = np.dtypes.StringDType()
 """The dtype of text."""
 
+_DEEPEST = 200
+_NESTED = frozenset({list, tuple, dict})
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _X64_CURE = (
     "64-bit numbers are off in JAX. Switch them on before the first computation with\n"
@@ -252,6 +253,19 @@ def _array_of(value: object, what: str) -> Array:
         if any(map(_holds_array, leaves)):
             return _stack(value, what)
     return _from_numpy(value, what)
+
+
+def is_endless(value: object, depth: int = 0) -> bool:
+    """Return whether a list, tuple or dict contains itself, or is nested too deeply.
+
+    To be asked before JAX flattens it: that leaves Python's count of recursions wrong for good.
+    """
+    if type(value) not in _NESTED:
+        return False
+    children: Iterable[object] = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
+    if _NESTED.isdisjoint(map(type, children)):  # asked at each call: usually all are arrays
+        return False
+    return depth == _DEEPEST or any(is_endless(child, depth + 1) for child in children)
 
 
 def refuse_masked(values: Sequence[object], what: str) -> None:

@@ -30,9 +30,6 @@ _CLOSED = (
 
 Path: TypeAlias = tuple[str, ...]
 
-_DEEPEST = 200
-_NESTED = frozenset({list, tuple, dict})
-
 
 class Holder(ABC):  # noqa: B024 - a mark, without methods
     """An object whose own contents are listed before those of the holders in it."""
@@ -79,19 +76,6 @@ def behind(value: object) -> object:
         return value.aliased
     find = ALIASES.get(type(value))
     return value if find is None else find(value)
-
-
-def is_endless(value: object, depth: int = 0) -> bool:
-    """Return whether a list, tuple or dict contains itself, or is nested too deeply.
-
-    To be asked before JAX flattens it: that leaves Python's count of recursions wrong for good.
-    """
-    if type(value) not in _NESTED:
-        return False
-    children: Iterable[object] = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
-    if _NESTED.isdisjoint(map(type, children)):  # asked at each call: usually all are arrays
-        return False
-    return depth == _DEEPEST or any(is_endless(child, depth + 1) for child in children)
 
 
 def walk(root: object, kind: type[T] | tuple[type[T], ...]) -> Iterator[tuple[Path, T]]:

@@ -1,4 +1,4 @@
-"""Samples of classes, and losses that need no more: for networks with very many classes.
+"""Samples of classes, for networks with very many of them.
 
 Rules this file keeps:
 - a sampler gives the classes, and how often each of the true ones and of these is expected;
@@ -19,14 +19,14 @@ import numpy as np
 
 from jaxvars.tf import _random_streams as streams
 from jaxvars.tf._convert import to_array
-from jaxvars.tf._nn_losses import sigmoid_cross_entropy
 from jaxvars.tf._sparse_tensor import host_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
 
 Value: TypeAlias = Any
 
-_LEAST = float(np.finfo(np.float32).min)
+LEAST = float(np.finfo(np.float32).min)
+"""What the logits of accidental hits are lowered by."""
 
 
 class Candidates(NamedTuple):
@@ -57,7 +57,6 @@ class AccidentalHits(NamedTuple):
     weights: Tensor
 
 
-# ---------------------------------------------------------------- samplers
 def uniform_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int,
     seed: int | None = None, name: str | None = None,
@@ -221,94 +220,6 @@ def compute_accidental_hits(
     true = host_array(to_array(true_classes), "nn.compute_accidental_hits")
     drawn = host_array(to_array(sampled_candidates), "nn.compute_accidental_hits")
     found = np.argwhere(true[:, :, None] == drawn[None, None, :])
-    weights = np.full(len(found), _LEAST, np.float32)
+    weights = np.full(len(found), LEAST, np.float32)
     parts = (found[:, 0].astype(np.int32), found[:, 2].astype(np.int64), weights)
     return AccidentalHits(*(Tensor(jnp.asarray(part)) for part in parts))
-
-
-# ---------------------------------------------------------------- losses
-def nce_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int,
-    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = False,
-    name: str = "nce_loss",
-) -> Tensor:  # fmt: skip
-    """Return the loss of telling true classes from others that were drawn.
-
-    Args:
-        weights: of shape [num_classes, dim], or a list of parts of them.
-        biases: of shape [num_classes].
-        labels: the true classes: int64 of shape [batch, num_true].
-        inputs: of shape [batch, dim].
-        num_sampled: how many classes are drawn.
-        num_classes: how many there are.
-        num_true: how many true ones each example has.
-        sampled_values: what a sampler gave; `tf.random.log_uniform_candidate_sampler` when None.
-        remove_accidental_hits: do not count true classes that were drawn.
-        name: of no effect.
-
-    Returns:
-        The loss of each example, of shape [batch].
-
-    Source: http://proceedings.mlr.press/v9/gutmann10a.html
-    """
-    logits, labels = _logits(
-        weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
-        remove_accidental_hits, None,
-    )  # fmt: skip
-    return Tensor(jnp.sum(sigmoid_cross_entropy(labels, logits), 1))
-
-
-def sampled_softmax_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int,
-    num_true: int = 1, sampled_values: Any = None, remove_accidental_hits: bool = True,
-    seed: int | None = None, name: str = "sampled_softmax_loss",
-) -> Tensor:  # fmt: skip
-    """Return the cross-entropy of the softmax of true classes and others that were drawn.
-
-    Args:
-        weights: of shape [num_classes, dim], or a list of parts of them.
-        biases: of shape [num_classes].
-        labels: the true classes: int64 of shape [batch, num_true].
-        inputs: of shape [batch, dim].
-        num_sampled: how many classes are drawn.
-        num_classes: how many there are.
-        num_true: how many true ones each example has.
-        sampled_values: what a sampler gave; `tf.random.log_uniform_candidate_sampler` when None.
-        remove_accidental_hits: do not count true classes that were drawn.
-        seed: for the same classes each time.
-        name: of no effect.
-
-    Returns:
-        The loss of each example, of shape [batch].
-
-    Source: https://arxiv.org/abs/1412.2007
-    """
-    logits, labels = _logits(
-        weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
-        remove_accidental_hits, seed,
-    )  # fmt: skip
-    return Tensor(-jnp.sum(labels * jax.nn.log_softmax(logits, 1), 1))
-
-
-def _logits(
-    weights: Any, biases: Any, labels: Any, inputs: Any, counts: tuple[int, int, int],
-    sampled: Any, removes: bool, seed: Any,
-) -> tuple[Value, Value]:  # fmt: skip
-    """Return logits of the true classes and those that were drawn, and what they should be."""
-    is_list = isinstance(weights, list | tuple) and hasattr(weights[0], "shape")
-    table = jnp.concatenate(list(map(to_array, weights))) if is_list else to_array(weights)
-    true, x, bias = (to_array(value) for value in (labels, inputs, biases))
-    num_sampled, num_classes, num_true = counts
-    true = true.reshape(-1, num_true)
-    if sampled is None:
-        sampled = log_uniform_candidate_sampler(
-            Tensor(true), num_true, num_sampled, True, num_classes, seed
-        )
-    drawn, of_true, of_drawn = (jax.lax.stop_gradient(to_array(part)) for part in sampled)
-    own = jnp.einsum("bd,btd->bt", x, table[true]) + bias[true] - jnp.log(of_true)
-    others = x @ table[drawn].T + bias[drawn] - jnp.log(of_drawn)
-    if removes:
-        hits = jnp.sum(true[:, :, None] == drawn, 1)
-        others = others + hits.astype(x.dtype) * jnp.asarray(_LEAST, x.dtype)
-    wanted = jnp.concatenate([jnp.ones_like(own) / num_true, jnp.zeros_like(others)], 1)
-    return jnp.concatenate([own, others], 1), wanted

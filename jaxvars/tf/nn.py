@@ -27,12 +27,12 @@ from jaxvars.tf._nn_candidates import compute_accidental_hits as compute_acciden
 from jaxvars.tf._nn_candidates import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
 )
-from jaxvars.tf._nn_candidates import nce_loss as nce_loss
-from jaxvars.tf._nn_candidates import sampled_softmax_loss as sampled_softmax_loss
 from jaxvars.tf._nn_dropout import dropout as dropout
 from jaxvars.tf._nn_dropout import stateless_dropout as _stateless_dropout
 from jaxvars.tf._nn_morphology import fractional_avg_pool as fractional_avg_pool
 from jaxvars.tf._nn_morphology import fractional_max_pool as fractional_max_pool
+from jaxvars.tf._nn_sampled import nce_loss as nce_loss
+from jaxvars.tf._nn_sampled import sampled_softmax_loss as sampled_softmax_loss
 from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
 from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
