@@ -116,8 +116,8 @@ if TYPE_CHECKING:  # imported when they are first asked for, so that `import jax
 _LATER = {
     "checkpoint": "", "config": "", "debugging": "", "distribute": "", "distributed": "",
     "initializers": "", "interop": "", "losses": "", "metrics": "", "optimizers": "",
-    "profiler": "", "random": "", "saved": "", "summary": "", "place": "_place", "plan": "_plan",
-    "progress": "_progress",
+    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars._place", "plan": "jaxvars._plan",
+    "progress": "jaxvars._progress",
 }  # fmt: skip
 """What is imported when it is first asked for: namespaces, and functions with their files."""
 
@@ -126,7 +126,7 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        found = import_module(f"jaxvars.{_LATER[name] or name}")
+        found = import_module(_LATER[name] or f"jaxvars.{name}")
         globals()[name] = found = getattr(found, name) if _LATER[name] else found
         return found
     if name == "__version__":  # read when asked for: importlib.metadata takes time

@@ -142,17 +142,20 @@ LAZY = {
 """Namespaces that are imported when they are first asked for."""
 
 ELSEWHERE = {
-    **dict.fromkeys(["assert_equal", "assert_greater", "assert_less", "assert_rank"], "debugging"),
-    "__version__": "version:VERSION",
-    "SparseTensor": "sparse",
-    **dict.fromkeys(["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "_type_specs"),
-    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "_spec_of"),
-    "OptionalSpec": "_data_optional",
-    "as_string": "strings",
     **dict.fromkeys(
-        ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"], "_environment"
+        ["assert_equal", "assert_greater", "assert_less", "assert_rank"], "jaxvars.tf.debugging"
     ),
-    "tuple": "_environment:tuple_",
+    "__version__": "jaxvars.tf.version:VERSION",
+    "SparseTensor": "jaxvars.tf.sparse",
+    **dict.fromkeys(["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf._type_specs"),
+    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf._spec_of"),
+    "OptionalSpec": "jaxvars.tf._data_optional",
+    "as_string": "jaxvars.tf.strings",
+    **dict.fromkeys(
+        ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],
+        "jaxvars.tf._environment",
+    ),
+    "tuple": "jaxvars.tf._environment:tuple_",
 }
 """Names at the top level that are in a namespace, too."""
 
@@ -176,7 +179,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name in ELSEWHERE:
         module, _, other = ELSEWHERE[name].partition(":")
-        return getattr(importlib.import_module(f"{__name__}.{module}"), other or name)
+        return getattr(importlib.import_module(module), other or name)
     found = find(name)
     if found is not None:
         globals()[name] = found

@@ -106,4 +106,4 @@ ROWS = [
     ),
 ]  # fmt: skip
 
-__getattr__ = operations(__name__, ROWS)
+__getattr__ = operations(__name__, ROWS, space="")

@@ -271,5 +271,5 @@ ROWS = [
     ),
 ]  # fmt: skip
 
-__getattr__ = operations(__name__, ROWS)
+__getattr__ = operations(__name__, ROWS, space="")
 OPERATIONS.update(gather=__getattr__("gather"), gather_nd=__getattr__("gather_nd"))

@@ -181,4 +181,4 @@ ROWS = [
     *_math_counts.TOP_LEVEL,
 ]  # fmt: skip
 
-__getattr__ = operations(__name__, ROWS)
+__getattr__ = operations(__name__, ROWS, space="")

@@ -7,4 +7,4 @@ from jaxvars.tf._rows import operations
 
 ROWS = _nn_morphology.SPACE
 
-__getattr__ = operations(__name__, ROWS)
+__getattr__ = operations(__name__, ROWS, space="")

@@ -90,4 +90,4 @@ OPERATIONS.update(
     }
 )
 
-__getattr__ = operations(__name__, TOP_LEVEL)
+__getattr__ = operations(__name__, TOP_LEVEL, space="")

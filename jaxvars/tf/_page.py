@@ -11,9 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import enum
-import importlib
 import inspect
-import pkgutil
 import re
 import types
 from typing import Any
@@ -52,16 +50,23 @@ def lines_with(word: str) -> list[str]:
 
 def namespaces() -> dict[str, Any]:
     """Return the modules by their name behind `tf`: "" for `tf` itself, "math", "keras.losses"."""
-    found: dict[str, Any] = {"": tf}
-    for each in pkgutil.walk_packages(tf.__path__, "jaxvars.tf."):
-        space = each.name.removeprefix("jaxvars.tf.")
-        if not any(part.startswith("_") for part in space.split(".")):
-            found[space] = importlib.import_module(each.name)
+    found: dict[str, Any] = {}
+    pending: list[Any] = [tf]
+    while pending:
+        module = pending.pop()
+        found[module.__name__.removeprefix("jaxvars.tf").removeprefix(".")] = module
+        pending += [getattr(module, name) for name in dir(module) if _is_namespace(module, name)]
     for name in HOMES:  # `math.special` is no module of its own
         space = name.rpartition(".")[0]
         if space not in found:
             found[space] = None
     return found
+
+
+def _is_namespace(module: Any, name: str) -> bool:
+    """Return whether a name is a namespace in a module, and not another name of one elsewhere."""
+    value = getattr(module, name)
+    return inspect.ismodule(value) and value.__name__ == f"{module.__name__}.{name}"
 
 
 def _section(space: str, module: Any) -> str:

@@ -139,7 +139,6 @@ def operations(
         space: the namespace, if it is not that of the file: "math.special".
     """
     space = module.removeprefix("jaxvars.tf.") if space is None else space
-    space = "" if space.startswith("_") else space
     by_name = {row.name: row for row in rows}
     for row in rows:
         full = f"{space}.{row.name}" if space else row.name
