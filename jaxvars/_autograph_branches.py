@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._autograph_lists import check_size, uneven
 from jaxvars._autograph_places import Place
 from jaxvars._autograph_state import Block
@@ -23,8 +22,9 @@ from jaxvars._boxing import boxed
 from jaxvars._checks import require
 from jaxvars._control import named_cond
 from jaxvars._face import plain
-from jaxvars._interruption import is_of_handler
 from jaxvars.errors import ControlFlowError, is_library, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.interruption import is_of_handler
 
 Value: TypeAlias = Any
 Run: TypeAlias = Callable[[], Any]

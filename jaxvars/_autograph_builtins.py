@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars import _autograph_sequences as sequences
-from jaxvars import _trace
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import check_size
 from jaxvars._autograph_logic import not_, or_
@@ -25,6 +24,7 @@ from jaxvars._boxing import boxed, is_boxing, type_for
 from jaxvars._face import plain
 from jaxvars._print import print_values
 from jaxvars._threads import in_block
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

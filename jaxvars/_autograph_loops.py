@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars import _trace
 from jaxvars._autograph_branches import (
     Get,
     Parts,
@@ -36,9 +35,10 @@ from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
 from jaxvars._boxing import boxed, is_box, is_boxing
 from jaxvars._face import plain
-from jaxvars._key_order import map_leaves
 from jaxvars._loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`

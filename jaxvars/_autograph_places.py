@@ -16,7 +16,7 @@ from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
 from jaxvars._autograph_values import NoValue, Undefined
-from jaxvars._exact import told_by_equality
+from jaxvars.tracing.identity import told_by_equality
 
 Value: TypeAlias = Any
 MISSING = object()

@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._boxing import is_box, type_for
 from jaxvars._face import plain
-from jaxvars._key_order import map_leaves
 from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
 

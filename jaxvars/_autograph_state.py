@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._autograph_lists import Later
 from jaxvars._autograph_places import Kept, Place, Whole
 from jaxvars._autograph_values import (
@@ -36,10 +35,11 @@ from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
 from jaxvars._boxing import boxed, settled_numbers, words
 from jaxvars._face import Face, plain
-from jaxvars._key_order import map_leaves
 from jaxvars._variable import Variable
 from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.key_order import map_leaves
 
 T = TypeVar("T")
 Run: TypeAlias = Callable[[], Any]

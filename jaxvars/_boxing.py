@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, final
 import jax
 
 from jaxvars._face import BOXES
-from jaxvars._key_order import map_leaves
+from jaxvars.tracing.key_order import map_leaves
 
 
 class Words(NamedTuple):

@@ -18,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._boxing import is_boxing, words
-from jaxvars._exact import Same, exact
 from jaxvars._face import plain
-from jaxvars._key_order import map_leaves
 from jaxvars._staging import Rebuild
 from jaxvars._tensor import refuse_masked
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import Same, exact
+from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
 Names: TypeAlias = Sequence[str]

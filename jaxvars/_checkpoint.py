@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._checkpoint_files import PathLike, absolute, open_stored, write
 from jaxvars._checkpoint_kept import check_kept
 from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
@@ -29,6 +28,7 @@ from jaxvars._variable import Variable, _restore
 from jaxvars._walk import Path as Parts
 from jaxvars._walk import walk
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -25,7 +25,6 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars import _trace
 from jaxvars._checkpoint_files import Stored
 from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
 from jaxvars._digest import Entry, dtype_name
@@ -41,6 +40,7 @@ from jaxvars._walk import Holder, Path, Tied, walk
 from jaxvars._walk import _children as children_of
 from jaxvars._walk import _holds_objects as holds_objects
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name

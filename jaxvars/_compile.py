@@ -35,7 +35,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._arrivals import Arrivals, check_form, spec_for
 from jaxvars._boxing import boxing
 from jaxvars._checks import require_finite_writes
@@ -43,13 +42,10 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
-from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths, Rest
 from jaxvars._indices import indices_are_checked
-from jaxvars._interruption import overlooking
-from jaxvars._key_order import ordered_like
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._open_compare import with_compared_sizes
 from jaxvars._open_values import following
@@ -72,6 +68,10 @@ from jaxvars.errors import (
     line_of_function,
     warn_user,
 )
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.interruption import overlooking
+from jaxvars.tracing.key_order import ordered_like
 
 Value: TypeAlias = Any
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import jax
 
 from jaxvars._entry import Elsewhere, Entry, cells_of
-from jaxvars._forked import refuse_if_forked
 from jaxvars._signature import Call
 from jaxvars._variable import Variable
+from jaxvars.tracing.fork import refuse_if_forked
 
 if TYPE_CHECKING:
     from jaxvars._graph import Graph

@@ -15,7 +15,7 @@ loops in `_loops.py`, maps in `_maps.py`, and what they share in `_threads.py`.
 
 Rules this file keeps:
 - a variable that is only read is an operand; one that is assigned is carried, and each
-  iteration reads it anew, for a tape (`_reread.py`);
+  iteration reads it anew, for a tape (`tracing/assigned_read.py`);
 - what the functions closed over becomes an operand, so that a tape follows it;
 - eagerly and staged, the same programs are refused for the same reason (`_carry.py`).
 """
@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._boxing import is_boxing, words
 from jaxvars._carry import (
     Names,
@@ -43,11 +42,12 @@ from jaxvars._carry import (
     plainly,
     truth,
 )
-from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import Owner
 from jaxvars._staging import Rebuild, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
 from jaxvars.errors import ControlFlowError, line_of, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
 

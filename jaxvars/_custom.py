@@ -18,16 +18,16 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
-from jaxvars._interruption import overlooking
-from jaxvars._key_order import ordered_like
-from jaxvars._paths import aside_p
 from jaxvars._record import is_inexact
 from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._store import Cell
 from jaxvars._variable import Variable
 from jaxvars.errors import TapeError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.dependencies import aside_p
+from jaxvars.tracing.interruption import overlooking
+from jaxvars.tracing.key_order import ordered_like
 
 Value: TypeAlias = Any
 
@@ -128,7 +128,7 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[V
     def primal(outer: Any, cell_values: Any, xs: Any) -> list[Value]:
         return forward([aside_p.bind(x) for x in outer], cell_values, xs)[0]
 
-    primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `_paths.py`
+    primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `tracing/dependencies.py`
     rule = jax.custom_vjp(primal)
     rule.defvjp(lambda *given: _known(forward, again, given), lambda pull, ct: (None, *pull(ct)))
     return rule

@@ -25,7 +25,6 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars import _trace
 from jaxvars._arrivals import Arrivals, lowered_like
 from jaxvars._checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars._custom import with_explicit_rules
@@ -60,6 +59,7 @@ from jaxvars._store import (
     stored,
 )
 from jaxvars.errors import CompileError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Leaves: TypeAlias = Sequence[Value]

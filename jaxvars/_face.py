@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars._tensor import check_uncut
 from jaxvars.errors import DistributedError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

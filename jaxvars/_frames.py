@@ -37,12 +37,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._forked import FORKED, refuse_if_forked
-from jaxvars._interruption import is_interruption
 from jaxvars._open_program import is_open
 from jaxvars._placement import SCOPES, brought_here
-from jaxvars._reread import is_for_tape, reread
 from jaxvars._store import (
     NEWS,
     SHARED,
@@ -73,6 +69,10 @@ from jaxvars.errors import (
     user_line,
     warn_user,
 )
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.assigned_read import is_for_tape, reread
+from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.tracing.interruption import is_interruption
 
 Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
 T = TypeVar("T")

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 import jax
 from jax.sharding import NamedSharding
 
-from jaxvars import _trace
 from jaxvars._mesh import place_text, replicated_like
 from jaxvars._store import SHARED, STORE, Cell
 from jaxvars.errors import ShardingError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Named: TypeAlias = Iterable[tuple[str, Value]]

@@ -51,13 +51,13 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._exact import bits_of, form_of
 from jaxvars._frames import DETOUR, Owner
-from jaxvars._key_order import Order, order_of, order_test
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 from jaxvars._tensor import is_endless, is_uncut
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import bits_of, form_of
+from jaxvars.tracing.key_order import Order, order_of, order_test
 
 Value: TypeAlias = Any
 

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
-from jaxvars._around import AROUND
 from jaxvars._checks import require
 from jaxvars._frames import Detour
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
 

@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._display import did_you_mean
-from jaxvars._exact import told_by_pickle
-from jaxvars._forked import refuse_if_forked
 from jaxvars._seeds import Shape, as_shape, key_of, unseen
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.identity import told_by_pickle
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]

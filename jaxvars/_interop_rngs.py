@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._examples import EXAMPLE, merged_by
 from jaxvars._frames import LOCAL, lifted
 from jaxvars._generator import Generator, _furthest, _stepped
@@ -29,6 +28,7 @@ from jaxvars._seeds import IMPL, key_of, unseen
 from jaxvars._store import Cell
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._carry import (
     Carried,
     Names,
@@ -31,12 +30,13 @@ from jaxvars._carry import (
 )
 from jaxvars._face import plain
 from jaxvars._frames import LOCAL
-from jaxvars._interruption import overlooking
-from jaxvars._paths import depending_p, paths
-from jaxvars._reversal import while_loop as while_loop_in_reverse
 from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
+from jaxvars.tracing.dependencies import depending_p, paths
+from jaxvars.tracing.interruption import overlooking
 
 Value: TypeAlias = Any
 
@@ -57,7 +57,7 @@ def while_loop(
         body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
         init_val: the first value: a pytree of arrays.
         max_iterations: stop after so many in any case. A tape can differentiate a loop without
-            this bound, too (`_reversal.py`); JAX's own `grad` of a pure function only one with it.
+            this bound, too (`tracing/checkpointed_while.py`); JAX's own `grad` of a pure function only one with it.
             It then takes the memory and nearly the time of that many iterations. The condition is
             asked after the last one, too.
 

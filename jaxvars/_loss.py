@@ -15,10 +15,10 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._display import did_you_mean
-from jaxvars._forked import refuse_if_forked
 from jaxvars._loss_inputs import float_dtype, leading, tensor, wide
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
 Reduction: TypeAlias = str | None

@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import plain
 from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]

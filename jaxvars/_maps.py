@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._carry import count_of, leading_size, type_of
 from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
-from jaxvars._key_order import in_order, map_leaves, ordered_like
 from jaxvars._loops import named_scan
 from jaxvars._staging import Rebuild, stage
 from jaxvars._store import Cell
 from jaxvars._tensor import as_array
 from jaxvars._threads import CREATES, Threads
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 
 Value: TypeAlias = Any
 

@@ -21,11 +21,11 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from jaxvars import _trace
-from jaxvars._key_order import ordered_like
 from jaxvars._placement import scope_home
 from jaxvars._tensor import check_uncut
 from jaxvars.errors import DeviceError, ShardingError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.key_order import ordered_like
 
 Value: TypeAlias = Any
 

@@ -23,8 +23,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL
 from jaxvars._loss_inputs import float_dtype
 from jaxvars._module import Module
@@ -34,6 +32,8 @@ from jaxvars._tensor import as_dtype
 from jaxvars._variable import Variable
 from jaxvars._walk import walk
 from jaxvars.initializers import get as initializer
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
 

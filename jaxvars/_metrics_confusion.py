@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_accuracy import checked_k
 from jaxvars._sums import total
@@ -27,6 +26,7 @@ from jaxvars._thresholds import (
     even_thresholds,
     inputs,
 )
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import (
     EPSILON,
@@ -26,6 +25,7 @@ from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import grouped, total
 from jaxvars._tensor import as_dtype
 from jaxvars.errors import ShapeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

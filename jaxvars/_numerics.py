@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._around import AROUND
 from jaxvars._checks import FAILURE, require
 from jaxvars._standing import leave, stand, stands
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
 

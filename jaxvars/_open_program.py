@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars import _trace
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Size: TypeAlias = Any  # an int, or a symbolic expression

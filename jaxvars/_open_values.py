@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._around import AROUND
 from jaxvars._open_program import is_open
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = Any  # a NumPy array of ints and expressions

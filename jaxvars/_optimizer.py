@@ -26,7 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._optimizer_checks import (
@@ -47,6 +46,7 @@ from jaxvars._tape import GradientTape
 from jaxvars._variable import Variable, _restore
 from jaxvars._walk import Tied
 from jaxvars.errors import StateError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

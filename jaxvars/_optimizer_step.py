@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._optimizer_options import Options
 from jaxvars._optimizer_rules import wide
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]

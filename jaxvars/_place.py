@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars import _trace
 from jaxvars._display import Table
 from jaxvars._entry import renew_users
 from jaxvars._frames import LOCAL
@@ -31,6 +30,7 @@ from jaxvars._store import exclusively
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable
 from jaxvars.errors import ForeignTransformError, ShardingError
+from jaxvars.tracing import trace as _trace
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
 Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec

@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.errors import DeviceError
+from jaxvars.tracing import trace as _trace
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 

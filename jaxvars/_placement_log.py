@@ -16,11 +16,11 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars import _trace
 from jaxvars._frames import PLACED
 from jaxvars._placement import device_text
 from jaxvars._standing import leave, stand, stands
 from jaxvars._store import Cell
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import plain
 from jaxvars._pretty import Layout, Node, Planner
 from jaxvars._template import fill, is_template
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]

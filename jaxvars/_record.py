@@ -1,6 +1,6 @@
 """Record what ran, and replay it as a pure function.
 
-A `Record` listens to a `Recorder` (`_trace.py`) and keeps each operation whose inputs depend
+A `Record` listens to a `Recorder` (`tracing/trace.py`) and keeps each operation whose inputs depend
 on a watched value. To differentiate, `_tape.py` asks for the `Program` between sources and
 targets: those operations, as a function that JAX can differentiate.
 
@@ -24,13 +24,13 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._lookup import Uses, is_lookup
-from jaxvars._paths import paths
-from jaxvars._reread import for_tape
-from jaxvars._reversal import in_reverse
-from jaxvars._trace import Equation
 from jaxvars.errors import TapeError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.assigned_read import for_tape
+from jaxvars.tracing.checkpointed_while import in_reverse
+from jaxvars.tracing.dependencies import paths
+from jaxvars.tracing.trace import Equation
 
 Value: TypeAlias = Any
 

@@ -22,11 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._exact import exact, held
 from jaxvars._face import plain
 from jaxvars._tensor import _array_of, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import exact, held
 
 Value: TypeAlias = Any
 Form: TypeAlias = Any

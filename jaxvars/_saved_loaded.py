@@ -21,12 +21,12 @@ from jaxvars._checks import report
 from jaxvars._compile import Function
 from jaxvars._compile import compile as compiled
 from jaxvars._frames import LOCAL
-from jaxvars._key_order import in_order, order_of
 from jaxvars._module import Module
 from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
 from jaxvars._variable import Variable
 from jaxvars.errors import CompileError, SavedError
+from jaxvars.tracing.key_order import in_order, order_of
 
 Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]

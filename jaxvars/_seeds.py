@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import plain
-from jaxvars._forked import refuse_if_forked
 from jaxvars._tensor import as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
 Shape: TypeAlias = int | Sequence[int] | Any

@@ -11,7 +11,7 @@
 
 Rules this file keeps:
 - an argument counts the same whether it is passed by position, by name, or by default;
-- nothing is told by its own `==`, which may say too much (`_exact.py`);
+- nothing is told by its own `==`, which may say too much (`tracing/identity.py`);
 - JAX's settings are part of a key;
 - a key never keeps an object alive that is keyed by identity.
 """
@@ -26,15 +26,15 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._exact import Inexact, Same, exact, form_of
 from jaxvars._frames import Owner, cells_in
 from jaxvars._indices import indices_are_checked
-from jaxvars._key_order import in_order, order_of
 from jaxvars._open_compare import uncompared
 from jaxvars._tensor import TensorSpec, check_argument, is_endless, to_tensor
 from jaxvars._walk import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import Inexact, Same, exact, form_of
+from jaxvars.tracing.key_order import in_order, order_of
 
 Value: TypeAlias = Any
 

@@ -16,15 +16,15 @@ from typing import Any, TypeAlias, TypeVar, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._around import AROUND, around
-from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
-from jaxvars._key_order import in_order, is_sorted, order_of
 from jaxvars._open_compare import is_compared
-from jaxvars._reread import reread_p
 from jaxvars._store import Cell
 from jaxvars._tensor import check_uncut
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import AROUND, around
+from jaxvars.tracing.assigned_read import reread_p
+from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.key_order import in_order, is_sorted, order_of
 
 Value: TypeAlias = Any
 T = TypeVar("T")

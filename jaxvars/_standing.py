@@ -14,8 +14,8 @@ from __future__ import annotations
 import threading
 from typing import final
 
-from jaxvars import _trace
 from jaxvars._frames import LOCAL, Detour
+from jaxvars.tracing import trace as _trace
 
 
 @final

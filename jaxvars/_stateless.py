@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import plain
 from jaxvars._seeds import (
     Shape,
@@ -38,6 +37,7 @@ from jaxvars._seeds import (
 )
 from jaxvars._tensor import as_array, as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

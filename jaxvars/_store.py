@@ -39,8 +39,6 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars.errors import (
     ExecutionError,
     ForeignTransformError,
@@ -48,6 +46,8 @@ from jaxvars.errors import (
     UninitializedError,
     user_line,
 )
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
 T = TypeVar("T")

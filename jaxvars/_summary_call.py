@@ -19,11 +19,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace, _variable
+from jaxvars import _variable
 from jaxvars._face import plain
 from jaxvars._summary_defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars._summary_writer import Build, Record, SummaryWriter
 from jaxvars.errors import user_line
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

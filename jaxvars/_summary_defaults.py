@@ -12,9 +12,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
-from jaxvars import _trace
 from jaxvars._frames import LOCAL
 from jaxvars.errors import CompileError, user_line
+from jaxvars.tracing import trace as _trace
 
 
 class Setting(NamedTuple):

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Change
 from jaxvars._module import Module
 from jaxvars._sums import joined, parts_of, total
 from jaxvars._tensor import as_dtype
 from jaxvars._variable import Variable
 from jaxvars.errors import ShapeError
+from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
 

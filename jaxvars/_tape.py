@@ -28,22 +28,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._around import RECORDING, Around
 from jaxvars._face import Face, plain
-from jaxvars._forked import refuse_if_forked
 from jaxvars._frames import LOCAL, Frame, is_interrupting_trace, moves
-from jaxvars._key_order import ordered_like
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
-from jaxvars._reread import for_tape
-from jaxvars._reversal import TooManyLoopsError, in_reverse
 from jaxvars._store import Cell
 from jaxvars._tensor import refuse_masked
-from jaxvars._trace import recording
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import RECORDING, Around
+from jaxvars.tracing.assigned_read import for_tape
+from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse
+from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.key_order import ordered_like
+from jaxvars.tracing.trace import recording
 
 Value: TypeAlias = Any
 

@@ -24,9 +24,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars.errors import DtypeError, NotATensorError, warn_user
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
 

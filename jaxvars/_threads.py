@@ -9,12 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars import _trace
 from jaxvars._carry import Type, type_of
 from jaxvars._custom import with_explicit_rules
 from jaxvars._frames import LOCAL, CaptureFrame, moves
-from jaxvars._reread import reread
 from jaxvars._staging import Staged
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.assigned_read import reread
 
 Value: TypeAlias = Any
 

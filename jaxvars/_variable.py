@@ -27,9 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _display, _trace
+from jaxvars import _display
 from jaxvars._face import Face, plain, processes_of, whole
-from jaxvars._forked import FORKED, refuse_if_forked
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
 from jaxvars._mesh import home_of, on_mesh
@@ -45,6 +44,8 @@ from jaxvars._tensor import (
     to_tensor,
 )
 from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Value: TypeAlias = Any
 

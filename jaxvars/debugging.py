@@ -23,7 +23,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._alarm import NanAlarm as NanAlarm
 from jaxvars._alarm import nonfinite as nonfinite
 from jaxvars._checks import require
@@ -39,6 +38,7 @@ from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars._variable import Variable
 from jaxvars._verify import verify as verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

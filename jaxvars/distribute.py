@@ -36,15 +36,15 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars import _trace
 from jaxvars._batches import Batches as Batches
 from jaxvars._compile import BoundFunction, Function, compile
-from jaxvars._exact import by_identity
 from jaxvars._frames import LOCAL
-from jaxvars._key_order import map_leaves
 from jaxvars._mesh import mesh, shard, use_mesh
 from jaxvars._place import fully_sharded as fully_sharded
 from jaxvars._placement import find_device
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import by_identity
+from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
 

@@ -35,7 +35,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._digest import Entry, decode, encode
 from jaxvars._entry import cells_of
 from jaxvars._frames import LOCAL
@@ -51,6 +50,7 @@ from jaxvars._state import unique
 from jaxvars._store import Cell, take_all
 from jaxvars._variable import Variable
 from jaxvars.errors import SavedError
+from jaxvars.tracing import trace as _trace
 
 Words: TypeAlias = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""`_around.py`: what stands around code while it is traced or recorded."""
+"""`tracing/around.py`: what stands around code while it is traced or recorded."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from interrupts import sweep
 
 import jaxvars as jv
-from jaxvars import _around, _staging, _tape
-from jaxvars._around import AROUND, around
+from jaxvars import _staging, _tape
+from jaxvars.tracing import around as _around
+from jaxvars.tracing.around import AROUND, around
 
 
 def test_contexts_are_made_anew_and_left_in_reverse(monkeypatch):
@@ -32,7 +33,7 @@ def test_contexts_are_made_anew_and_left_in_reverse(monkeypatch):
 
 
 class Switch:
-    """A context that keeps the rule of `_around.py`."""
+    """A context that keeps the rule of `tracing/around.py`."""
 
     entered: ClassVar[set[object]] = set()
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars._exact import (
+from jaxvars.tracing.identity import (
     Form,
     Inexact,
     Same,

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars import _trace
 from jaxvars.errors import ForeignTransformError, TapeError
+from jaxvars.tracing import trace as _trace
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 Rules checked here, from the syntax tree, so that an import inside a function counts too:
 - every file of the package has a level, and imports only from its own level or a lower one;
 - no import cycles, not even through a function or under TYPE_CHECKING;
-- no `jax._src` anywhere; `jax.core` and `jax.extend.core` in `_trace.py` alone;
+- no `jax._src` anywhere; `jax.core` and `jax.extend.core` in `tracing/trace.py` alone;
 - no `assert`: a user's mistake raises an error that teaches, and `python -O` drops asserts.
 """
 
@@ -26,25 +26,26 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
-        "_around.py",
+        "tracing/__init__.py",
+        "tracing/around.py",
         "_display.py",
         "_display_text.py",
-        "_exact.py",
+        "tracing/identity.py",
         "_foreign.py",
-        "_forked.py",
-        "_interruption.py",
-        "_key_order.py",
+        "tracing/fork.py",
+        "tracing/interruption.py",
+        "tracing/key_order.py",
         "_open_compare.py",
         "_open_program.py",
         "_open_values.py",
-        "_paths.py",
+        "tracing/dependencies.py",
         "_pretty.py",
-        "_reread.py",
-        "_reversal.py",
+        "tracing/assigned_read.py",
+        "tracing/checkpointed_while.py",
         "_shapes.py",
         "_table.py",
         "_template.py",
-        "_trace.py",
+        "tracing/trace.py",
         "_walk.py",
         "_launch_guard.py",
         "_launch_options.py",
@@ -213,7 +214,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
 
 BANNED_EVERYWHERE = ("jax._src",)
 TRACING_MACHINERY = ("jax.core", "jax.extend.core")
-TRACING_FILE = "_trace.py"
+TRACING_FILE = "tracing/trace.py"
 
 
 class Use(NamedTuple):

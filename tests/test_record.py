@@ -18,8 +18,8 @@ import jaxvars as jv
 from jaxvars import _tape
 from jaxvars._lookup import total
 from jaxvars._record import Record, is_inexact
-from jaxvars._trace import recording
 from jaxvars.errors import TapeError
+from jaxvars.tracing.trace import recording
 
 X = jax.random.normal(jax.random.key(0), (4, 6))
 M = jax.random.normal(jax.random.key(1), (6, 6)) / 3

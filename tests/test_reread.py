@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxvars as jv
-from jaxvars._reread import for_tape, reread
+from jaxvars.tracing.assigned_read import for_tape, reread
 
 
 def square(value: Any, source: Any) -> Any:

@@ -11,9 +11,9 @@ import pytest
 from tape_programs import derivatives
 
 import jaxvars as jv
-from jaxvars import _reversal
-from jaxvars._reversal import while_loop
 from jaxvars.errors import TapeError
+from jaxvars.tracing import checkpointed_while as _reversal
+from jaxvars.tracing.checkpointed_while import while_loop
 
 
 def turned(c: Any, x: Any) -> Any:

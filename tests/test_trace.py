@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _trace
-from jaxvars._trace import EVAL, Equation, Recorder, recording
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.trace import EVAL, Equation, Recorder, recording
 
 
 class Log:

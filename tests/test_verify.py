@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _trace
 from jaxvars.debugging import verify
 from jaxvars.errors import CheckError
+from jaxvars.tracing import trace as _trace
 
 X = jnp.array([0.5, -1.0])
 

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._checks import Raised
 from jaxvars._lookup import lookup, take
 from jaxvars._open_program import is_open
@@ -24,6 +23,7 @@ from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import known, one_axis, one_int, refused, space_of
 from jaxvars.tf._tensor import OPERATIONS
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

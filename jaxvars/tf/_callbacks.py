@@ -20,7 +20,6 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._checks import Raised
 from jaxvars._frames import LOCAL, entered
 from jaxvars.tf._convert import to_array
@@ -36,6 +35,7 @@ from jaxvars.tf.errors import (
     UnimplementedError,
     UnknownError,
 )
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

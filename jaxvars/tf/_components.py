@@ -11,8 +11,8 @@ from typing import Any, final
 
 import jax
 
-from jaxvars._exact import exact, held
 from jaxvars.tf._tensor import WRAPPERS
+from jaxvars.tracing.identity import exact, held
 
 
 @final

@@ -10,7 +10,6 @@ from typing import Any, NoReturn, final
 import jax
 
 from jaxvars._compile import Function as CoreFunction
-from jaxvars._exact import exact, held
 from jaxvars._open_calls import name_of_size
 from jaxvars._open_program import symbol
 from jaxvars.tf import nest
@@ -28,6 +27,7 @@ from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing.identity import exact, held
 
 
 @final

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _control, _loops, _trace
+from jaxvars import _control, _loops
 from jaxvars._checks import require
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
@@ -24,6 +24,7 @@ from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 _NO_CASE = "Input error: None of conditions evaluated as True:"
 

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import BOXES, Face
 from jaxvars._tensor import refuse_masked
 from jaxvars.tf._dtypes import DType, as_dtype, string
@@ -32,6 +31,7 @@ from jaxvars.tf._python_values import (
 from jaxvars.tf._python_values import text_array as text_array
 from jaxvars.tf._python_values import unsupported as unsupported
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text
 

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf import _static
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._creation_sizes import type_of
 from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
 from jaxvars.tf._rows import Refused, Row, operations
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars import _trace
 from jaxvars._custom import with_pullback
 from jaxvars._frames import LOCAL
 from jaxvars._record import is_inexact
@@ -26,6 +25,7 @@ from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._tape import conjugated
 from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import face_of
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

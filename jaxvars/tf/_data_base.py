@@ -15,7 +15,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
 from jaxvars.tf._data_calls import called
 from jaxvars.tf._data_cursor import Cursor, Memory, Step
@@ -29,6 +28,7 @@ from jaxvars.tf._random_streams import seeds_of
 from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._static import one_int, refused
 from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tracing import trace as _trace
 
 Change: TypeAlias = Callable[[Iterator[Element], Memory], Iterable[Element]]
 

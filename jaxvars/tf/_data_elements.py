@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf import _convert, nest
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._static import known, refused
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tracing import trace as _trace
 
 Element: TypeAlias = Any
 Leaf: TypeAlias = Any

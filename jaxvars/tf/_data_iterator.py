@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from jaxvars import _trace
 from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
 from jaxvars._signature import STAGED_ITERATORS
 from jaxvars._variable import Variable
@@ -21,6 +20,7 @@ from jaxvars.tf._data_optional import Optional
 from jaxvars.tf._data_staged import Feed, at_once
 from jaxvars.tf._train_graph import Node
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tracing import trace as _trace
 
 
 @final

@@ -15,7 +15,6 @@ import jax
 import jax.experimental
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._checks import Raised
 from jaxvars._frames import LOCAL, entered
 from jaxvars.tf._data_elements import Element, host, leaves, packed
@@ -24,6 +23,7 @@ from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._static import refused
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

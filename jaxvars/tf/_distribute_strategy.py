@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from types import MethodType
 from typing import Any, NoReturn, final
 
-from jaxvars import _trace
 from jaxvars import distribute as _core
-from jaxvars._exact import by_identity
 from jaxvars._frames import LOCAL
 from jaxvars.distribute import InputContext, ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._function import BoundFunction, Function, function
 from jaxvars.tf._tensor import wrap
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.identity import by_identity
 
 
 class Strategy(ABC):

@@ -7,13 +7,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from jaxvars import _trace
 from jaxvars.tf import _names
 from jaxvars.tf._callbacks import numpy_function
 from jaxvars.tf._constant import constant, convert_to_tensor
 from jaxvars.tf._dtypes import DTYPES
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tracing import trace as _trace
 
 
 def timestamp(name: str | None = None) -> Tensor:

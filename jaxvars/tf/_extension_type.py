@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._exact import exact, held
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType
@@ -29,6 +28,7 @@ from jaxvars.tf._sparse_tensor import SparseTensor
 from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf._tensor import OPERATIONS, Tensor
 from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tracing.identity import exact, held
 
 Value: TypeAlias = Any
 

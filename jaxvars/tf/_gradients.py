@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, final
 
-from jaxvars import _trace
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars.tf import nest
 from jaxvars.tf._convert import dtype_of, to_array
@@ -30,6 +29,7 @@ from jaxvars.tf._tape import (
     unconnected_of,
 )
 from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tracing import trace as _trace
 
 _NAMES = frozenset({"gradients", "hessians"})
 

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Part: TypeAlias = Any  # an int, a slice, None, Ellipsis, or an index that is traced

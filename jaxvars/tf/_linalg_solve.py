@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._linalg_diagonals import adjoint
 from jaxvars.tf._rows import Refused, Row
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
 
-from jaxvars import _trace
 from jaxvars.tf._linalg_diagonals import adjoint
 from jaxvars.tf._linalg_solve import check_matrix, check_square
 from jaxvars.tf._rows import Refused, Row
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

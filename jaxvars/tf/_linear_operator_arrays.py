@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._linalg_diagonals import adjoint
 from jaxvars.tf._linalg_factors import _cholesky, triangular_solve
 from jaxvars.tf._linalg_solve import _solved
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

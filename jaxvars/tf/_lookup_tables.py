@@ -16,7 +16,6 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._variable import Variable
 from jaxvars.tf import _convert
 from jaxvars.tf import _strings_hash as hashes
@@ -28,6 +27,7 @@ from jaxvars.tf._static import refused
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._train_graph import Node
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf._math_elements import floor, magnitude
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars._trace import EVAL, current
 from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import NotFoundError
+from jaxvars.tracing.trace import EVAL, current
 
 Value: TypeAlias = Any
 

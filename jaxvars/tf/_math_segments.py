@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars import _trace
 from jaxvars.tf._rows import Row
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Reduce: TypeAlias = Callable[[Value, Value, int], Value]

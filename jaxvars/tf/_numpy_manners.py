@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.tf._convert import is_tensor_like, is_text, to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._print import _emit, _Options, _target
 from jaxvars.tf import nest
 from jaxvars.tf._convert import is_text, to_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 _OPTIONS = ("output_stream", "end", "sep", "summarize", "name")

@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _stateless as core
-from jaxvars import _trace
 from jaxvars._seeds import as_shape, unseen
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _static
@@ -32,6 +31,7 @@ from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Source: TypeAlias = Any

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._frames import LOCAL, within
 from jaxvars._walk import Holder
 from jaxvars.tf import _random_draws as draws
@@ -28,6 +27,7 @@ from jaxvars.tf._random_streams import check_seeded
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

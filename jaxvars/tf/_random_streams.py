@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars import random as core
 from jaxvars._frames import LOCAL, within
 from jaxvars._seeds import unseen
@@ -29,6 +28,7 @@ from jaxvars._variable import Variable as CoreVariable
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _scope
 from jaxvars.tf._random_state import state_of, taken
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Seed: TypeAlias = tuple[int, int]

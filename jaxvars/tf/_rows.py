@@ -30,7 +30,6 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
@@ -39,6 +38,7 @@ from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -14,11 +14,11 @@ from typing import Any, final
 
 import jax
 
-from jaxvars import _trace
 from jaxvars._boxing import Manners, Words, boxing
 from jaxvars._frames import LOCAL, entered
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import wrap
+from jaxvars.tracing import trace as _trace
 
 
 def _box(value: Any) -> Any:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterator
 from typing import Any, final
 
-from jaxvars._exact import told_by_pickle
+from jaxvars.tracing.identity import told_by_pickle
 
 
 @final

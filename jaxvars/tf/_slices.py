@@ -11,13 +11,13 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import BOXES
 from jaxvars._lookup import Rows
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _open_values, _trace
+from jaxvars import _open_values
 from jaxvars._open_program import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import BOXES
 from jaxvars._placement import device_name
 from jaxvars.tf import _convert
 from jaxvars.tf._convert import dtype_of
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tf._convert import dtype_of, to_array
@@ -20,6 +19,7 @@ from jaxvars.tf._static import is_size, one_int
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._tensor_list import TensorList
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars import _trace
 from jaxvars._checkpoint import Checkpoint as CoreCheckpoint
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import write as write_file
@@ -35,6 +34,7 @@ from jaxvars.tf._train_status import Status
 from jaxvars.tf._train_stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
+from jaxvars.tracing import trace as _trace
 
 
 @final

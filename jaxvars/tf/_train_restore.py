@@ -20,7 +20,6 @@ from jaxvars import _checkpoint_restore as restoring
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import Stored
 from jaxvars._checkpoint_trees import Trees
-from jaxvars._exact import Weak
 from jaxvars._store import NEWS, STORE, Cell, exclusively
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias
@@ -30,6 +29,7 @@ from jaxvars.tf._train_graph import Graph, Node
 from jaxvars.tf._train_stored import NOTES
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import DataLossError, InvalidArgumentError
+from jaxvars.tracing.identity import Weak
 
 _WAITING: dict[Weak, list[Wait]] = {}
 """What waits for variables in an object: it lives as long as the object does."""

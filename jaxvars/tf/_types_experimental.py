@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from jaxvars._exact import told_by_equality
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tracing.identity import told_by_equality
 
 TensorLike: TypeAlias = (
     Tensor | Variable | int | float | bool | str | bytes | complex

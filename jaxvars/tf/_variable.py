@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._face import BOXES
 from jaxvars._frames import LOCAL
 from jaxvars._placement import device_name
@@ -37,6 +36,7 @@ from jaxvars.tf._variable_options import (
     created,
 )
 from jaxvars.tf._variable_updates import Updates, text_or
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
@@ -24,6 +23,7 @@ from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

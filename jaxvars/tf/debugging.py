@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars import debugging as _debugging
 from jaxvars._checks import require
 from jaxvars._numerics import disable_check_numerics as disable_check_numerics
@@ -31,6 +30,7 @@ from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars._display import did_you_mean
 from jaxvars.tf._convert import dtype_of, is_text, to_array
 from jaxvars.tf._listing import lister
@@ -20,6 +19,7 @@ from jaxvars.tf._sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf._sparse_tensor import host_array, of_host, on_host
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 

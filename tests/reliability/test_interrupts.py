@@ -24,8 +24,9 @@ from interrupts import (
 )
 
 import jaxvars as jv
-from jaxvars import _entry, _trace
+from jaxvars import _entry
 from jaxvars._store import BUSY, HAND
+from jaxvars.tracing import trace as _trace
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"  # Python swallows what a finalizer raises

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars import _trace
 from jaxvars._frames import DETOUR, LOCAL
 from jaxvars.errors import CompileError, JaxvarsError, NotATensorError, StateError, TapeError
+from jaxvars.tracing import trace as _trace
 
 counter = jv.Variable(0, name="counter")
 

@@ -18,7 +18,6 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
-from jaxvars._around import around
 from jaxvars._frames import LOCAL
 from jaxvars.tf.keras import _shared
 from jaxvars.tf.keras._keras import keras
@@ -26,6 +25,7 @@ from jaxvars.tf.keras._manners import PLACE, boxed, into_keras, of_user, plain
 from jaxvars.tf.keras._theirs import theirs
 from jaxvars.tf.keras._training import Trained
 from jaxvars.tf.keras.metrics import Metric
+from jaxvars.tracing.around import around
 
 _BY_THE_USER = ("call", "build", "compute_loss", "compute_metrics", "train_step", "test_step")
 _BY_KERAS = ("call", "compute_mask", "get_initial_state", "adapt")

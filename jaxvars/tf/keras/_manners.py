@@ -18,13 +18,13 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars import _trace
 from jaxvars.errors import line_of
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tracing import trace as _trace
 
 
 @final

@@ -27,8 +27,6 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars import _trace
-from jaxvars._around import AROUND, RECORDING
 from jaxvars._face import BOXES
 from jaxvars._frames import LOCAL
 from jaxvars._variable import Variable as CoreVariable
@@ -36,6 +34,8 @@ from jaxvars._walk import ALIASES
 from jaxvars.tf._scope import init_scope
 from jaxvars.tf.keras import _operators
 from jaxvars.tf.keras._manners import PLACE
+from jaxvars.tracing import trace as _trace
+from jaxvars.tracing.around import AROUND, RECORDING
 
 Value: TypeAlias = Any
 
@@ -174,7 +174,7 @@ def _scope_class(base: Any) -> Any:
 
 @final
 class _Use:
-    """The use of a scope by one tape or trace; the last to end closes it. See `_around.py`."""
+    """The use of a scope by one tape or trace; the last to end closes it. See `tracing/around.py`."""
 
     def __init__(self, used: Any) -> None:
         self._used = used

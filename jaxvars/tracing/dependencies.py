@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars._trace import carried_by_scan, new_primitive, open_jaxpr
+from jaxvars.tracing.trace import carried_by_scan, new_primitive, open_jaxpr
 
 Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]

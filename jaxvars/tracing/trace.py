@@ -41,7 +41,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p, remat_p
 
-from jaxvars._exact import Same, exact, held
+from jaxvars.tracing.identity import Same, exact, held
 
 Value: TypeAlias = Any  # a jax.Array or a tracer: JAX's own types are only partly public
 

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars import _trace
+from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
 Values: TypeAlias = Sequence[Value]

@@ -1,0 +1,1 @@
+"""JAX's tracing machinery: the only package that may touch it."""
