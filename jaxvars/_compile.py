@@ -47,8 +47,6 @@ from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths, Rest
 from jaxvars._indices import indices_are_checked
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
-from jaxvars._open_compare import with_compared_sizes
-from jaxvars._open_values import following
 from jaxvars._signature import (
     Call,
     Itself,
@@ -68,6 +66,8 @@ from jaxvars.errors import (
     line_of_function,
     warn_user,
 )
+from jaxvars.symbolic.propagate import following
+from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking

@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxvars._face import plain
 from jaxvars._indices import check_inside, widened
-from jaxvars._open_program import is_open
 from jaxvars._tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -37,7 +37,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._open_program import is_open
 from jaxvars._placement import SCOPES, brought_here
 from jaxvars._store import (
     NEWS,
@@ -69,6 +68,7 @@ from jaxvars.errors import (
     user_line,
     warn_user,
 )
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from jaxvars._open_program import at_sizes, is_open, symbol
 from jaxvars._signature import Call, Traced
 from jaxvars._staging import Staged
+from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
 
 Axes: TypeAlias = Sequence[Sequence[bool]]
 """For each traced leaf, and each of its sizes, whether it is open."""

@@ -19,12 +19,12 @@ from jaxvars._concrete import ConcreteFunction
 from jaxvars._entry import Entry
 from jaxvars._frames import Owner
 from jaxvars._module import Module
-from jaxvars._open_program import symbol
 from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
 from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError, line_of
+from jaxvars.symbolic.specialize import symbol
 from jaxvars.tracing.key_order import ordered_like
 
 _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "symbolic/__init__.py",
         "tracing/__init__.py",
         "tracing/around.py",
         "_display.py",
@@ -35,9 +36,9 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "tracing/fork.py",
         "tracing/interruption.py",
         "tracing/key_order.py",
-        "_open_compare.py",
-        "_open_program.py",
-        "_open_values.py",
+        "symbolic/sizes.py",
+        "symbolic/specialize.py",
+        "symbolic/propagate.py",
         "tracing/dependencies.py",
         "_pretty.py",
         "tracing/assigned_read.py",

@@ -14,9 +14,9 @@ import pytest
 from jax import export
 
 import jaxvars as jv
-from jaxvars import _open_values
-from jaxvars._open_compare import compared
-from jaxvars._open_program import at_sizes, size_at, symbol
+from jaxvars.symbolic import propagate as _open_values
+from jaxvars.symbolic.sizes import compared
+from jaxvars.symbolic.specialize import at_sizes, size_at, symbol
 from jaxvars.tracing import trace as _trace
 
 

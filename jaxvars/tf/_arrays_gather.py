@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars._checks import Raised
 from jaxvars._lookup import lookup, take
-from jaxvars._open_program import is_open
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import known, one_axis, one_int, refused, space_of

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._open_program import is_open
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._shapes import TensorShape

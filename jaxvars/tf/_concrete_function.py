@@ -11,7 +11,7 @@ import jax
 
 from jaxvars._compile import Function as CoreFunction
 from jaxvars._open_calls import name_of_size
-from jaxvars._open_program import symbol
+from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import described, is_spec, is_traced, outside, spec_text
 from jaxvars.tf._concrete_binding import Parameters

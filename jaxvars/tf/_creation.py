@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _open_values
-from jaxvars._open_program import is_open
+from jaxvars.symbolic import propagate as _open_values
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf._convert import dtype_of, is_text
 from jaxvars.tf._creation_sizes import not_negative, sizes_of, type_of
 from jaxvars.tf._dtypes import int32

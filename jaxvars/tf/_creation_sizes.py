@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars._open_program import is_open
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _static
 from jaxvars.tf._convert import to_array, unsupported
 from jaxvars.tf._dtypes import DType, as_dtype

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 
 from jaxvars._open_calls import Axes
-from jaxvars._open_program import is_open
 from jaxvars._signature import Call, Traced
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf._arguments import is_spec
 
 Sizes: TypeAlias = tuple[int | None, ...]

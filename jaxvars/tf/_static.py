@@ -4,7 +4,7 @@ Rules this file keeps:
 - XLA compiles for fixed shapes: what a shape depends on is a number in Python, or an array whose
   value is known. If it is not, the error says so, and what to write instead;
 - a size that is open while a function is traced is known, too: it is an expression
-  (`_open_values.py`);
+  (`symbolic/propagate.py`);
 - an axis out of range is refused with TensorFlow's words.
 """
 
@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _open_values
-from jaxvars._open_program import is_open
+from jaxvars.symbolic import propagate as _open_values
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError

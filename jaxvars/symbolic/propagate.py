@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._open_program import is_open
+from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import AROUND
 

@@ -1,0 +1,1 @@
+"""Programs with unknown dimensions: traced once, run for all sizes."""
