@@ -133,7 +133,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("jaxvars")
-    from jaxvars._display import did_you_mean
+    from jaxvars.display.repr import did_you_mean
 
     hint = did_you_mean(name, __dir__())
     raise AttributeError(f"jaxvars has no attribute {name!r}.{' ' + hint if hint else ''}")

@@ -26,11 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _compile
-from jaxvars._display import Table
 from jaxvars._frames import LOCAL, moves
 from jaxvars._state import named_cells
 from jaxvars._store import Cell
 from jaxvars._tensor import is_string
+from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
 
 Value: TypeAlias = Any

@@ -39,7 +39,6 @@ from typing import Any, final
 import jax
 
 from jaxvars import _checkpoint_files as files
-from jaxvars import _display
 from jaxvars._checkpoint import Checkpoint
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_background import Job
@@ -47,6 +46,7 @@ from jaxvars._checkpoint_directory import Directory
 from jaxvars._checkpoint_retention import Policy, Record, least_one
 from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
 from jaxvars._face import plain
+from jaxvars.display import repr as _display
 from jaxvars.errors import CheckpointError, warn_user
 
 _clock = time.time

@@ -40,7 +40,6 @@ from jaxvars._boxing import boxing
 from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
-from jaxvars._display import Table
 from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
 from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
 from jaxvars._homes import is_about_deleted, is_about_places
@@ -59,6 +58,7 @@ from jaxvars._staging import BrokenOff, Staged, stage
 from jaxvars._store import NEWS, STORE, fail, seek
 from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
+from jaxvars.display.repr import Table
 from jaxvars.errors import (
     CompileError,
     CreationError,

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import did_you_mean
 from jaxvars._tensor import check_uncut
+from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DistributedError
 from jaxvars.tracing import trace as _trace
 

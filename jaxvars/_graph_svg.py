@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
-from jaxvars._display_text import cells
 from jaxvars._graph_layout import Layout, Link, layers, order, route
 from jaxvars._graph_place import place
+from jaxvars.display.text import cells
 
 MAX_CHARS = 34
 _CHAR = 0.62  # width of a character of the widest usual fixed-width font, in font sizes

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._display import did_you_mean
 from jaxvars._seeds import Shape, as_shape, key_of, unseen
 from jaxvars._tensor import as_dtype
+from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.tracing import trace as _trace

@@ -26,12 +26,12 @@ from functools import wraps
 from types import MemberDescriptorType
 from typing import Any, ParamSpec, TypeVar
 
-from jaxvars import _display
 from jaxvars._foreign import walk_known
 from jaxvars._state import cells_by_path
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable, name_scope
 from jaxvars._walk import Holder, Path, behind, walk
+from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
 
 P = ParamSpec("P")

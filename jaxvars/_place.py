@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars._display import Table
 from jaxvars._entry import renew_users
 from jaxvars._frames import LOCAL
 from jaxvars._homes import settle_at
@@ -29,6 +28,7 @@ from jaxvars._optimizer_slots import slot_home
 from jaxvars._store import exclusively
 from jaxvars._tensor import is_string
 from jaxvars._variable import Variable
+from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.tracing import trace as _trace
 

@@ -22,10 +22,10 @@ import jax
 from jaxvars._abstract import abstract
 from jaxvars._compile import BoundFunction, Function
 from jaxvars._concrete import ConcreteFunction
-from jaxvars._display import Table, human_bytes
 from jaxvars._hlo import Collective, collectives_in
 from jaxvars._module import nbytes
 from jaxvars._variable import Variable
+from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
 
 Value: TypeAlias = Any

@@ -24,8 +24,8 @@ import jax
 import numpy as np
 
 from jaxvars._face import plain
-from jaxvars._pretty import Layout, Node, Planner
 from jaxvars._template import fill, is_template
+from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars import _display
 from jaxvars._checks import report
 from jaxvars._compile import Function
 from jaxvars._compile import compile as compiled
@@ -25,6 +24,7 @@ from jaxvars._module import Module
 from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
 from jaxvars._variable import Variable
+from jaxvars.display import repr as _display
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.tracing.key_order import in_order, order_of
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import Any, TypeAlias, final
 
-from jaxvars._pretty import Node, Planner
+from jaxvars.display.pretty import Node, Planner
 
 Pieces: TypeAlias = list[str | Node]
 

@@ -24,7 +24,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import text_repr
 from jaxvars._elements import (
     Shape,
     element_of,
@@ -38,6 +37,7 @@ from jaxvars._elements import (
 from jaxvars._face import plain
 from jaxvars._indices import check_inside
 from jaxvars._tensor import as_dtype, is_string, to_tensor
+from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked

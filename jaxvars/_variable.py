@@ -27,7 +27,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _display
 from jaxvars._face import Face, plain, processes_of, whole
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
@@ -43,6 +42,7 @@ from jaxvars._tensor import (
     is_string,
     to_tensor,
 )
+from jaxvars.display import repr as _display
 from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import FORKED, refuse_if_forked

@@ -25,7 +25,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import did_you_mean
 from jaxvars._initializer import DISTRIBUTIONS, MODES, Random, Scaled, Sizes, one_of
 from jaxvars._initializer import Initializer as Initializer
 from jaxvars._stateless import (
@@ -34,6 +33,7 @@ from jaxvars._stateless import (
     stateless_uniform,
 )
 from jaxvars._tensor import to_tensor
+from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError, ShapeError
 
 Value: TypeAlias = Any

@@ -29,7 +29,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars._display import did_you_mean
 from jaxvars._loss import Loss as Loss
 from jaxvars._loss_classification import binary_crossentropy as binary_crossentropy
 from jaxvars._loss_classification import binary_focal_crossentropy as binary_focal_crossentropy
@@ -91,6 +90,7 @@ from jaxvars._losses_structured import CTC as CTC
 from jaxvars._losses_structured import Circle as Circle
 from jaxvars._losses_structured import Dice as Dice
 from jaxvars._losses_structured import Tversky as Tversky
+from jaxvars.display.repr import did_you_mean
 
 Value: TypeAlias = Any
 

@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars._display import did_you_mean
 from jaxvars._metric import Metric as Metric
 from jaxvars._metrics_accuracy import Accuracy as Accuracy
 from jaxvars._metrics_accuracy import BinaryAccuracy as BinaryAccuracy
@@ -95,6 +94,7 @@ from jaxvars._metrics_scores import FBetaScore as FBetaScore
 from jaxvars._metrics_scores import R2Score as R2Score
 from jaxvars._metrics_scores import RootMeanSquaredError as RootMeanSquaredError
 from jaxvars._module import _BORDER
+from jaxvars.display.repr import did_you_mean
 from jaxvars.losses import binary_crossentropy as binary_crossentropy
 from jaxvars.losses import binary_focal_crossentropy as binary_focal_crossentropy
 from jaxvars.losses import categorical_crossentropy as categorical_crossentropy

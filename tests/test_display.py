@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._display import (
+from jaxvars.display.repr import (
     Field,
     Shown,
     Table,
@@ -493,7 +493,7 @@ def test_did_you_mean() -> None:
 
 def test_rich_and_treescope_are_imported_late(run_python: Callable[..., Any]) -> None:
     code = (
-        "import jaxvars._display; "
+        "import jaxvars.display.repr; "
         "print([m for m in ('rich', 'treescope') if m in sys.modules and m not in before])"
     )
     result = run_python("-c", "import sys, jax, numpy; before = set(sys.modules); " + code)

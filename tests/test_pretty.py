@@ -1,4 +1,4 @@
-"""`_pretty.py`: what values look like over several lines."""
+"""`display/pretty.py`: what values look like over several lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars._pretty import Layout, Planner, Slot, Text
+from jaxvars.display.pretty import Layout, Planner, Slot, Text
 
 
 def pretty(value: Any, *, spec: str = "", summarize: int = 3, before: str = "") -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jaxvars._pretty import Layout, Planner
 from jaxvars._template import fill, is_template
+from jaxvars.display.pretty import Layout, Planner
 
 
 def filled(text: str, *values: Any, **fields: Any) -> str:

@@ -33,7 +33,7 @@ from typing import Any
 
 import jax
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import _clip as _clip
 from jaxvars.tf import _creation as _creation

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import DType

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _data_experimental as experimental
 from jaxvars.tf._data_dataset import Dataset as Dataset
 from jaxvars.tf._data_elements import DatasetSpec as DatasetSpec

@@ -29,7 +29,7 @@ from contextlib import ExitStack
 from typing import Any, NoReturn, final
 
 from jaxvars import distribute as _core
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.distribute import InputContext as InputContext
 from jaxvars.distribute import ReduceOp as ReduceOp
 from jaxvars.tf import _distribute_options as _options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _lookup_experimental as experimental
 from jaxvars.tf._listing import lister
 from jaxvars.tf._lookup_sources import KeyValueTensorInitializer as KeyValueTensorInitializer

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._convert import dtype_of, is_text, to_array
 from jaxvars.tf._listing import lister
 from jaxvars.tf._sparse_tensor import SparseTensor as SparseTensor

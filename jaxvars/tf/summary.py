@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import jax
 
 from jaxvars import summary as _core
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.summary import SummaryWriter as SummaryWriter
 from jaxvars.summary import create_noop_writer as create_noop_writer
 from jaxvars.tf import _summary_experimental as experimental

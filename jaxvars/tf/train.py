@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._listing import lister
 from jaxvars.tf._train_average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf._train_checkpoint import Checkpoint as Checkpoint

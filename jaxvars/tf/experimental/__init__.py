@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _dlpack as dlpack
 from jaxvars.tf._data_optional import Optional as Optional
 from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _numpy_random, nest
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._listing import lister

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxvars._display import did_you_mean
+from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import wrap

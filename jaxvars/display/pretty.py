@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._display import Shown, fields_of, is_array
+from jaxvars.display.repr import Shown, fields_of, is_array
 
 WIDTH = 88
 _NARROW = 24  # an array gets at least this many columns, wherever it begins

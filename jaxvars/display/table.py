@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 import numpy as np
 
-from jaxvars._display_text import cells, did_you_mean
+from jaxvars.display.text import cells, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

@@ -5,7 +5,7 @@ A class says once what is worth seeing, as rich's protocol has it: it yields `va
 come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyter) and `treescope_repr` for
 `__treescope_repr__`; rich itself reads the protocol without our help.
 
-`_display_text.py` (arrays, words) and `_table.py` are parts of it, and reached from here.
+`display/text.py` (arrays, words) and `display/table.py` are parts of it, and reached from here.
 
 Rules this file keeps:
 - showing an object changes nothing and runs no JAX operation;
@@ -26,12 +26,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from jaxvars._display_text import SMALL, first_elements, is_array, known_value, statistics
-from jaxvars._display_text import array_text as array_text
-from jaxvars._display_text import did_you_mean as did_you_mean
-from jaxvars._display_text import human_bytes as human_bytes
-from jaxvars._display_text import type_text as type_text
-from jaxvars._table import Table as Table
+from jaxvars.display.table import Table as Table
+from jaxvars.display.text import SMALL, first_elements, is_array, known_value, statistics
+from jaxvars.display.text import array_text as array_text
+from jaxvars.display.text import did_you_mean as did_you_mean
+from jaxvars.display.text import human_bytes as human_bytes
+from jaxvars.display.text import type_text as type_text
 
 _ITEMS, _CHARS, _LINE = 24, 200, 88
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
