@@ -88,11 +88,11 @@ from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
 from jaxvars._tape import GradientTape as GradientTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars._tensor import TensorSpec as TensorSpec
-from jaxvars._tensor import string as string
 from jaxvars._tensor_array import TensorArray as TensorArray
 from jaxvars._variable import Variable as Variable
 from jaxvars._variable import name_scope as name_scope
+from jaxvars.tensors.tensor import TensorSpec as TensorSpec
+from jaxvars.tensors.tensor import string as string
 
 if TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
     from jaxvars import checkpoint as checkpoint

@@ -29,9 +29,9 @@ from jaxvars import _compile
 from jaxvars._frames import LOCAL, moves
 from jaxvars._state import named_cells
 from jaxvars._store import Cell
-from jaxvars._tensor import is_string
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
+from jaxvars.tensors.tensor import is_string
 
 Value: TypeAlias = Any
 

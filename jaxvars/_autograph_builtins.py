@@ -20,10 +20,10 @@ from jaxvars import _autograph_sequences as sequences
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import check_size
 from jaxvars._autograph_logic import not_, or_
-from jaxvars._boxing import boxed, is_boxing, type_for
-from jaxvars._face import plain
 from jaxvars._print import print_values
 from jaxvars._threads import in_block
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.wrapping import boxed, is_boxing, type_for
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

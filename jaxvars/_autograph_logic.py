@@ -17,12 +17,12 @@ import numpy as np
 
 from jaxvars._autograph_branches import Run, choose, decide, is_traced
 from jaxvars._autograph_world import World
-from jaxvars._boxing import boxed, settled_numbers
 from jaxvars._checks import require
-from jaxvars._face import Face, plain
 from jaxvars._staging import stage
-from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.tensor import as_array
+from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.interruption import overlooking
 

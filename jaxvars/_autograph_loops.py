@@ -6,7 +6,7 @@ Rules this file keeps:
 - a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
   number of iterations makes a while;
 - a loop's test runs once for each time that Python would run it, for its effects;
-- where users see boxes (`_boxing.py`), a loop over one is staged though its values are known;
+- where users see boxes (`tensors/wrapping.py`), a loop over one is staged though its values are known;
   there a loop that changes a shape or type is written out, if its length is known.
 """
 
@@ -33,10 +33,10 @@ from jaxvars._autograph_lists import check_size, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
-from jaxvars._boxing import boxed, is_box, is_boxing
-from jaxvars._face import plain
 from jaxvars._loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.wrapping import boxed, is_box, is_boxing
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import map_leaves
 

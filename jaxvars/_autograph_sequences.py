@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._boxing import is_box, type_for
-from jaxvars._face import plain
-from jaxvars._tensor import as_array
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import as_array
+from jaxvars.tensors.wrapping import is_box, type_for
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import map_leaves
 

@@ -33,11 +33,11 @@ from jaxvars._autograph_values import (
 )
 from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
-from jaxvars._boxing import boxed, settled_numbers, words
-from jaxvars._face import Face, plain
 from jaxvars._variable import Variable
 from jaxvars._walk import Alias
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.wrapping import boxed, settled_numbers, words
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import map_leaves
 

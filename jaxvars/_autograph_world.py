@@ -60,10 +60,10 @@ from jaxvars._autograph_watch import (
     printer_of,
     slots_of,
 )
-from jaxvars._face import Face
 from jaxvars._module import Module
 from jaxvars._walk import Alias
 from jaxvars.errors import is_library
+from jaxvars.tensors.array_like import Face
 
 Value: TypeAlias = Any
 Parts: TypeAlias = Iterable[tuple[Path, Any]]

@@ -18,11 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._boxing import is_boxing, words
-from jaxvars._face import plain
 from jaxvars._staging import Rebuild
-from jaxvars._tensor import refuse_masked
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import refuse_masked
+from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import Same, exact
 from jaxvars.tracing.key_order import map_leaves

@@ -42,8 +42,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._digest import Entry, Value, decode, encode
-from jaxvars._face import processes_of
 from jaxvars.errors import CheckpointError
+from jaxvars.tensors.array_like import processes_of
 
 PathLike: TypeAlias = str | os.PathLike[str]
 T = TypeVar("T")

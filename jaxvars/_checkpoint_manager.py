@@ -45,9 +45,9 @@ from jaxvars._checkpoint_background import Job
 from jaxvars._checkpoint_directory import Directory
 from jaxvars._checkpoint_retention import Policy, Record, least_one
 from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
-from jaxvars._face import plain
 from jaxvars.display import repr as _display
 from jaxvars.errors import CheckpointError, warn_user
+from jaxvars.tensors.array_like import plain
 
 _clock = time.time
 _SUFFIXES = {"orbax": "", "npz": ".npz"}

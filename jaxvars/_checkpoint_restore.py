@@ -33,13 +33,13 @@ from jaxvars._homes import home_now
 from jaxvars._module import Late
 from jaxvars._state import cells_by_path
 from jaxvars._store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
-from jaxvars._tensor import is_string, to_tensor
 from jaxvars._variable import Variable
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars._walk import Holder, Path, Tied, walk
 from jaxvars._walk import _children as children_of
 from jaxvars._walk import _holds_objects as holds_objects
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
+from jaxvars.tensors.tensor import is_string, to_tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

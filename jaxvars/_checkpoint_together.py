@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars._face import processes_of
 from jaxvars.errors import CheckpointError
+from jaxvars.tensors.array_like import processes_of
 
 Value: TypeAlias = Any
 

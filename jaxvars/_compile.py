@@ -36,7 +36,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._arrivals import Arrivals, check_form, spec_for
-from jaxvars._boxing import boxing
 from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
@@ -56,7 +55,6 @@ from jaxvars._signature import (
 )
 from jaxvars._staging import BrokenOff, Staged, stage
 from jaxvars._store import NEWS, STORE, fail, seek
-from jaxvars._tensor import TensorSpec, is_string
 from jaxvars.autograph import convert
 from jaxvars.display.repr import Table
 from jaxvars.errors import (
@@ -68,6 +66,8 @@ from jaxvars.errors import (
 )
 from jaxvars.symbolic.propagate import following
 from jaxvars.symbolic.sizes import with_compared_sizes
+from jaxvars.tensors.tensor import TensorSpec, is_string
+from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking

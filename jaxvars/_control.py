@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._boxing import is_boxing, words
 from jaxvars._carry import (
     Names,
     Result,
@@ -46,6 +45,7 @@ from jaxvars._frames import Owner
 from jaxvars._staging import Rebuild, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
 from jaxvars.errors import ControlFlowError, line_of, user_line
+from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 

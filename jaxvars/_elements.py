@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
 from jaxvars._indices import check_inside, widened
-from jaxvars._tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import TensorSpec, _is_literal, _is_weak, to_tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

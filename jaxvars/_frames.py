@@ -56,7 +56,6 @@ from jaxvars._store import (
     take,
     take_all,
 )
-from jaxvars._tensor import is_string
 from jaxvars._walk import Path, walk
 from jaxvars.errors import (
     CreationError,
@@ -69,6 +68,7 @@ from jaxvars.errors import (
     warn_user,
 )
 from jaxvars.symbolic.specialize import is_open
+from jaxvars.tensors.tensor import is_string
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked

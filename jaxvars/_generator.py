@@ -28,11 +28,11 @@ from jax.extend.random import threefry_2x32
 
 from jaxvars import _stateless
 from jaxvars._examples import EXAMPLE, merged_by
-from jaxvars._face import plain
 from jaxvars._frames import LOCAL
 from jaxvars._module import Module
 from jaxvars._seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars._variable import Variable
+from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -54,7 +54,7 @@ import numpy as np
 from jaxvars._frames import DETOUR, Owner
 from jaxvars._signature import counts_as_itself
 from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
-from jaxvars._tensor import is_endless, is_uncut
+from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import bits_of, form_of
 from jaxvars.tracing.key_order import Order, order_of, order_test

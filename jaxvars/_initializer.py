@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars._seeds import Shape, as_shape, key_of, unseen
-from jaxvars._tensor import as_dtype
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
+from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle

@@ -27,9 +27,9 @@ from jaxvars._frames import LOCAL
 from jaxvars._generator import Generator, _furthest
 from jaxvars._seeds import IMPL, unseen
 from jaxvars._store import Cell
-from jaxvars._tensor import fit
 from jaxvars._variable import Variable
 from jaxvars.errors import InteropError
+from jaxvars.tensors.tensor import fit
 
 Value: TypeAlias = Any
 Path: TypeAlias = tuple[str, ...]

@@ -20,8 +20,8 @@ from jaxvars._frames import TRACING, lifted
 from jaxvars._interop_form import Form, Kept, Leaf, create, forget, leaves_of, settle
 from jaxvars._interop_module import FlaxModule, check_tops
 from jaxvars._interop_rngs import PARAMS, Draws, first_keys, streams_of
-from jaxvars._tensor import TensorSpec
 from jaxvars.errors import InteropError
+from jaxvars.tensors.tensor import TensorSpec
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

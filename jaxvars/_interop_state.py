@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._state import State
-from jaxvars._tensor import is_string, string, to_tensor
 from jaxvars.errors import JaxvarsError, StateError
+from jaxvars.tensors.tensor import is_string, string, to_tensor
 
 Value: TypeAlias = Any
 Nested: TypeAlias = dict[str, Any]

@@ -28,11 +28,11 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
-from jaxvars._face import plain
 from jaxvars._frames import LOCAL
 from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.tracing.dependencies import depending_p, paths

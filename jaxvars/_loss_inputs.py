@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
-from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -14,9 +14,9 @@ from jaxvars._examples import EXAMPLE, merge_of, numbered
 from jaxvars._loops import named_scan
 from jaxvars._staging import Rebuild, stage
 from jaxvars._store import Cell
-from jaxvars._tensor import as_array
 from jaxvars._threads import CREATES, Threads
 from jaxvars.errors import ControlFlowError, user_line
+from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 

@@ -22,8 +22,8 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxvars._placement import scope_home
-from jaxvars._tensor import check_uncut
 from jaxvars.errors import DeviceError, ShardingError
+from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import ordered_like
 

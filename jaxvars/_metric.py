@@ -28,10 +28,10 @@ from jaxvars._loss_inputs import float_dtype
 from jaxvars._module import Module
 from jaxvars._seeds import Shape, as_shape
 from jaxvars._tally import Tally
-from jaxvars._tensor import as_dtype
 from jaxvars._variable import Variable
 from jaxvars._walk import walk
 from jaxvars.initializers import get as initializer
+from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 

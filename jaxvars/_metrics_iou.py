@@ -23,8 +23,8 @@ from jaxvars._loss_inputs import (
 )
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import grouped, total
-from jaxvars._tensor import as_dtype
 from jaxvars.errors import ShapeError
+from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

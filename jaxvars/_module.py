@@ -28,11 +28,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from jaxvars._foreign import walk_known
 from jaxvars._state import cells_by_path
-from jaxvars._tensor import is_string
 from jaxvars._variable import Variable, name_scope
 from jaxvars._walk import Holder, Path, behind, walk
 from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
+from jaxvars.tensors.tensor import is_string
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame
 from jaxvars._mesh import replicated_like
 from jaxvars._store import STORE, Cell, settle
-from jaxvars._tensor import to_tensor
 from jaxvars._variable import Variable, _restore
+from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any
 

@@ -26,10 +26,10 @@ from jaxvars._module import named_variables, table_of
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_slots import slot_home
 from jaxvars._store import exclusively
-from jaxvars._tensor import is_string
 from jaxvars._variable import Variable
 from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
+from jaxvars.tensors.tensor import is_string
 from jaxvars.tracing import trace as _trace
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function

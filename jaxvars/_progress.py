@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 import jax
 import numpy as np
 
-from jaxvars._face import plain
 from jaxvars._progress_display import Display, close_bar, open_bar, rate_text
 from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
 from jaxvars.errors import CompileError, user_line
+from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 
 if TYPE_CHECKING:

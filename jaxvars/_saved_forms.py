@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
-from jaxvars._tensor import _array_of, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import _array_of, to_tensor
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import exact, held
 

@@ -22,9 +22,9 @@ from jaxvars._module import Module
 from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
-from jaxvars._tensor import TensorSpec
 from jaxvars.errors import SavedError, line_of
 from jaxvars.symbolic.specialize import symbol
+from jaxvars.tensors.tensor import TensorSpec
 from jaxvars.tracing.key_order import ordered_like
 
 _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")

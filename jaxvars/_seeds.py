@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
-from jaxvars._tensor import as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import as_dtype, refuse_masked
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 

@@ -28,10 +28,10 @@ import numpy as np
 
 from jaxvars._frames import Owner, cells_in
 from jaxvars._indices import indices_are_checked
-from jaxvars._tensor import TensorSpec, check_argument, is_endless, to_tensor
 from jaxvars._walk import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.symbolic.sizes import uncompared
+from jaxvars.tensors.tensor import TensorSpec, check_argument, is_endless, to_tensor
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import Inexact, Same, exact, form_of
 from jaxvars.tracing.key_order import in_order, order_of

@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxvars._frames import LOCAL, CaptureFrame, Created, within
 from jaxvars._store import Cell
-from jaxvars._tensor import check_uncut
 from jaxvars.symbolic.sizes import is_compared
+from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p

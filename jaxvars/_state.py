@@ -28,10 +28,10 @@ import numpy as np
 from jaxvars._foreign import walk_known
 from jaxvars._frames import LOCAL, BoundFrame, Owner, within
 from jaxvars._store import Cell
-from jaxvars._tensor import to_tensor
 from jaxvars._walk import Path, Tied
 from jaxvars.display.repr import array_text
 from jaxvars.errors import StateError, user_line
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.key_order import map_leaves
 

@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
 from jaxvars._seeds import (
     Shape,
     as_shape,
@@ -35,8 +34,9 @@ from jaxvars._seeds import (
     numbers,
     unseen,
 )
-from jaxvars._tensor import as_array, as_dtype, refuse_masked
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _variable
-from jaxvars._face import plain
 from jaxvars._summary_defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars._summary_writer import Build, Record, SummaryWriter
 from jaxvars.errors import user_line
+from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

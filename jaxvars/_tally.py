@@ -19,9 +19,9 @@ import jax.numpy as jnp
 from jaxvars._frames import LOCAL, Change
 from jaxvars._module import Module
 from jaxvars._sums import joined, parts_of, total
-from jaxvars._tensor import as_dtype
 from jaxvars._variable import Variable
 from jaxvars.errors import ShapeError
+from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any

@@ -28,15 +28,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import Face, plain
 from jaxvars._frames import LOCAL, Frame, is_interrupting_trace, moves
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
 from jaxvars._store import Cell
-from jaxvars._tensor import refuse_masked
 from jaxvars._variable import Variable
 from jaxvars._walk import behind
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
+from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.assigned_read import for_tape

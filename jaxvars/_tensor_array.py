@@ -34,11 +34,11 @@ from jaxvars._elements import (
     row,
     rows_of,
 )
-from jaxvars._face import plain
 from jaxvars._indices import check_inside
-from jaxvars._tensor import as_dtype, is_string, to_tensor
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 

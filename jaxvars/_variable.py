@@ -27,13 +27,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import Face, plain, processes_of, whole
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
 from jaxvars._mesh import home_of, on_mesh
 from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import Cell
-from jaxvars._tensor import (
+from jaxvars.display import repr as _display
+from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
+from jaxvars.tensors.array_like import Face, plain, processes_of, whole
+from jaxvars.tensors.tensor import (
     TensorSpec,
     as_operand,
     fit,
@@ -42,8 +44,6 @@ from jaxvars._tensor import (
     is_string,
     to_tensor,
 )
-from jaxvars.display import repr as _display
-from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._compile import BoundFunction, Function, compile, running_eagerly
-from jaxvars._face import BOXES, Face, plain
 from jaxvars._frames import Owner
 from jaxvars._signature import name_of
 from jaxvars._state import State, functionalize
 from jaxvars._tape import GradientTape
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
+from jaxvars.tensors.array_like import BOXES, Face, plain
 
 Value: TypeAlias = Any
 Named: TypeAlias = dict[str, Any]

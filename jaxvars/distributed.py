@@ -50,11 +50,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _launch_worker as _names
-from jaxvars._face import processes_of
 from jaxvars._mesh import current_mesh
 from jaxvars._state import State
-from jaxvars._tensor import check_argument, check_uncut
 from jaxvars.errors import DistributedError, ShardingError
+from jaxvars.tensors.array_like import processes_of
+from jaxvars.tensors.tensor import check_argument, check_uncut
 from jaxvars.tracing.key_order import map_leaves, ordered_like
 
 Value: TypeAlias = Any

@@ -32,9 +32,9 @@ from jaxvars._stateless import (
     stateless_truncated_normal,
     stateless_uniform,
 )
-from jaxvars._tensor import to_tensor
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any
 

@@ -30,12 +30,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import plain
 from jaxvars._summary_call import checked_step, truth, write
 from jaxvars._summary_defaults import CONDITION, STEP, WRITER
 from jaxvars._summary_writer import SummaryWriter as SummaryWriter
-from jaxvars._tensor import is_string, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.tensor import is_string, to_tensor
 
 Value: TypeAlias = Any
 

@@ -7,8 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxvars as jv
-from jaxvars._boxing import Manners, boxed, boxing, is_box, is_boxing, settled_numbers, type_for
-from jaxvars._face import BOXES
+from jaxvars.tensors.array_like import BOXES
+from jaxvars.tensors.wrapping import (
+    Manners,
+    boxed,
+    boxing,
+    is_box,
+    is_boxing,
+    settled_numbers,
+    type_for,
+)
 
 
 class Box:

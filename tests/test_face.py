@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._face import plain
+from jaxvars.tensors.array_like import plain
 
 X, Y = np.array([3.0, -4.0, 5.5], np.float32), np.array([2.0, 3.0, -1.5], np.float32)
 M, N = np.array([3, 12, 7]), np.array([1, 2, 3])

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "tensors/__init__.py",
         "display/__init__.py",
         "symbolic/__init__.py",
         "tracing/__init__.py",
@@ -44,7 +45,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "display/pretty.py",
         "tracing/assigned_read.py",
         "tracing/checkpointed_while.py",
-        "_shapes.py",
+        "tensors/shapes.py",
         "display/table.py",
         "_template.py",
         "tracing/trace.py",
@@ -58,7 +59,13 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_launch_worker.py",
         "launch.py",
     ),
-    1: ("_tensor.py", "_mesh.py", "_placement.py", "_face.py", "_boxing.py"),
+    1: (
+        "tensors/tensor.py",
+        "_mesh.py",
+        "_placement.py",
+        "tensors/array_like.py",
+        "tensors/wrapping.py",
+    ),
     2: (
         "_store.py",
         "_frames.py",

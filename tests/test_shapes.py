@@ -1,4 +1,4 @@
-"""`_shapes.py`: patterns of shapes."""
+"""`tensors/shapes.py`: patterns of shapes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jaxvars._shapes import misfit
+from jaxvars.tensors.shapes import misfit
 
 
 @pytest.mark.parametrize(

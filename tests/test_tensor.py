@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
+from jaxvars.tensors.tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
 
 
 # ---------------------------------------------------------------- dtypes

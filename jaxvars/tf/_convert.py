@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._face import BOXES, Face
-from jaxvars._tensor import refuse_masked
+from jaxvars.tensors.array_like import BOXES, Face
+from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tf._dtypes import DType, as_dtype, string
 from jaxvars.tf._python_values import (
     c_name,

@@ -17,8 +17,8 @@ from jaxvars._compile import Function as CoreFunction
 from jaxvars._concrete import ConcreteFunction as CoreConcrete
 from jaxvars._saved_functions import Known, _first_objects
 from jaxvars._saved_functions import _trace as trace
-from jaxvars._tensor import TensorSpec as CoreSpec
 from jaxvars.errors import SavedError
+from jaxvars.tensors.tensor import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import outside
 from jaxvars.tf._concrete_function import ConcreteFunction

@@ -17,7 +17,7 @@ from jaxvars._saved_forms import Tensor as TensorForm
 from jaxvars._saved_functions import Known
 from jaxvars._saved_functions import _trace as trace
 from jaxvars._saved_loaded import SavedFunction
-from jaxvars._tensor import TensorSpec as CoreSpec
+from jaxvars.tensors.tensor import TensorSpec as CoreSpec
 from jaxvars.tf._arguments import inside, outside
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._dtypes import as_dtype

@@ -1,7 +1,7 @@
 """Where code runs: eagerly, or while a `tf.function` is traced; and `tf.init_scope`.
 
 Rules this file keeps:
-- inside of a function the core's converted code hands out Tensors (`_boxing.py`);
+- inside of a function the core's converted code hands out Tensors (`tensors/wrapping.py`);
 - what runs in `init_scope`, or is called back by a program, runs eagerly, whoever called.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, final
 
 import jax
 
-from jaxvars._boxing import Manners, Words, boxing
 from jaxvars._frames import LOCAL, entered
+from jaxvars.tensors.wrapping import Manners, Words, boxing
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import wrap
 from jaxvars.tracing import trace as _trace

@@ -18,11 +18,11 @@ from jaxvars._checkpoint import Checkpoint as CoreCheckpoint
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import write as write_file
 from jaxvars._frames import LOCAL
-from jaxvars._tensor import to_tensor
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import _CLOSED as CLOSED
 from jaxvars._walk import Alias, Holder, behind
 from jaxvars.errors import CheckpointError
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._callbacks import py_function
 from jaxvars.tf._convert import to_array

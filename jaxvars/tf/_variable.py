@@ -16,13 +16,13 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._face import BOXES
 from jaxvars._frames import LOCAL
 from jaxvars._placement import device_name
-from jaxvars._tensor import is_string
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias
 from jaxvars.errors import JaxvarsError
+from jaxvars.tensors.array_like import BOXES
+from jaxvars.tensors.tensor import is_string
 from jaxvars.tf import _convert
 from jaxvars.tf._convert import is_tensor_like, to_array
 from jaxvars.tf._dtypes import DType, as_dtype, string

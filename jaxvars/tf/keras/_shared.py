@@ -27,10 +27,10 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._face import BOXES
 from jaxvars._frames import LOCAL
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import ALIASES
+from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf._scope import init_scope
 from jaxvars.tf.keras import _operators
 from jaxvars.tf.keras._manners import PLACE

@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._tensor import check_uncut
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DistributedError
+from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars._face import BOXES
+from jaxvars.tensors.array_like import BOXES
 from jaxvars.tracing.key_order import map_leaves
 
 

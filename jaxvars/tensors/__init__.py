@@ -1,0 +1,1 @@
+"""What a tensor is: dtypes, specs, operators, conversion."""
