@@ -74,14 +74,7 @@ from jaxvars._loops import scan as scan
 from jaxvars._loops import while_loop as while_loop
 from jaxvars._maps import map_fn as map_fn
 from jaxvars._maps import vectorized_map as vectorized_map
-from jaxvars._mesh import mesh as mesh
-from jaxvars._mesh import shard as shard
-from jaxvars._mesh import use_mesh as use_mesh
 from jaxvars._module import Module as Module
-from jaxvars._placement import device as device
-from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
-from jaxvars._placement import list_devices as list_devices
-from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
 from jaxvars._print import print as print
 from jaxvars._state import State as State
 from jaxvars._state import functionalize as functionalize
@@ -91,6 +84,13 @@ from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._tensor_array import TensorArray as TensorArray
 from jaxvars._variable import Variable as Variable
 from jaxvars._variable import name_scope as name_scope
+from jaxvars.devices.device import device as device
+from jaxvars.devices.device import get_soft_device_placement as get_soft_device_placement
+from jaxvars.devices.device import list_devices as list_devices
+from jaxvars.devices.device import set_soft_device_placement as set_soft_device_placement
+from jaxvars.devices.mesh import mesh as mesh
+from jaxvars.devices.mesh import shard as shard
+from jaxvars.devices.mesh import use_mesh as use_mesh
 from jaxvars.tensors.tensor import TensorSpec as TensorSpec
 from jaxvars.tensors.tensor import string as string
 

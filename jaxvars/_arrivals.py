@@ -16,7 +16,7 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxvars._homes import placed
-from jaxvars._mesh import as_sharding, current_mesh, is_spec, put
+from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec, put
 from jaxvars.errors import CompileError, ShardingError
 
 Value: TypeAlias = Any

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars._mesh import current_mesh, resolved, shard
+from jaxvars.devices.mesh import current_mesh, resolved, shard
 from jaxvars.distributed import global_batch
 from jaxvars.errors import ShardingError
 

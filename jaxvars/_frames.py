@@ -37,7 +37,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._placement import SCOPES, brought_here
 from jaxvars._store import (
     NEWS,
     SHARED,
@@ -57,6 +56,7 @@ from jaxvars._store import (
     take_all,
 )
 from jaxvars._walk import Path, walk
+from jaxvars.devices.device import SCOPES, brought_here
 from jaxvars.errors import (
     CreationError,
     ForeignTransformError,

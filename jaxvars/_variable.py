@@ -29,9 +29,9 @@ import numpy as np
 
 from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
 from jaxvars._indices import watched, widened
-from jaxvars._mesh import home_of, on_mesh
-from jaxvars._placement import dump_sharding, is_elsewhere, load_sharding
 from jaxvars._store import Cell
+from jaxvars.devices.device import dump_sharding, is_elsewhere, load_sharding
+from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display
 from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 from jaxvars.tensors.array_like import Face, plain, processes_of, whole

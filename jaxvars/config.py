@@ -23,9 +23,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._placement import device_name, find_device, list_devices
-from jaxvars._placement import get_soft_device_placement as get_soft_device_placement
-from jaxvars._placement import set_soft_device_placement as set_soft_device_placement
+from jaxvars.devices.device import device_name, find_device, list_devices
+from jaxvars.devices.device import get_soft_device_placement as get_soft_device_placement
+from jaxvars.devices.device import set_soft_device_placement as set_soft_device_placement
 from jaxvars.errors import DeviceError
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type

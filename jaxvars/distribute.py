@@ -39,9 +39,9 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxvars._batches import Batches as Batches
 from jaxvars._compile import BoundFunction, Function, compile
 from jaxvars._frames import LOCAL
-from jaxvars._mesh import mesh, shard, use_mesh
 from jaxvars._place import fully_sharded as fully_sharded
-from jaxvars._placement import find_device
+from jaxvars.devices.device import find_device
+from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves

@@ -50,8 +50,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _launch_worker as _names
-from jaxvars._mesh import current_mesh
 from jaxvars._state import State
+from jaxvars.devices.mesh import current_mesh
 from jaxvars.errors import DistributedError, ShardingError
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.tensor import check_argument, check_uncut

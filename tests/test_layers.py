@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "devices/__init__.py",
         "tensors/__init__.py",
         "display/__init__.py",
         "symbolic/__init__.py",
@@ -61,8 +62,8 @@ LEVELS: dict[int, tuple[str, ...]] = {
     ),
     1: (
         "tensors/tensor.py",
-        "_mesh.py",
-        "_placement.py",
+        "devices/mesh.py",
+        "devices/device.py",
         "tensors/array_like.py",
         "tensors/wrapping.py",
     ),

@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars._placement import dump_sharding, find_device, load_sharding, scope_home
+from jaxvars.devices.device import dump_sharding, find_device, load_sharding, scope_home
 from jaxvars.errors import DeviceError
 
 CPUS = jv.list_devices("cpu")

@@ -12,8 +12,8 @@ from typing import Any, NoReturn, TypeAlias
 import jax
 
 from jaxvars import config as _config
-from jaxvars._placement import list_devices
 from jaxvars.config import PhysicalDevice
+from jaxvars.devices.device import list_devices
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DeviceError
 from jaxvars.tf._devices import DeviceSpec

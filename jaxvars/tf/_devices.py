@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, final
 
-from jaxvars._placement import device as _core_device
+from jaxvars.devices.device import device as _core_device
 from jaxvars.errors import DeviceError
 from jaxvars.tf.errors import InvalidArgumentError
 

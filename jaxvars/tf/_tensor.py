@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._placement import device_name
+from jaxvars.devices.device import device_name
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf import _convert
 from jaxvars.tf._convert import dtype_of

@@ -17,9 +17,9 @@ import jax
 import numpy as np
 
 from jaxvars._frames import LOCAL
-from jaxvars._placement import device_name
 from jaxvars._variable import Variable as CoreVariable
 from jaxvars._walk import Alias
+from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.tensor import is_string

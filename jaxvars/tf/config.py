@@ -15,13 +15,13 @@ from typing import Any, final
 
 from jaxvars import _compile
 from jaxvars import config as _config
-from jaxvars._placement import short_name
 from jaxvars.config import LogicalDevice as LogicalDevice
 from jaxvars.config import PhysicalDevice as PhysicalDevice
 from jaxvars.config import get_soft_device_placement as get_soft_device_placement
 from jaxvars.config import get_visible_devices as get_visible_devices
 from jaxvars.config import list_physical_devices as list_physical_devices
 from jaxvars.config import set_soft_device_placement as set_soft_device_placement
+from jaxvars.devices.device import short_name
 from jaxvars.errors import DeviceError
 from jaxvars.tf import _config_experimental as experimental
 from jaxvars.tf import _config_optimizer as optimizer

@@ -12,7 +12,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from jaxvars._placement import list_devices
+from jaxvars.devices.device import list_devices
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._listing import lister
 from jaxvars.tf._test_case import TestCase as TestCase

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
-from jaxvars._placement import scope_home
+from jaxvars.devices.device import scope_home
 from jaxvars.errors import DeviceError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import trace as _trace

@@ -1,0 +1,1 @@
+"""Devices, meshes, and how values are sharded over them."""
