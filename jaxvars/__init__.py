@@ -58,7 +58,6 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
 
 from jaxvars import autograph as autograph
 from jaxvars import errors as errors
-from jaxvars._abstract import abstract as abstract
 from jaxvars._compile import Function as Function
 from jaxvars._compile import compile as compile
 from jaxvars._compile import run_eagerly as run_eagerly
@@ -74,16 +73,17 @@ from jaxvars._loops import scan as scan
 from jaxvars._loops import while_loop as while_loop
 from jaxvars._maps import map_fn as map_fn
 from jaxvars._maps import vectorized_map as vectorized_map
-from jaxvars._module import Module as Module
 from jaxvars._print import print as print
-from jaxvars._state import State as State
-from jaxvars._state import functionalize as functionalize
 from jaxvars._tape import ForwardAccumulator as ForwardAccumulator
 from jaxvars._tape import GradientTape as GradientTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars._tensor_array import TensorArray as TensorArray
-from jaxvars._variable import Variable as Variable
-from jaxvars._variable import name_scope as name_scope
+from jaxvars.core.abstract import abstract as abstract
+from jaxvars.core.module import Module as Module
+from jaxvars.core.state import State as State
+from jaxvars.core.state import functionalize as functionalize
+from jaxvars.core.variable import Variable as Variable
+from jaxvars.core.variable import name_scope as name_scope
 from jaxvars.devices.device import device as device
 from jaxvars.devices.device import get_soft_device_placement as get_soft_device_placement
 from jaxvars.devices.device import list_devices as list_devices

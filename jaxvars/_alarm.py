@@ -26,9 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _compile
-from jaxvars._frames import LOCAL, moves
-from jaxvars._state import named_cells
-from jaxvars._store import Cell
+from jaxvars.core.frames import LOCAL, moves
+from jaxvars.core.state import named_cells
+from jaxvars.core.store import Cell
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
 from jaxvars.tensors.tensor import is_string

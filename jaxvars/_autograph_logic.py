@@ -17,8 +17,8 @@ import numpy as np
 
 from jaxvars._autograph_branches import Run, choose, decide, is_traced
 from jaxvars._autograph_world import World
-from jaxvars._checks import require
-from jaxvars._staging import stage
+from jaxvars.core.checks import require
+from jaxvars.core.staging import stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.tensor import as_array

@@ -33,8 +33,8 @@ from jaxvars._autograph_values import (
 )
 from jaxvars._autograph_watch import Grown, Other
 from jaxvars._autograph_world import World, cells_of
-from jaxvars._variable import Variable
-from jaxvars._walk import Alias
+from jaxvars.core.traversal import Alias
+from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.wrapping import boxed, settled_numbers, words

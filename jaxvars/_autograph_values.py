@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._checks import require
+from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, user_line
 
 Value: TypeAlias = Any

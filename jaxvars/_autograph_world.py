@@ -60,8 +60,8 @@ from jaxvars._autograph_watch import (
     printer_of,
     slots_of,
 )
-from jaxvars._module import Module
-from jaxvars._walk import Alias
+from jaxvars.core.module import Module
+from jaxvars.core.traversal import Alias
 from jaxvars.errors import is_library
 from jaxvars.tensors.array_like import Face
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._staging import Rebuild
+from jaxvars.core.staging import Rebuild
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import refuse_masked

@@ -21,12 +21,12 @@ from jaxvars._checkpoint_kept import check_kept
 from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
 from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
 from jaxvars._checkpoint_trees import Trees
-from jaxvars._frames import LOCAL
-from jaxvars._module import Module
-from jaxvars._store import Cell, take_all
-from jaxvars._variable import Variable, _restore
-from jaxvars._walk import Path as Parts
-from jaxvars._walk import walk
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.store import Cell, take_all
+from jaxvars.core.traversal import Path as Parts
+from jaxvars.core.traversal import walk
+from jaxvars.core.variable import Variable, _restore
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import trace as _trace
 

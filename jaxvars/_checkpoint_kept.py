@@ -10,9 +10,9 @@ Rules this file keeps:
 from __future__ import annotations
 
 from jaxvars._checkpoint_trees import has_arrays, has_leaves, others_in
-from jaxvars._module import variables_in
-from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Path
+from jaxvars.core.module import variables_in
+from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import Path
 from jaxvars.errors import CheckpointError, user_line
 
 

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
-- a value without a variable waits. `_store.py` is told of new variables, and has them looked for
+- a value without a variable waits. `core/store.py` is told of new variables, and has them looked for
   here before they are used; when all values have been taken nobody looks;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
 - of two checkpoints for one variable, by other names, the one counts that was restored last;
@@ -28,16 +28,16 @@ import jax
 from jaxvars._checkpoint_files import Stored
 from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
 from jaxvars._digest import Entry, dtype_name
-from jaxvars._frames import LOCAL
 from jaxvars._homes import home_now
-from jaxvars._module import Late
-from jaxvars._state import cells_by_path
-from jaxvars._store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
-from jaxvars._variable import Variable
-from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Holder, Path, Tied, walk
-from jaxvars._walk import _children as children_of
-from jaxvars._walk import _holds_objects as holds_objects
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Late
+from jaxvars.core.state import cells_by_path
+from jaxvars.core.store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
+from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import Holder, Path, Tied, walk
+from jaxvars.core.traversal import _children as children_of
+from jaxvars.core.traversal import _holds_objects as holds_objects
+from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 from jaxvars.tensors.tensor import is_string, to_tensor
 from jaxvars.tracing import trace as _trace

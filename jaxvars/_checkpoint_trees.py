@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._digest import Entry, dtype_name
-from jaxvars._foreign import is_foreign
-from jaxvars._frames import Owner
-from jaxvars._walk import Alias, Holder, Path, behind, walk
+from jaxvars.core.foreign import is_foreign
+from jaxvars.core.frames import Owner
+from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import is_string, string
 from jaxvars.tracing import trace as _trace

@@ -36,14 +36,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._arrivals import Arrivals, check_form, spec_for
-from jaxvars._checks import require_finite_writes
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._control import named_conditions
 from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
-from jaxvars._frames import DETOUR, LOCAL, TRACING, Detour, Owner, is_interrupting_trace, outside
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths, Rest
-from jaxvars._indices import indices_are_checked
 from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
 from jaxvars._signature import (
     Call,
@@ -53,9 +50,20 @@ from jaxvars._signature import (
     check_function,
     check_result,
 )
-from jaxvars._staging import BrokenOff, Staged, stage
-from jaxvars._store import NEWS, STORE, fail, seek
 from jaxvars.autograph import convert
+from jaxvars.core.checks import require_finite_writes
+from jaxvars.core.frames import (
+    DETOUR,
+    LOCAL,
+    TRACING,
+    Detour,
+    Owner,
+    is_interrupting_trace,
+    outside,
+)
+from jaxvars.core.indices import indices_are_checked
+from jaxvars.core.staging import BrokenOff, Staged, stage
+from jaxvars.core.store import NEWS, STORE, fail, seek
 from jaxvars.display.repr import Table
 from jaxvars.errors import (
     CompileError,

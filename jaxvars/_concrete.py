@@ -9,7 +9,7 @@ import jax
 
 from jaxvars._entry import Elsewhere, Entry, cells_of
 from jaxvars._signature import Call
-from jaxvars._variable import Variable
+from jaxvars.core.variable import Variable
 from jaxvars.tracing.fork import refuse_if_forked
 
 if TYPE_CHECKING:

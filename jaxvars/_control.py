@@ -41,9 +41,9 @@ from jaxvars._carry import (
     plainly,
     truth,
 )
-from jaxvars._frames import Owner
-from jaxvars._staging import Rebuild, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
+from jaxvars.core.frames import Owner
+from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import trace as _trace

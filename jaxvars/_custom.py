@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars._record import is_inexact
-from jaxvars._staging import Rebuild, Staged, stage
-from jaxvars._store import Cell
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
+from jaxvars.core.staging import Rebuild, Staged, stage
+from jaxvars.core.store import Cell
+from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.dependencies import aside_p

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - an index that is known is a Python number, and its mistakes raise at once;
 - one that is traced may be outside: it reads the nearest element, and writes nothing, unless
-  indices are checked (`_indices.py`).
+  indices are checked (`core/indices.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._indices import check_inside, widened
+from jaxvars.core.indices import check_inside, widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import plain

@@ -1,6 +1,6 @@
 """One compiled program, and how it is run: values from the store, through XLA, and back.
 
-Rules this file keeps (`_store.py` and `_hotpath.py` have those of the common case):
+Rules this file keeps (`core/store.py` and `_hotpath.py` have those of the common case):
 - from the moment a value is donated until the new one is in a tray that is in `HAND` nothing
   can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if somebody may hold it;
@@ -26,9 +26,7 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars._arrivals import Arrivals, lowered_like
-from jaxvars._checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars._custom import with_explicit_rules
-from jaxvars._frames import DETOUR, LOCAL
 from jaxvars._homes import (
     apart,
     gather,
@@ -40,8 +38,10 @@ from jaxvars._homes import (
 )
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
-from jaxvars._staging import Staged
-from jaxvars._store import (
+from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
+from jaxvars.core.frames import DETOUR, LOCAL
+from jaxvars.core.staging import Staged
+from jaxvars.core.store import (
     CALLBACKS,
     HAND,
     HOT_PATH_FILE,
@@ -389,7 +389,7 @@ class Entry:
         tray.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
         try:
             ((tray.values, result),) = map(self._jitted, *inputs)
-            HAND[0] = tray  # no call since the values were donated: see `_store.py`
+            HAND[0] = tray  # no call since the values were donated: see `core/store.py`
         except Miss:
             raise
         except BaseException:

@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars._frames import Signal
-from jaxvars._store import Cell
+from jaxvars.core.frames import Signal
+from jaxvars.core.store import Cell
 
 Value: TypeAlias = Any
 Merge: TypeAlias = Callable[[Value, Value], Value]

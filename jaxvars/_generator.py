@@ -28,10 +28,10 @@ from jax.extend.random import threefry_2x32
 
 from jaxvars import _stateless
 from jaxvars._examples import EXAMPLE, merged_by
-from jaxvars._frames import LOCAL
-from jaxvars._module import Module
 from jaxvars._seeds import IMPL, Shape, key_of, unseen, words_of
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.variable import Variable
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 

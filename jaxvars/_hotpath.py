@@ -29,7 +29,7 @@ variables to XLA and back. For a program that assigns variables they stay in its
 The first of them is the function's `__call__`, so that Python finds it without a frame of ours in
 between; each knows the next one as `miss`, and the last one what takes any arguments.
 
-Rules this file keeps (`_store.py` says why):
+Rules this file keeps (`core/store.py` says why):
 - between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
   new values there is no other call;
 - `HAND` is tested and set without a call in between, and put back whatever happens;
@@ -51,9 +51,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._frames import DETOUR, Owner
 from jaxvars._signature import counts_as_itself
-from jaxvars._store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
+from jaxvars.core.frames import DETOUR, Owner
+from jaxvars.core.store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import bits_of, form_of

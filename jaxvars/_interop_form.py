@@ -23,11 +23,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._examples import EXAMPLE, merged_by
-from jaxvars._frames import LOCAL
 from jaxvars._generator import Generator, _furthest
 from jaxvars._seeds import IMPL, unseen
-from jaxvars._store import Cell
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.store import Cell
+from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
 from jaxvars.tensors.tensor import fit
 

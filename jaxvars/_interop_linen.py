@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import TRACING, lifted
 from jaxvars._interop_form import Form, Kept, Leaf, create, forget, leaves_of, settle
 from jaxvars._interop_module import FlaxModule, check_tops
 from jaxvars._interop_rngs import PARAMS, Draws, first_keys, streams_of
+from jaxvars.core.frames import TRACING, lifted
 from jaxvars.errors import InteropError
 from jaxvars.tensors.tensor import TensorSpec
 from jaxvars.tracing import trace as _trace

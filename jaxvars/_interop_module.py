@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from jaxvars._interop_form import Kept, Path
-from jaxvars._module import Module
+from jaxvars.core.module import Module
 from jaxvars.errors import InteropError
 
 _OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_sown"}

@@ -22,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._examples import EXAMPLE, merged_by
-from jaxvars._frames import LOCAL, lifted
 from jaxvars._generator import Generator, _furthest, _stepped
 from jaxvars._seeds import IMPL, key_of, unseen
-from jaxvars._store import Cell
+from jaxvars.core.frames import LOCAL, lifted
+from jaxvars.core.store import Cell
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
 from jaxvars.tracing import trace as _trace

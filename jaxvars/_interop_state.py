@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._state import State
+from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.tensors.tensor import is_string, string, to_tensor
 

@@ -28,9 +28,9 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
-from jaxvars._frames import LOCAL
-from jaxvars._staging import Rebuild, Staged, stage
 from jaxvars._threads import CREATES, Threads, alone, result_types
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_checks import Pairs, checked_pairs
 from jaxvars._optimizer_rules import wide
 from jaxvars._optimizer_slots import Swap
-from jaxvars._variable import Variable, _restore
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.variable import Variable, _restore
 
 Value: TypeAlias = Any
 

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars._carry import count_of, leading_size, type_of
-from jaxvars._checks import first_failure, without_signals
 from jaxvars._examples import EXAMPLE, merge_of, numbered
 from jaxvars._loops import named_scan
-from jaxvars._staging import Rebuild, stage
-from jaxvars._store import Cell
 from jaxvars._threads import CREATES, Threads
+from jaxvars.core.checks import first_failure, without_signals
+from jaxvars.core.staging import Rebuild, stage
+from jaxvars.core.store import Cell
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import trace as _trace

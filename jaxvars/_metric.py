@@ -23,13 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL
 from jaxvars._loss_inputs import float_dtype
-from jaxvars._module import Module
 from jaxvars._seeds import Shape, as_shape
 from jaxvars._tally import Tally
-from jaxvars._variable import Variable
-from jaxvars._walk import walk
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.traversal import walk
+from jaxvars.core.variable import Variable
 from jaxvars.initializers import get as initializer
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, tensor
 from jaxvars._metric import Metric, divide, unseen
-from jaxvars._module import Late
 from jaxvars._sums import total
 from jaxvars._tally import Tally, take_all
 from jaxvars._thresholds import (
@@ -20,6 +19,7 @@ from jaxvars._thresholds import (
     even_thresholds,
     inputs,
 )
+from jaxvars.core.module import Late
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any

@@ -8,15 +8,15 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL
 from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_mean import MeanOf
-from jaxvars._module import Late
 from jaxvars._sums import joined, parts_of, summed, total
 from jaxvars._tally import Tally, take_all
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Late
+from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 
 from jaxvars._signature import Call, Traced
-from jaxvars._staging import Staged
+from jaxvars.core.staging import Staged
 from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
 
 Axes: TypeAlias = Sequence[Sequence[bool]]

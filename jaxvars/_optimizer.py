@@ -26,8 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL
-from jaxvars._module import Module
 from jaxvars._optimizer_checks import (
     Pairs,
     check_options,
@@ -40,11 +38,13 @@ from jaxvars._optimizer_checks import (
 from jaxvars._optimizer_rules import wide
 from jaxvars._optimizer_slots import Swap, Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
-from jaxvars._state import unique
-from jaxvars._store import Cell
 from jaxvars._tape import GradientTape
-from jaxvars._variable import Variable, _restore
-from jaxvars._walk import Tied
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.state import unique
+from jaxvars.core.store import Cell
+from jaxvars.core.traversal import Tied
+from jaxvars.core.variable import Variable, _restore
 from jaxvars.errors import StateError
 from jaxvars.tracing import trace as _trace
 

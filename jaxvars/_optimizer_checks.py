@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, TypeGuard
 
 import jax.numpy as jnp
 
-from jaxvars._module import named_variables
-from jaxvars._variable import DEFAULT_NAME, Variable
-from jaxvars._walk import Holder, behind
+from jaxvars.core.module import named_variables
+from jaxvars.core.traversal import Holder, behind
+from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import trace as _trace

@@ -19,13 +19,13 @@ from typing import Any, TypeAlias
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars._entry import renew_users
-from jaxvars._frames import LOCAL
 from jaxvars._homes import settle_at
-from jaxvars._module import named_variables, table_of
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_slots import slot_home
-from jaxvars._store import exclusively
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import named_variables, table_of
+from jaxvars.core.store import exclusively
+from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec
 from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._frames import PLACED
 from jaxvars._standing import leave, stand, stands
-from jaxvars._store import Cell
+from jaxvars.core.frames import PLACED
+from jaxvars.core.store import Cell
 from jaxvars.devices.device import device_text
 from jaxvars.tracing import trace as _trace
 

@@ -19,12 +19,12 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._abstract import abstract
 from jaxvars._compile import BoundFunction, Function
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._hlo import Collective, collectives_in
-from jaxvars._module import nbytes
-from jaxvars._variable import Variable
+from jaxvars.core.abstract import abstract
+from jaxvars.core.module import nbytes
+from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
 

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._checks import FAILURE, sites_in
 from jaxvars._digest import dtype_name
 from jaxvars._entry import _CALLBACKS, Entry
 from jaxvars._saved_forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
 from jaxvars._saved_program import is_weak, moves, sizes
 from jaxvars._signature import Itself, Signature, Traced, tree_of
-from jaxvars._staging import Staged
-from jaxvars._store import STORE, Cell
+from jaxvars.core.checks import FAILURE, sites_in
+from jaxvars.core.staging import Staged
+from jaxvars.core.store import STORE, Cell
 from jaxvars.errors import SavedError
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import trace as _trace

@@ -17,11 +17,11 @@ from jaxvars._compile import BoundFunction, Function
 from jaxvars._compile import compile as compiled
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._entry import Entry
-from jaxvars._frames import Owner
-from jaxvars._module import Module
 from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars._signature import Itself, Signature, name_of
+from jaxvars.core.frames import Owner
+from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tensors.tensor import TensorSpec

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars._checks import report
 from jaxvars._compile import Function
 from jaxvars._compile import compile as compiled
-from jaxvars._frames import LOCAL
-from jaxvars._module import Module
 from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
-from jaxvars._variable import Variable
+from jaxvars.core.checks import report
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.variable import Variable
 from jaxvars.display import repr as _display
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.tracing.key_order import in_order, order_of

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._frames import Owner, cells_in
-from jaxvars._indices import indices_are_checked
-from jaxvars._walk import reaches
+from jaxvars.core.frames import Owner, cells_in
+from jaxvars.core.indices import indices_are_checked
+from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.symbolic.sizes import uncompared
 from jaxvars.tensors.tensor import TensorSpec, check_argument, is_endless, to_tensor

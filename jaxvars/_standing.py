@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import final
 
-from jaxvars._frames import LOCAL, Detour
+from jaxvars.core.frames import LOCAL, Detour
 from jaxvars.tracing import trace as _trace
 
 

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
-from jaxvars._frames import LOCAL
+from jaxvars.core.frames import LOCAL
 from jaxvars.errors import CompileError, user_line
 from jaxvars.tracing import trace as _trace
 

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL, Change
-from jaxvars._module import Module
 from jaxvars._sums import joined, parts_of, total
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL, Change
+from jaxvars.core.module import Module
+from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked

@@ -28,12 +28,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL, Frame, is_interrupting_trace, moves
 from jaxvars._lookup import Rows, rows_of, summed
 from jaxvars._record import Program, Record, is_inexact
-from jaxvars._store import Cell
-from jaxvars._variable import Variable
-from jaxvars._walk import behind
+from jaxvars.core.frames import LOCAL, Frame, is_interrupting_trace, moves
+from jaxvars.core.store import Cell
+from jaxvars.core.traversal import behind
+from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.tensor import refuse_masked

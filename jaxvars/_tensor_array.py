@@ -34,7 +34,7 @@ from jaxvars._elements import (
     row,
     rows_of,
 )
-from jaxvars._indices import check_inside
+from jaxvars.core.indices import check_inside
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tensors.array_like import plain

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias, final
 
 from jaxvars._carry import Type, type_of
 from jaxvars._custom import with_explicit_rules
-from jaxvars._frames import LOCAL, CaptureFrame, moves
-from jaxvars._staging import Staged
+from jaxvars.core.frames import LOCAL, CaptureFrame, moves
+from jaxvars.core.staging import Staged
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.assigned_read import reread
 

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._compile import BoundFunction, Function, compile, running_eagerly
-from jaxvars._frames import Owner
 from jaxvars._signature import name_of
-from jaxvars._state import State, functionalize
 from jaxvars._tape import GradientTape
+from jaxvars.core.frames import Owner
+from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
 from jaxvars.tensors.array_like import BOXES, Face, plain

@@ -50,7 +50,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _launch_worker as _names
-from jaxvars._state import State
+from jaxvars.core.state import State
 from jaxvars.devices.mesh import current_mesh
 from jaxvars.errors import DistributedError, ShardingError
 from jaxvars.tensors.array_like import processes_of

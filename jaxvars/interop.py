@@ -56,7 +56,7 @@ from jaxvars._interop_state import register as _register
 from jaxvars._interop_state import to_bytes as to_bytes
 from jaxvars._interop_state import to_dict as to_dict
 from jaxvars._interop_state import to_numpy as to_numpy
-from jaxvars._variable import Variable
+from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
 from jaxvars.tracing.key_order import ordered_like
 

@@ -93,7 +93,7 @@ from jaxvars._metrics_scores import F1Score as F1Score
 from jaxvars._metrics_scores import FBetaScore as FBetaScore
 from jaxvars._metrics_scores import R2Score as R2Score
 from jaxvars._metrics_scores import RootMeanSquaredError as RootMeanSquaredError
-from jaxvars._module import _BORDER
+from jaxvars.core.module import _BORDER
 from jaxvars.display.repr import did_you_mean
 from jaxvars.losses import binary_crossentropy as binary_crossentropy
 from jaxvars.losses import binary_focal_crossentropy as binary_focal_crossentropy

@@ -29,10 +29,10 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars._compile import BoundFunction, Function
-from jaxvars._frames import LOCAL, cells_in
 from jaxvars._profiler_ops import longest
-from jaxvars._state import State
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL, cells_in
+from jaxvars.core.state import State
+from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
 

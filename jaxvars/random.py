@@ -30,7 +30,6 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import jax
 
-from jaxvars._frames import LOCAL, within
 from jaxvars._generator import Generator as Generator
 from jaxvars._seeds import Shape
 from jaxvars._stateless import stateless_bernoulli as stateless_bernoulli
@@ -47,6 +46,7 @@ from jaxvars._stateless import stateless_shuffle as stateless_shuffle
 from jaxvars._stateless import stateless_truncated_normal as stateless_truncated_normal
 from jaxvars._stateless import stateless_uniform as stateless_uniform
 from jaxvars._stateless import stateless_uniform_full_int as stateless_uniform_full_int
+from jaxvars.core.frames import LOCAL, within
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

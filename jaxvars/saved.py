@@ -37,8 +37,6 @@ import numpy as np
 
 from jaxvars._digest import Entry, decode, encode
 from jaxvars._entry import cells_of
-from jaxvars._frames import LOCAL
-from jaxvars._module import Module
 from jaxvars._saved_export import Options, exported, function_words
 from jaxvars._saved_files import PathLike, array_of, npy, read, sound, write
 from jaxvars._saved_functions import Found, programs_of
@@ -46,9 +44,11 @@ from jaxvars._saved_loaded import Loaded as Loaded
 from jaxvars._saved_loaded import Parts
 from jaxvars._saved_loaded import SavedFunction as SavedFunction
 from jaxvars._signature import name_of
-from jaxvars._state import unique
-from jaxvars._store import Cell, take_all
-from jaxvars._variable import Variable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.module import Module
+from jaxvars.core.state import unique
+from jaxvars.core.store import Cell, take_all
+from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.tracing import trace as _trace
 

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars._frames import DETOUR, LOCAL
-from jaxvars._store import BUSY, HAND
+from jaxvars.core.frames import DETOUR, LOCAL
+from jaxvars.core.store import BUSY, HAND
 from jaxvars.tracing import trace as _trace
 
 Place: TypeAlias = tuple[str, int, str, str]

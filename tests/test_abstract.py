@@ -1,4 +1,4 @@
-"""`_abstract.py`: variables without values, and that nothing else happens."""
+"""`core/abstract.py`: variables without values, and that nothing else happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars._store import STORE
+from jaxvars.core.store import STORE
 from jaxvars.errors import ForeignTransformError, UninitializedError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._store import SHARED
+from jaxvars.core.store import SHARED
 from jaxvars.debugging import NanAlarm, nonfinite
 from jaxvars.errors import CheckError, CompileError, StateError
 

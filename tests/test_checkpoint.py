@@ -18,8 +18,8 @@ from checkpoint_training import Training
 
 import jaxvars as jv
 from jaxvars import _checkpoint, tf
-from jaxvars._store import NEWS, SEEKERS
 from jaxvars.checkpoint import Checkpoint
+from jaxvars.core.store import NEWS, SEEKERS
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
 
 FORMS = ["folder", "file.npz"]

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars._frames import LOCAL
-from jaxvars._staging import Rebuild
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.staging import Rebuild
 from jaxvars.errors import CreationError, ForeignTransformError, StaleReadWarning
 
 V = jv.Variable

@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _hotpath, _store
+from jaxvars import _hotpath
 from jaxvars._hotpath import is_traced
+from jaxvars.core import store as _store
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
 

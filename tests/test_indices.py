@@ -1,4 +1,4 @@
-"""`_indices.py`: an index that is out of range fails the step, if indices are checked."""
+"""`core/indices.py`: an index that is out of range fails the step, if indices are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._frames import DETOUR
+from jaxvars.core.frames import DETOUR
 from jaxvars.debugging import check_indices
 from jaxvars.errors import CheckError
 

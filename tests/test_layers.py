@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "core/__init__.py",
         "devices/__init__.py",
         "tensors/__init__.py",
         "display/__init__.py",
@@ -35,7 +36,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "display/repr.py",
         "display/text.py",
         "tracing/identity.py",
-        "_foreign.py",
+        "core/foreign.py",
         "tracing/fork.py",
         "tracing/interruption.py",
         "tracing/key_order.py",
@@ -50,7 +51,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "display/table.py",
         "_template.py",
         "tracing/trace.py",
-        "_walk.py",
+        "core/traversal.py",
         "_launch_guard.py",
         "_launch_options.py",
         "_launch_output.py",
@@ -68,19 +69,19 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "tensors/wrapping.py",
     ),
     2: (
-        "_store.py",
-        "_frames.py",
-        "_staging.py",
-        "_state.py",
-        "_checks.py",
-        "_indices.py",
+        "core/store.py",
+        "core/frames.py",
+        "core/staging.py",
+        "core/state.py",
+        "core/checks.py",
+        "core/indices.py",
         "_homes.py",
         "_examples.py",
     ),
-    3: ("_variable.py",),
+    3: ("core/variable.py",),
     4: (
-        "_abstract.py",
-        "_module.py",
+        "core/abstract.py",
+        "core/module.py",
         "_carry.py",
         "_control.py",
         "_loops.py",
@@ -318,7 +319,7 @@ def dotted_name(node: ast.expr) -> str | None:
 def target_file(name: str, package: Path) -> str | None:
     """The file of the package that importing `name` reads, or None for another package.
 
-    `jaxvars._state.State` is `_state.py`; `jaxvars.Variable` is `__init__.py`.
+    `jaxvars.core.state.State` is `core/state.py`; `jaxvars.Variable` is `__init__.py`.
     """
     first, *parts = name.split(".")
     if first != package.name:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars import _store
+from jaxvars.core import store as _store
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars._module import nbytes
+from jaxvars.core.module import nbytes
 
 V = jv.Variable
 

@@ -9,7 +9,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars._hlo import Collective, collectives_in, nbytes
-from jaxvars._store import STORE
+from jaxvars.core.store import STORE
 from jaxvars.errors import CompileError
 
 pytestmark = pytest.mark.skipif(

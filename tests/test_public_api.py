@@ -17,13 +17,13 @@ from jaxvars import (
     _checkpoint_manager,
     _compile,
     _concrete,
-    _module,
     _saved_loaded,
-    _state,
     _tape,
-    _variable,
     distribute,
 )
+from jaxvars.core import module as _module
+from jaxvars.core import state as _state
+from jaxvars.core import variable as _variable
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",

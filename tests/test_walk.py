@@ -11,7 +11,7 @@ from types import SimpleNamespace as Bag
 import numpy as np
 import pytest
 
-from jaxvars._walk import Alias, Holder, walk
+from jaxvars.core.traversal import Alias, Holder, walk
 
 
 class Leaf:

@@ -25,7 +25,7 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._components import Components, components, has_components
 from jaxvars.tf._convert import dtype_of, text_array
 from jaxvars.tf._tensor import Tensor, wrap

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._checks import Raised
 from jaxvars._lookup import lookup, take
+from jaxvars.core.checks import Raised
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert
 from jaxvars.tf._rows import Row, operations

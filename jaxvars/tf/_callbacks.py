@@ -20,8 +20,8 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._checks import Raised
-from jaxvars._frames import LOCAL, entered
+from jaxvars.core.checks import Raised
+from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._scope import outside_functions

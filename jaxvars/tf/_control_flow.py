@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import _control, _loops
-from jaxvars._checks import require
+from jaxvars.core.checks import require
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._scope import executing_eagerly

@@ -15,7 +15,7 @@ from typing import Any, final
 import jax
 
 from jaxvars import _custom
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars._custom import with_pullback
-from jaxvars._frames import LOCAL
 from jaxvars._record import is_inexact
-from jaxvars._store import Cell
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.store import Cell
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._scope import executing_eagerly

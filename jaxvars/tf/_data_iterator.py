@@ -13,7 +13,7 @@ from typing import Any, final
 
 from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
 from jaxvars._signature import STAGED_ITERATORS
-from jaxvars._variable import Variable
+from jaxvars.core.variable import Variable
 from jaxvars.tf._data_cursor import Cursor, from_text, to_text
 from jaxvars.tf._data_elements import Element, numpy, tensors
 from jaxvars.tf._data_optional import Optional

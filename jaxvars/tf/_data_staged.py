@@ -15,8 +15,8 @@ import jax
 import jax.experimental
 import numpy as np
 
-from jaxvars._checks import Raised
-from jaxvars._frames import LOCAL, entered
+from jaxvars.core.checks import Raised
+from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tf._data_elements import Element, host, leaves, packed
 from jaxvars.tf._scope import outside_functions
 from jaxvars.tf._specs import TensorSpec

@@ -16,7 +16,7 @@ from types import MethodType
 from typing import Any, NoReturn, final
 
 from jaxvars import distribute as _core
-from jaxvars._frames import LOCAL
+from jaxvars.core.frames import LOCAL
 from jaxvars.distribute import InputContext, ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType
 from jaxvars.tf._shapes import TensorShape

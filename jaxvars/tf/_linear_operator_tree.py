@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import jax
 import numpy as np
 
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._tensor import Tensor

@@ -16,7 +16,7 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._variable import Variable
+from jaxvars.core.variable import Variable
 from jaxvars.tf import _convert
 from jaxvars.tf import _strings_hash as hashes
 from jaxvars.tf._data_cursor import from_text, to_text

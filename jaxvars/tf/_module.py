@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jaxvars._autograph_world import BARE
-from jaxvars._module import Module as CoreModule
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.module import Module as CoreModule
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._names import name_scope, whole_scope
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.nest import is_nested

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Any, final
 
-from jaxvars._variable import _NAMES
+from jaxvars.core.variable import _NAMES
 
 
 @final

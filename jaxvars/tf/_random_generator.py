@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL, within
-from jaxvars._walk import Holder
+from jaxvars.core.frames import LOCAL, within
+from jaxvars.core.traversal import Holder
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype, int64

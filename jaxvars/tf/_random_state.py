@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars._examples import EXAMPLE, merged_by
-from jaxvars._frames import LOCAL
 from jaxvars._seeds import unseen
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import _random_bits as bits
 
 Value: TypeAlias = Any

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, final
 
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import Holder
+from jaxvars.core.traversal import Holder
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._variable import face_of
 
 KINDS = {"object", "list", "tuple", "dict", "variable", "asset"}

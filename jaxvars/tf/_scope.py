@@ -14,7 +14,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars._frames import LOCAL, entered
+from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import Manners, Words, boxing
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import wrap

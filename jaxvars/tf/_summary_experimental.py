@@ -9,8 +9,8 @@ from typing import Any
 import jax
 
 from jaxvars import summary as _core
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._variable import name_scope
+from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.core.variable import name_scope
 from jaxvars.tf._convert import is_text
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable, face_of

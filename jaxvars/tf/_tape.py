@@ -13,8 +13,8 @@ import numpy as np
 from jaxvars._lookup import Rows
 from jaxvars._tape import GradientTape as CoreTape
 from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import ALIASES, behind
+from jaxvars.core.traversal import ALIASES, behind
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf._convert import is_text, to_array

@@ -17,10 +17,10 @@ from typing import Any, final
 from jaxvars._checkpoint import Checkpoint as CoreCheckpoint
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import write as write_file
-from jaxvars._frames import LOCAL
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Alias, Holder, behind
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import Alias, Holder, behind
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf import _train_graph as graphs

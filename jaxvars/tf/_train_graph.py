@@ -27,10 +27,10 @@ from jaxvars._compile import BoundFunction
 from jaxvars._compile import Function as CoreFunction
 from jaxvars._concrete import ConcreteFunction
 from jaxvars._optimizer import Optimizer
-from jaxvars._variable import Variable
-from jaxvars._walk import _CLOSED as CLOSED
-from jaxvars._walk import Tied, behind
-from jaxvars._walk import _attributes as attributes
+from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import Tied, behind
+from jaxvars.core.traversal import _attributes as attributes
+from jaxvars.core.variable import Variable
 from jaxvars.tf._function import Function
 from jaxvars.tf._names import name_scope
 from jaxvars.tf._tensor import Tensor

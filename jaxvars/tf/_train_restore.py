@@ -20,9 +20,9 @@ from jaxvars import _checkpoint_restore as restoring
 from jaxvars._checkpoint import _refuse_traced as refuse_traced
 from jaxvars._checkpoint_files import Stored
 from jaxvars._checkpoint_trees import Trees
-from jaxvars._store import NEWS, STORE, Cell, exclusively
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import Alias
+from jaxvars.core.store import NEWS, STORE, Cell, exclusively
+from jaxvars.core.traversal import Alias
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._train_graph import Graph, Node

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._frames import LOCAL
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import Alias
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.traversal import Alias
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES

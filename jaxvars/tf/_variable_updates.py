@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf import _convert
 from jaxvars.tf._convert import to_array

@@ -24,9 +24,9 @@ from types import MappingProxyType
 from typing import Any, NoReturn, final
 
 from jaxvars import saved as core
-from jaxvars._module import Module as CoreModule
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import _CLOSED as CLOSED
+from jaxvars.core.module import Module as CoreModule
+from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import SavedError
 from jaxvars.tf import _train_graph as graphs

@@ -8,7 +8,7 @@ from __future__ import annotations
 from jaxvars.errors import ExecutionError, user_line
 
 FORKED: list[None] = []
-"""Not empty in such a process; see `be_forked` in `_store.py`."""
+"""Not empty in such a process; see `be_forked` in `core/store.py`."""
 
 
 def refuse_if_forked(what: str) -> None:

@@ -4,7 +4,7 @@ JAX keeps one *current trace* per thread: whoever it is decides what binding a p
 means (run it, stage it, differentiate it, batch it). Three things are built on that here:
 
 - **Place**: `current`, `strip`, `is_staging`, `at` ask and set which trace we are in. Frames
-  (`_frames.py`) compare traces by identity to tell their own from a foreign transform.
+  (`core/frames.py`) compare traces by identity to tell their own from a foreign transform.
 - **Capture**: `read_variable` stages "the value of variable i" as an equation of a trace;
   `capture` traces a function and turns those equations into inputs of the jaxpr.
 - **Recorder**: a pass-through trace. It runs each primitive under its parent, hands the

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars._frames import DETOUR, LOCAL
+from jaxvars.core.frames import DETOUR, LOCAL
 from jaxvars.errors import CompileError, JaxvarsError, NotATensorError, StateError, TapeError
 from jaxvars.tracing import trace as _trace
 

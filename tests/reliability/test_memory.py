@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _store
+from jaxvars.core import store as _store
 from jaxvars.errors import ExecutionError
 
 TOO_MUCH = 2**45

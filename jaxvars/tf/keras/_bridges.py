@@ -11,7 +11,7 @@ import functools
 import types
 from typing import Any
 
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras._keras import keras

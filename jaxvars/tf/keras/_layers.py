@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable
 from typing import Any, cast
 
-from jaxvars._frames import LOCAL
+from jaxvars.core.frames import LOCAL
 from jaxvars.tf.keras import _shared
 from jaxvars.tf.keras._keras import keras
 from jaxvars.tf.keras._manners import PLACE, boxed, into_keras, of_user, plain

@@ -27,9 +27,9 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._frames import LOCAL
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import ALIASES
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.traversal import ALIASES
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf._scope import init_scope
 from jaxvars.tf.keras import _operators

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxvars import metrics as _core
 from jaxvars._metric import add_variable as _add_variable
 from jaxvars._tally import Tally
-from jaxvars._variable import Variable as CoreVariable
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister

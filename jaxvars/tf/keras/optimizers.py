@@ -22,8 +22,8 @@ from typing import Any
 
 from jaxvars import optimizers as _core
 from jaxvars._optimizer_options import Options
-from jaxvars._variable import Variable as CoreVariable
-from jaxvars._walk import Alias, behind
+from jaxvars.core.traversal import Alias, behind
+from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._listing import lister
 from jaxvars.tf._tape import GradientTape

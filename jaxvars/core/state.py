@@ -25,10 +25,10 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._foreign import walk_known
-from jaxvars._frames import LOCAL, BoundFrame, Owner, within
-from jaxvars._store import Cell
-from jaxvars._walk import Path, Tied
+from jaxvars.core.foreign import walk_known
+from jaxvars.core.frames import LOCAL, BoundFrame, Owner, within
+from jaxvars.core.store import Cell
+from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import array_text
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.tensor import to_tensor

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._checks import require
-from jaxvars._frames import Detour
+from jaxvars.core.checks import require
+from jaxvars.core.frames import Detour
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import AROUND
 

@@ -1,6 +1,6 @@
 """The heart: frames, which answer "what is this variable's value now?".
 
-A variable's *cell* (`_store.py`) is a name for one value. A **frame** answers what the value
+A variable's *cell* (`core/store.py`) is a name for one value. A **frame** answers what the value
 is and takes "it is this from now on". Frames are a stack per thread:
 
 - the *eager* frame at the bottom: values live in the store;
@@ -8,7 +8,7 @@ is and takes "it is this from now on". Frames are a stack per thread:
   runs: code that reads and writes variables becomes `pure(state, *args) -> (out, state)`;
 - a *capture* frame does so too, but finds out by itself which cells a function touches.
 
-The verbs: **read** and **write** a cell in the current frame, **create** one. `_staging.py` adds
+The verbs: **read** and **write** a cell in the current frame, **create** one. `core/staging.py` adds
 **stage**: make a function a jaxpr whose first inputs are the cells it read.
 
 Rules this file keeps:
@@ -37,7 +37,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._store import (
+from jaxvars.core.store import (
     NEWS,
     SHARED,
     STORE,
@@ -55,7 +55,7 @@ from jaxvars._store import (
     take,
     take_all,
 )
-from jaxvars._walk import Path, walk
+from jaxvars.core.traversal import Path, walk
 from jaxvars.devices.device import SCOPES, brought_here
 from jaxvars.errors import (
     CreationError,

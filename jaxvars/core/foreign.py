@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from jaxvars._walk import Path, walk
+from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import InteropError
 
 T = TypeVar("T")

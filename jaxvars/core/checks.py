@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL, CaptureFrame, Signal, moves
-from jaxvars._store import Cell
+from jaxvars.core.frames import LOCAL, CaptureFrame, Signal, moves
+from jaxvars.core.store import Cell
 from jaxvars.errors import CheckError, user_line
 from jaxvars.tracing import trace as _trace
 

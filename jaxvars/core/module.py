@@ -26,10 +26,10 @@ from functools import wraps
 from types import MemberDescriptorType
 from typing import Any, ParamSpec, TypeVar
 
-from jaxvars._foreign import walk_known
-from jaxvars._state import cells_by_path
-from jaxvars._variable import Variable, name_scope
-from jaxvars._walk import Holder, Path, behind, walk
+from jaxvars.core.foreign import walk_known
+from jaxvars.core.state import cells_by_path
+from jaxvars.core.traversal import Holder, Path, behind, walk
+from jaxvars.core.variable import Variable, name_scope
 from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
 from jaxvars.tensors.tensor import is_string

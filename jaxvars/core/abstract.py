@@ -18,8 +18,8 @@ from typing import Any, TypeAlias, TypeVar, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._frames import LOCAL, Frame, within
-from jaxvars._store import STORE, Cell, take
+from jaxvars.core.frames import LOCAL, Frame, within
+from jaxvars.core.store import STORE, Cell, take
 from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tracing import trace as _trace
 

@@ -9,7 +9,7 @@ The verbs: **read** (`value`, operators, indexing, any jnp function), **assign**
 
 Rules this file keeps:
 - shape and dtype are for life; a value that does not fit raises and changes nothing;
-- every read and write goes through the current frame (`_state.py`), so that the same code
+- every read and write goes through the current frame (`core/state.py`), so that the same code
   runs eagerly, compiled and as a pure function;
 - flattening as a pytree reads, unflattening gives the plain array: JAX never sees a Variable.
 """
@@ -27,9 +27,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
-from jaxvars._indices import watched, widened
-from jaxvars._store import Cell
+from jaxvars.core.frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
+from jaxvars.core.indices import watched, widened
+from jaxvars.core.store import Cell
 from jaxvars.devices.device import dump_sharding, is_elsewhere, load_sharding
 from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display

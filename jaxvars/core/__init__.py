@@ -1,0 +1,1 @@
+"""The heart: where values are, frames, State, Variable and Module."""
