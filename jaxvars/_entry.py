@@ -26,7 +26,6 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars._arrivals import Arrivals, lowered_like
-from jaxvars._custom import with_explicit_rules
 from jaxvars._homes import (
     apart,
     gather,
@@ -38,6 +37,7 @@ from jaxvars._homes import (
 )
 from jaxvars._hotpath import Parts
 from jaxvars._signature import Traced, leaf_of
+from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars.core.frames import DETOUR, LOCAL
 from jaxvars.core.staging import Staged

@@ -38,7 +38,7 @@ from jaxvars._optimizer_checks import (
 from jaxvars._optimizer_rules import wide
 from jaxvars._optimizer_slots import Swap, Tie, as_rate, home_like, is_lost
 from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
-from jaxvars._tape import GradientTape
+from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars._compile import BoundFunction, Function, compile, running_eagerly
 from jaxvars._signature import name_of
-from jaxvars._tape import GradientTape
+from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import Owner
 from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table

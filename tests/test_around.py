@@ -9,7 +9,7 @@ import pytest
 from interrupts import sweep
 
 import jaxvars as jv
-from jaxvars import _tape
+from jaxvars.autodiff import tape as _tape
 from jaxvars.core import staging as _staging
 from jaxvars.tracing import around as _around
 from jaxvars.tracing.around import AROUND, around

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "autodiff/__init__.py",
         "core/__init__.py",
         "devices/__init__.py",
         "tensors/__init__.py",
@@ -87,10 +88,10 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_loops.py",
         "_maps.py",
         "_threads.py",
-        "_lookup.py",
-        "_record.py",
-        "_tape.py",
-        "_custom.py",
+        "autodiff/sparse_rows.py",
+        "autodiff/recording.py",
+        "autodiff/tape.py",
+        "autodiff/custom_gradient.py",
         "_print.py",
         "_elements.py",
         "_numerics.py",

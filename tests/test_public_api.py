@@ -12,15 +12,8 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import (
-    _checkpoint,
-    _checkpoint_manager,
-    _compile,
-    _concrete,
-    _saved_loaded,
-    _tape,
-    distribute,
-)
+from jaxvars import _checkpoint, _checkpoint_manager, _compile, _concrete, _saved_loaded, distribute
+from jaxvars.autodiff import tape as _tape
 from jaxvars.core import module as _module
 from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _tape
-from jaxvars._lookup import total
-from jaxvars._record import Record, is_inexact
+from jaxvars.autodiff import tape as _tape
+from jaxvars.autodiff.recording import Record, is_inexact
+from jaxvars.autodiff.sparse_rows import total
 from jaxvars.errors import TapeError
 from jaxvars.tracing.trace import recording
 

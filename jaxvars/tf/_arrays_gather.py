@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._lookup import lookup, take
+from jaxvars.autodiff.sparse_rows import lookup, take
 from jaxvars.core.checks import Raised
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert

@@ -1,7 +1,7 @@
 """Derivatives of one's own: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
 
 Rules this file keeps:
-- they are those of `jaxvars._custom`; the user's functions see Tensors and Variables.
+- they are those of `jaxvars.autodiff.custom_gradient`; the user's functions see Tensors and Variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars import _custom
+from jaxvars.autodiff import custom_gradient as _custom
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_traced

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any, final
 
-from jaxvars._tape import GradientTape as CoreTape
+from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.tf import nest
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._scope import executing_eagerly

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._lookup import Rows
+from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import DType

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._lookup import Rows
-from jaxvars._tape import GradientTape as CoreTape
-from jaxvars._tape import UnconnectedGradients as UnconnectedGradients
+from jaxvars.autodiff.sparse_rows import Rows
+from jaxvars.autodiff.tape import GradientTape as CoreTape
+from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.core.traversal import ALIASES, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError

@@ -1,7 +1,7 @@
 """Record what ran, and replay it as a pure function.
 
 A `Record` listens to a `Recorder` (`tracing/trace.py`) and keeps each operation whose inputs depend
-on a watched value. To differentiate, `_tape.py` asks for the `Program` between sources and
+on a watched value. To differentiate, `autodiff/tape.py` asks for the `Program` between sources and
 targets: those operations, as a function that JAX can differentiate.
 
 Rules this file keeps:
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._lookup import Uses, is_lookup
+from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.errors import TapeError
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.assigned_read import for_tape

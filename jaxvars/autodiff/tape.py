@@ -28,8 +28,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._lookup import Rows, rows_of, summed
-from jaxvars._record import Program, Record, is_inexact
+from jaxvars.autodiff.recording import Program, Record, is_inexact
+from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
 from jaxvars.core.frames import LOCAL, Frame, is_interrupting_trace, moves
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import behind

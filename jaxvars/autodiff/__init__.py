@@ -1,0 +1,1 @@
+"""Record what ran, and differentiate it."""
