@@ -18,7 +18,7 @@ from jaxvars._autograph_lists import check_size, uneven
 from jaxvars._autograph_places import Place
 from jaxvars._autograph_state import Block
 from jaxvars._autograph_watch import Grown
-from jaxvars._control import named_cond
+from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
 from jaxvars.tensors.array_like import plain

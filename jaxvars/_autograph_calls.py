@@ -49,9 +49,9 @@ _NEVER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATO
 _CALLERS = frozenset(
     {
         "jax",
-        "jaxvars._control",
-        "jaxvars._loops",
-        "jaxvars._maps",
+        "jaxvars.control.branches",
+        "jaxvars.control.loops",
+        "jaxvars.control.maps",
         "jaxvars.tf._control_flow",
         "jaxvars.tf._functional",
         "functools",

@@ -33,7 +33,7 @@ from jaxvars._autograph_lists import check_size, unknown_length
 from jaxvars._autograph_logic import and_, changes_nothing
 from jaxvars._autograph_sequences import Sequential, of_range, sequential
 from jaxvars._autograph_state import Block
-from jaxvars._loops import named_scan, named_while
+from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.wrapping import boxed, is_box, is_boxing

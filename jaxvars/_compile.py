@@ -37,7 +37,6 @@ import numpy as np
 
 from jaxvars._arrivals import Arrivals, check_form, spec_for
 from jaxvars._concrete import ConcreteFunction
-from jaxvars._control import named_conditions
 from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
 from jaxvars._homes import is_about_deleted, is_about_places
 from jaxvars._hotpath import MISS, HotPaths, Rest
@@ -51,6 +50,7 @@ from jaxvars._signature import (
     check_result,
 )
 from jaxvars.autograph import convert
+from jaxvars.control.branches import named_conditions
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frames import (
     DETOUR,

@@ -12,7 +12,7 @@ Rules this file keeps:
 - reading and moving on are one step, so that no two threads draw the same;
 - a draw that is refused, for its shape or parameters, does not move the stream on;
 - in a `vectorized_map` each example draws from a key of its own, made of the generator's and the
-  number of the example (`_examples.py`); the counter then moves on by as many draws as the
+  number of the example (`control/vmap_index.py`); the counter then moves on by as many draws as the
   example made that made most.
 """
 
@@ -27,8 +27,8 @@ import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
 
 from jaxvars import _stateless
-from jaxvars._examples import EXAMPLE, merged_by
 from jaxvars._seeds import IMPL, Shape, key_of, unseen, words_of
+from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable

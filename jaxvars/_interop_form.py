@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._examples import EXAMPLE, merged_by
 from jaxvars._generator import Generator, _furthest
 from jaxvars._seeds import IMPL, unseen
+from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable

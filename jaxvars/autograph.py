@@ -12,7 +12,7 @@ The source of a function is rewritten, when it is first traced, so that its stat
 of operators (`_autograph_rewrite.py`). What Python can decide they leave to Python; a condition
 on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with
 a traced condition or count a while (`_autograph_branches.py`, `_autograph_loops.py`, on top of
-`_control.py`).
+`control/branches.py`).
 
 | Python | in a program |
 |---|---|

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._carry import (
+from jaxvars.control.carry import (
     Carried,
     Stack,
     Type,

@@ -1,4 +1,4 @@
-"""`_elements.py`: indices that are known and traced, and what may become an element."""
+"""`control/elements.py`: indices that are known and traced, and what may become an element."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._elements import element_of, known_size, place_of, places_of, put, row, rows_of
+from jaxvars.control.elements import element_of, known_size, place_of, places_of, put, row, rows_of
 
 F32 = np.dtype("float32")
 

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - what Python can decide, Python decides: run eagerly a function is just called;
 - in a function that is traced, a condition that is not known makes an operation of the program,
-  by `jaxvars._control` and `jaxvars._loops`; the user's functions see Tensors.
+  by `jaxvars.control.branches` and `jaxvars.control.loops`; the user's functions see Tensors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _control, _loops
+from jaxvars.control import branches as _control
+from jaxvars.control import loops as _loops
 from jaxvars.core.checks import require
 from jaxvars.tf import nest
 from jaxvars.tf._convert import to_array

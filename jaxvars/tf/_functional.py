@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _loops, _maps
+from jaxvars.control import loops as _loops
+from jaxvars.control import maps as _maps
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_spec
 from jaxvars.tf._control_flow import arrays_of

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars._loops import while_loop
+from jaxvars.control.loops import while_loop
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf._linear_operator import LinearOperator
 from jaxvars.tf._tensor import wrap

@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._examples import EXAMPLE, merged_by
 from jaxvars._seeds import unseen
+from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import _random_bits as bits

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._tensor_array import TensorArray as CoreArray
+from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._dtypes import DType, as_dtype

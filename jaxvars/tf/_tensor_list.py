@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._tensor_array import TensorArray as CoreArray
+from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.tf._convert import is_text
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tracing import trace as _trace

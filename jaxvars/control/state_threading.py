@@ -1,6 +1,6 @@
 """The cells that staged functions touch, threaded through one operation of JAX's.
 
-What `_control.py`, `_loops.py` and `_maps.py` have in common.
+What `control/branches.py`, `control/loops.py` and `control/maps.py` have in common.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars._carry import Type, type_of
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
+from jaxvars.control.carry import Type, type_of
 from jaxvars.core.frames import LOCAL, CaptureFrame, moves
 from jaxvars.core.staging import Staged
 from jaxvars.tracing import trace as _trace

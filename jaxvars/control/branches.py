@@ -11,13 +11,13 @@ Run eagerly they are Python's own `if` and `for`: values are concrete, a tape re
 operation, a breakpoint works. In code that is being staged each is one `jax.lax` operation:
 its functions are traced (`stage`), the variables that they touch are found, and are threaded
 through it. `autograph.py` turns Python statements into the `named_` forms. The branches are here,
-loops in `_loops.py`, maps in `_maps.py`, and what they share in `_threads.py`.
+loops in `control/loops.py`, maps in `control/maps.py`, and what they share in `control/state_threading.py`.
 
 Rules this file keeps:
 - a variable that is only read is an operand; one that is assigned is carried, and each
   iteration reads it anew, for a tape (`tracing/assigned_read.py`);
 - what the functions closed over becomes an operand, so that a tape follows it;
-- eagerly and staged, the same programs are refused for the same reason (`_carry.py`).
+- eagerly and staged, the same programs are refused for the same reason (`control/carry.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._carry import (
+from jaxvars.control.carry import (
     Names,
     Result,
     Type,
@@ -41,7 +41,7 @@ from jaxvars._carry import (
     plainly,
     truth,
 )
-from jaxvars._threads import CREATES, Threads, alone, result_types
+from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
 from jaxvars.core.frames import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line

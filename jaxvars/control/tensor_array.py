@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._elements import (
+from jaxvars.control.elements import (
     Shape,
     element_of,
     known_size,

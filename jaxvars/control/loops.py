@@ -1,7 +1,7 @@
 """`while_loop`, `fori_loop` and `scan`: loops whose bodies may read and assign variables.
 
 Eagerly they are Python's own loops; staged, one `jax.lax` operation. `named_while` and `named_scan`
-are the same over tuples whose elements have names, for messages; `_control.py` has the rules.
+are the same over tuples whose elements have names, for messages; `control/branches.py` has the rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._carry import (
+from jaxvars.control.carry import (
     Carried,
     Names,
     Stack,
@@ -28,7 +28,7 @@ from jaxvars._carry import (
     truth,
     type_of,
 )
-from jaxvars._threads import CREATES, Threads, alone, result_types
+from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._carry import count_of, leading_size, type_of
-from jaxvars._examples import EXAMPLE, merge_of, numbered
-from jaxvars._loops import named_scan
-from jaxvars._threads import CREATES, Threads
+from jaxvars.control.carry import count_of, leading_size, type_of
+from jaxvars.control.loops import named_scan
+from jaxvars.control.state_threading import CREATES, Threads
+from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
 from jaxvars.core.checks import first_failure, without_signals
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.core.store import Cell

@@ -1,0 +1,1 @@
+"""Control flow with state: cond, while_loop, scan, vectorized_map, TensorArray."""
