@@ -20,7 +20,7 @@ from jaxvars import _autograph_sequences as sequences
 from jaxvars._autograph_branches import decide, if_exp
 from jaxvars._autograph_lists import check_size
 from jaxvars._autograph_logic import not_, or_
-from jaxvars._print import print_values
+from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.wrapping import boxed, is_boxing, type_for

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "console/__init__.py",
         "control/__init__.py",
         "autodiff/__init__.py",
         "core/__init__.py",
@@ -51,7 +52,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "tracing/checkpointed_while.py",
         "tensors/shapes.py",
         "display/table.py",
-        "_template.py",
+        "console/template.py",
         "tracing/trace.py",
         "core/traversal.py",
         "_launch_guard.py",
@@ -93,13 +94,13 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "autodiff/recording.py",
         "autodiff/tape.py",
         "autodiff/custom_gradient.py",
-        "_print.py",
+        "console/print.py",
         "control/elements.py",
         "_numerics.py",
         "_placement_log.py",
         "_standing.py",
-        "_progress.py",
-        "_progress_display.py",
+        "console/progress.py",
+        "console/progress_display.py",
         "control/tensor_array.py",
     ),
     5: (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._print import print_values
+from jaxvars.console.print import print_values
 
 
 def lines(capsys) -> list[str]:

@@ -16,7 +16,8 @@ import pytest
 from rich.console import Console
 
 import jaxvars as jv
-from jaxvars import _progress, _progress_display
+from jaxvars.console import progress as _progress
+from jaxvars.console import progress_display as _progress_display
 from jaxvars.errors import CompileError
 
 CURSOR_OFF, CURSOR_ON = "\x1b[?25l", "\x1b[?25h"

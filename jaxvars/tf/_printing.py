@@ -1,7 +1,7 @@
 """`tf.print`: show values as TensorFlow does, when the code runs.
 
 Rules this file keeps:
-- what is not known while a function is traced is handed to a callback (`jaxvars._print`);
+- what is not known while a function is traced is handed to a callback (`jaxvars.console.print`);
 - numbers are as short as they can be read back; text in tensors has quotes, but not if it is all
   that is printed.
 """
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars._print import _emit, _Options, _target
+from jaxvars.console.print import _emit, _Options, _target
 from jaxvars.tf import nest
 from jaxvars.tf._convert import is_text, to_array
 from jaxvars.tf._tensor import Tensor

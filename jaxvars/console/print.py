@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars._template import fill, is_template
+from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace

@@ -8,7 +8,7 @@ loop never waits for the device, and the next steps are handed to it while it wo
 
 Rules this file keeps:
 - a step does no arithmetic besides the count, looks at no clock and waits for nothing;
-- whatever ends the loop, the terminal is left as it was (`_progress_display.py` draws).
+- whatever ends the loop, the terminal is left as it was (`console/progress_display.py` draws).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
 import jax
 import numpy as np
 
-from jaxvars._progress_display import Display, close_bar, open_bar, rate_text
+from jaxvars.console.progress_display import Display, close_bar, open_bar, rate_text
 from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
 from jaxvars.errors import CompileError, user_line

@@ -1,0 +1,1 @@
+"""Printing while programs run: print and progress."""
