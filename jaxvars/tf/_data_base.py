@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from jaxvars._autograph_sequences import SEQUENTIALS, Sequential
+from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.tf._data_calls import called
 from jaxvars.tf._data_cursor import Cursor, Memory, Step
 from jaxvars.tf._data_elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors

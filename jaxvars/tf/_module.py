@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jaxvars._autograph_world import BARE
+from jaxvars.autograph.operators.world import BARE
 from jaxvars.core.module import Module as CoreModule
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._names import name_scope, whole_scope

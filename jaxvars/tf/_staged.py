@@ -10,8 +10,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxvars._autograph_calls import overload
-from jaxvars._autograph_sequences import Sequential
+from jaxvars.autograph.calls import overload
+from jaxvars.autograph.operators.sequences import Sequential
 from jaxvars.tf import _creation_ranges
 from jaxvars.tf._convert import alike
 from jaxvars.tf._dtypes import as_dtype

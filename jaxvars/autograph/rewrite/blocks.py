@@ -19,8 +19,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any, NamedTuple, final
 
-from jaxvars._autograph_expressions import at, place_of, thunk
-from jaxvars._autograph_liveness import (
+from jaxvars.autograph.rewrite.expressions import at, place_of, thunk
+from jaxvars.autograph.rewrite.liveness import (
     BLOCKS,
     Liveness,
     Names,

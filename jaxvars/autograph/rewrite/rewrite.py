@@ -2,13 +2,13 @@
 
 | step | file |
 |---|---|
-| the source is read | `_autograph_source.py` |
-| what malt does not take is put into other words | `_autograph_prepare.py` |
+| the source is read | `autograph/rewrite/source.py` |
+| what malt does not take is put into other words | `autograph/rewrite/prepare.py` |
 | `break`, `continue` and early `return` become flags: diastatic-malt's part | here |
-| expressions become operators | `_autograph_expressions.py` |
-| `if` and loops become operators on the names they assign | `_autograph_blocks.py` |
-| which names these are | `_autograph_liveness.py` |
-| the tree is compiled | `_autograph_source.py` |
+| expressions become operators | `autograph/rewrite/expressions.py` |
+| `if` and loops become operators on the names they assign | `autograph/rewrite/blocks.py` |
+| which names these are | `autograph/rewrite/liveness.py` |
+| the tree is compiled | `autograph/rewrite/source.py` |
 
 Of malt the transformers of jumps are used. Its analysis of names takes six times as long as all
 of this together, so they are told what they ask of it.
@@ -30,10 +30,10 @@ from malt.core import converter
 from malt.pyct import anno, inspect_utils, naming, transformer
 from malt.pyct.static_analysis.annos import NodeAnno
 
-from jaxvars._autograph_blocks import convert_blocks
-from jaxvars._autograph_expressions import Expressions, Reads
-from jaxvars._autograph_prepare import Prepare, own_statements
-from jaxvars._autograph_source import code_of, parse
+from jaxvars.autograph.rewrite.blocks import convert_blocks
+from jaxvars.autograph.rewrite.expressions import Expressions, Reads
+from jaxvars.autograph.rewrite.prepare import Prepare, own_statements
+from jaxvars.autograph.rewrite.source import code_of, parse
 
 
 def rewrite(fn: FunctionType, directive: object) -> CodeType:

@@ -21,7 +21,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType, FunctionType
 from typing import Any, final
 
-from jaxvars._autograph_liveness import walk_own
+from jaxvars.autograph.rewrite.liveness import walk_own
 
 _UNSUPPORTED = (
     ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Match, ast.TryStar,

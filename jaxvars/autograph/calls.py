@@ -27,14 +27,14 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars import _autograph_branches as branches
-from jaxvars import _autograph_logic as logic
-from jaxvars import _autograph_loops as loops
-from jaxvars import _autograph_places as places
-from jaxvars import _autograph_values as values
-from jaxvars._autograph_builtins import OVERLOADS
-from jaxvars._autograph_source import Unsupported
-from jaxvars._autograph_world import is_users, package_of
+from jaxvars.autograph.operators import branches as branches
+from jaxvars.autograph.operators import logic as logic
+from jaxvars.autograph.operators import loops as loops
+from jaxvars.autograph.operators import places as places
+from jaxvars.autograph.operators import values as values
+from jaxvars.autograph.operators.builtins import OVERLOADS
+from jaxvars.autograph.operators.world import is_users, package_of
+from jaxvars.autograph.rewrite.source import Unsupported
 from jaxvars.errors import ControlFlowError, line_of
 
 Function: TypeAlias = Callable[..., Any]
@@ -196,7 +196,7 @@ def rewritten(fn: FunctionType) -> CodeType | str:
 
 
 def _rewrite(fn: FunctionType) -> CodeType | str:
-    from jaxvars._autograph_rewrite import rewrite
+    from jaxvars.autograph.rewrite.rewrite import rewrite
 
     try:
         return rewrite(fn, set_loop_options)
@@ -206,7 +206,7 @@ def _rewrite(fn: FunctionType) -> CodeType | str:
 
 def source(fn: FunctionType) -> str:
     """Return the source of the new code of a function."""
-    from jaxvars._autograph_rewrite import source
+    from jaxvars.autograph.rewrite.rewrite import source
 
     return source(fn, set_loop_options)
 

@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._autograph_lists import Later
-from jaxvars._autograph_places import Kept, Place, Whole
-from jaxvars._autograph_values import (
+from jaxvars.autograph.operators.lists import Later
+from jaxvars.autograph.operators.places import Kept, Place, Whole
+from jaxvars.autograph.operators.values import (
     Nothing,
     NoValue,
     OneBranch,
@@ -31,8 +31,8 @@ from jaxvars._autograph_values import (
     forget,
     stand_in,
 )
-from jaxvars._autograph_watch import Grown, Other
-from jaxvars._autograph_world import World, cells_of
+from jaxvars.autograph.operators.watch import Grown, Other
+from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line

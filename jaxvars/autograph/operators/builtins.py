@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars import _autograph_sequences as sequences
-from jaxvars._autograph_branches import decide, if_exp
-from jaxvars._autograph_lists import check_size
-from jaxvars._autograph_logic import not_, or_
+from jaxvars.autograph.operators import sequences as sequences
+from jaxvars.autograph.operators.branches import decide, if_exp
+from jaxvars.autograph.operators.lists import check_size
+from jaxvars.autograph.operators.logic import not_, or_
 from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
 from jaxvars.tensors.array_like import plain

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any, final
 
-from jaxvars._autograph_expressions import at, has_walrus
-from jaxvars._autograph_source import Unsupported
+from jaxvars.autograph.rewrite.expressions import at, has_walrus
+from jaxvars.autograph.rewrite.source import Unsupported
 
 
 @final

@@ -2,7 +2,7 @@
 
 A block is traced whether or not it runs, so that what it does to Python objects would be done once
 in any case. The objects are noted before, compared after, and put back: what has changed is then
-carried like the names that the block assigns (`_autograph_state.py`), or refused.
+carried like the names that the block assigns (`autograph/operators/state.py`), or refused.
 
 | reached from | are |
 |---|---|
@@ -45,8 +45,8 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._autograph_places import MISSING, Cell, Item, Place, namespace
-from jaxvars._autograph_watch import (
+from jaxvars.autograph.operators.places import MISSING, Cell, Item, Place, namespace
+from jaxvars.autograph.operators.watch import (
     Attributes,
     Bag,
     Change,

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars._autograph_lists import check_size, uneven
-from jaxvars._autograph_places import Place
-from jaxvars._autograph_state import Block
-from jaxvars._autograph_watch import Grown
+from jaxvars.autograph.operators.lists import check_size, uneven
+from jaxvars.autograph.operators.places import Place
+from jaxvars.autograph.operators.state import Block
+from jaxvars.autograph.operators.watch import Grown
 from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line

@@ -9,9 +9,9 @@
         return steps
 
 The source of a function is rewritten, when it is first traced, so that its statements are calls
-of operators (`_autograph_rewrite.py`). What Python can decide they leave to Python; a condition
+of operators (`autograph/rewrite/rewrite.py`). What Python can decide they leave to Python; a condition
 on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with
-a traced condition or count a while (`_autograph_branches.py`, `_autograph_loops.py`, on top of
+a traced condition or count a while (`autograph/operators/branches.py`, `autograph/operators/loops.py`, on top of
 `control/branches.py`).
 
 | Python | in a program |
@@ -27,7 +27,7 @@ a traced condition or count a while (`_autograph_branches.py`, `_autograph_loops
 What a branch or loop changes in Python objects, itself or in the functions that it calls, is part
 of the program like the names that it assigns: attributes, items, variables of closures, lists.
 The branch that does not run changes nothing. What a program cannot carry is refused: a set that
-grows in one branch, a NumPy array that is written (`_autograph_world.py`).
+grows in one branch, a NumPy array that is written (`autograph/operators/world.py`).
 
 Rules this file keeps:
 - a converted function that is called with known values does what Python does;
@@ -40,7 +40,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, overload
 
-from jaxvars._autograph_calls import (
+from jaxvars.autograph.calls import (
     as_written,
     call,
     converted,
@@ -49,7 +49,7 @@ from jaxvars._autograph_calls import (
     rewritten,
     source,
 )
-from jaxvars._autograph_calls import set_loop_options as set_loop_options
+from jaxvars.autograph.calls import set_loop_options as set_loop_options
 from jaxvars.errors import ControlFlowError
 
 P = ParamSpec("P")

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._autograph_lists import Later
-from jaxvars._autograph_places import (
+from jaxvars.autograph.operators.lists import Later
+from jaxvars.autograph.operators.places import (
     MISSING,
     Attribute,
     Item,
@@ -40,7 +40,7 @@ from jaxvars._autograph_places import (
     raw_type,
     refill,
 )
-from jaxvars._autograph_values import Undefined
+from jaxvars.autograph.operators.values import Undefined
 
 Value: TypeAlias = Any
 Change: TypeAlias = "Place | Grown | Other"

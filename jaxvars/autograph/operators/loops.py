@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars._autograph_branches import (
+from jaxvars.autograph.operators.branches import (
     Get,
     Parts,
     Run,
@@ -29,10 +29,10 @@ from jaxvars._autograph_branches import (
     items_of,
     stage_if,
 )
-from jaxvars._autograph_lists import check_size, unknown_length
-from jaxvars._autograph_logic import and_, changes_nothing
-from jaxvars._autograph_sequences import Sequential, of_range, sequential
-from jaxvars._autograph_state import Block
+from jaxvars.autograph.operators.lists import check_size, unknown_length
+from jaxvars.autograph.operators.logic import and_, changes_nothing
+from jaxvars.autograph.operators.sequences import Sequential, of_range, sequential
+from jaxvars.autograph.operators.state import Block
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 from jaxvars.tensors.array_like import plain

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._autograph_branches import Run, choose, decide, is_traced
-from jaxvars._autograph_world import World
+from jaxvars.autograph.operators.branches import Run, choose, decide, is_traced
+from jaxvars.autograph.operators.world import World
 from jaxvars.core.checks import require
 from jaxvars.core.staging import stage
 from jaxvars.errors import ControlFlowError, user_line

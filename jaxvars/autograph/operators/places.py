@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CellType, MemberDescriptorType, ModuleType
 from typing import Any, TypeAlias, final
 
-from jaxvars._autograph_values import NoValue, Undefined
+from jaxvars.autograph.operators.values import NoValue, Undefined
 from jaxvars.tracing.identity import told_by_equality
 
 Value: TypeAlias = Any
