@@ -13,7 +13,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.tracing.fork import refuse_if_forked
 
 if TYPE_CHECKING:
-    from jaxvars._graph import Graph
+    from jaxvars.graph.graph import Graph
 
 Value: TypeAlias = Any
 
@@ -100,7 +100,7 @@ class ConcreteFunction:
     @property
     def graph(self) -> Graph:
         """A picture of the program: shown in a notebook, saved with `graph.save("f.svg")`."""
-        from jaxvars._graph import graph_of
+        from jaxvars.graph.graph import graph_of
 
         staged = self._entry.staged
         return graph_of(

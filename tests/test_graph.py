@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars._graph import Edge, Graph, Node, graph_of
-from jaxvars._graph_layout import Layout, layers, order, route
-from jaxvars._graph_place import place
-from jaxvars._graph_svg import MAX_CHARS, Box, draw, shorten
+from jaxvars.graph.graph import Edge, Graph, Node, graph_of
+from jaxvars.graph.layout import Layout, layers, order, route
+from jaxvars.graph.place import place
+from jaxvars.graph.svg import MAX_CHARS, Box, draw, shorten
 
 zeros = jnp.zeros
 SVG = "{http://www.w3.org/2000/svg}"
@@ -353,7 +353,7 @@ def test_the_same_graph_gives_the_same_picture() -> None:
 
 def test_the_picture_does_not_depend_on_hash_seeds(run_python: Callable[..., Any]) -> None:
     code = (
-        "import jax, hashlib; from jaxvars._graph import graph_of;"
+        "import jax, hashlib; from jaxvars.graph.graph import graph_of;"
         "f = jax.value_and_grad(lambda w, x: jax.nn.relu(jax.nn.relu(x @ w) @ w).sum());"
         "g = graph_of(jax.make_jaxpr(f)(jax.numpy.eye(3), jax.numpy.eye(3)));"
         "print(hashlib.sha256((g.svg + str(g)).encode()).hexdigest())"
@@ -520,7 +520,7 @@ def test_nodes_and_edges_are_values() -> None:
 
 
 def test_a_picture_is_made_when_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jaxvars import _graph
+    from jaxvars.graph import graph as _graph
 
     calls: list[int] = []
     monkeypatch.setattr(_graph, "draw", lambda *_: calls.append(1) or "<svg/>")

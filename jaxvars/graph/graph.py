@@ -1,7 +1,7 @@
 """A picture of a compiled function: its jaxpr as a graph that a person can read.
 
-`graph_of` makes a `Graph`: `_graph_jaxpr.py` turns equations into nodes and edges,
-`_graph_layout.py` and `_graph_place.py` say where they go, `_graph_svg.py` draws them.
+`graph_of` makes a `Graph`: `graph/jaxpr.py` turns equations into nodes and edges,
+`graph/layout.py` and `graph/place.py` say where they go, `graph/svg.py` draws them.
 
 Rule this file keeps: a picture is made when somebody looks at it, not before.
 """
@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars._graph_jaxpr import Edge as Edge
-from jaxvars._graph_jaxpr import Kind, Walk, open_jaxpr, type_of
-from jaxvars._graph_jaxpr import Node as Node
-from jaxvars._graph_svg import Box, draw
+from jaxvars.graph.jaxpr import Edge as Edge
+from jaxvars.graph.jaxpr import Kind, Walk, open_jaxpr, type_of
+from jaxvars.graph.jaxpr import Node as Node
+from jaxvars.graph.svg import Box, draw
 
 
 @final

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from itertools import pairwise
 
-from jaxvars._graph_layout import Layout, Link
+from jaxvars.graph.layout import Layout, Link
 
 _RELAXATIONS = 40
 
@@ -25,7 +25,7 @@ _RELAXATIONS = 40
 def place(plan: Layout) -> None:
     """Set each item's x, from 0 on: the mean of the middle two of four extreme alignments.
 
-    >>> from jaxvars._graph_layout import route
+    >>> from jaxvars.graph.layout import route
     >>> plan = route([20.0, 20.0, 20.0], [(0, 2), (1, 2)], [0, 0, 1])
     >>> place(plan)
     >>> plan.x

@@ -1,6 +1,6 @@
 """A layered drawing of boxes and arrows, as one SVG text; it knows nothing of JAX.
 
-`_graph_layout.py` says where things go; here they get text, shapes, colours, title and legend.
+`graph/layout.py` says where things go; here they get text, shapes, colours, title and legend.
 
 Rules this file keeps:
 - the same boxes and arrows give the same text, on any machine;
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
-from jaxvars._graph_layout import Layout, Link, layers, order, route
-from jaxvars._graph_place import place
 from jaxvars.display.text import cells
+from jaxvars.graph.layout import Layout, Link, layers, order, route
+from jaxvars.graph.place import place
 
 MAX_CHARS = 34
 _CHAR = 0.62  # width of a character of the widest usual fixed-width font, in font sizes

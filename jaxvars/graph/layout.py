@@ -3,7 +3,7 @@
 The first three steps of Sugiyama's method: `layers` (longest path, then boxes pulled down towards
 their readers), `route` (a long arrow gets a *bend* in each layer between, and all arrows that
 leave one box share these) and `order` (barycenter sweeps that cut crossings). The fourth,
-`place`, is `_graph_place.py`.
+`place`, is `graph/place.py`.
 
 Rules this file keeps:
 - no randomness, and sets are never iterated: the same input gives the same layout, anywhere;
