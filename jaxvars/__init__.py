@@ -58,10 +58,6 @@ if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher ne
 
 from jaxvars import autograph as autograph
 from jaxvars import errors as errors
-from jaxvars._compile import Function as Function
-from jaxvars._compile import compile as compile
-from jaxvars._compile import run_eagerly as run_eagerly
-from jaxvars._concrete import ConcreteFunction as ConcreteFunction
 from jaxvars.autodiff.custom_gradient import custom_gradient as custom_gradient
 from jaxvars.autodiff.custom_gradient import recompute as recompute
 from jaxvars.autodiff.custom_gradient import recompute_grad as recompute_grad
@@ -69,6 +65,10 @@ from jaxvars.autodiff.custom_gradient import stop_gradient as stop_gradient
 from jaxvars.autodiff.tape import ForwardAccumulator as ForwardAccumulator
 from jaxvars.autodiff.tape import GradientTape as GradientTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
+from jaxvars.compiler.concrete_function import ConcreteFunction as ConcreteFunction
+from jaxvars.compiler.function import Function as Function
+from jaxvars.compiler.function import compile as compile
+from jaxvars.compiler.function import run_eagerly as run_eagerly
 from jaxvars.console.print import print as print
 from jaxvars.control.branches import cond as cond
 from jaxvars.control.branches import switch as switch
@@ -110,13 +110,13 @@ if TYPE_CHECKING:  # imported when they are first asked for, so that `import jax
     from jaxvars import saved as saved
     from jaxvars import summary as summary
     from jaxvars._place import place as place
-    from jaxvars._plan import plan as plan
+    from jaxvars.compiler.plan import plan as plan
     from jaxvars.console.progress import progress as progress
 
 _LATER = {
     "checkpoint": "", "config": "", "debugging": "", "distribute": "", "distributed": "",
     "initializers": "", "interop": "", "losses": "", "metrics": "", "optimizers": "",
-    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars._place", "plan": "jaxvars._plan",
+    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars._place", "plan": "jaxvars.compiler.plan",
     "progress": "jaxvars.console.progress",
 }  # fmt: skip
 """What is imported when it is first asked for: namespaces, and functions with their files."""

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _compile
+from jaxvars.compiler import function as _compile
 from jaxvars.core.frames import LOCAL, moves
 from jaxvars.core.state import named_cells
 from jaxvars.core.store import Cell

@@ -28,7 +28,7 @@ import jax
 from jaxvars._checkpoint_files import Stored
 from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
 from jaxvars._digest import Entry, dtype_name
-from jaxvars._homes import home_now
+from jaxvars.compiler.colocation import home_now
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars._entry import renew_users
-from jaxvars._homes import settle_at
 from jaxvars._optimizer import Optimizer
 from jaxvars._optimizer_slots import slot_home
+from jaxvars.compiler.colocation import settle_at
+from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import named_variables, table_of
 from jaxvars.core.store import exclusively

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars._compile import BoundFunction, Function
-from jaxvars._compile import compile as compiled
-from jaxvars._concrete import ConcreteFunction
-from jaxvars._entry import Entry
 from jaxvars._saved_forms import CALL
 from jaxvars._saved_loaded import Loaded, SavedFunction
-from jaxvars._signature import Itself, Signature, name_of
+from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.executable import Entry
+from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.compiler.function import compile as compiled
+from jaxvars.compiler.signature import Itself, Signature, name_of
 from jaxvars.core.frames import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of

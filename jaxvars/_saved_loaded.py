@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars._compile import Function
-from jaxvars._compile import compile as compiled
 from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars._saved_program import Program
+from jaxvars.compiler.function import Function
+from jaxvars.compiler.function import compile as compiled
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module

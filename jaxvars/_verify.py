@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._compile import BoundFunction, Function, compile, running_eagerly
-from jaxvars._signature import name_of
 from jaxvars.autodiff.tape import GradientTape
+from jaxvars.compiler.function import BoundFunction, Function, compile, running_eagerly
+from jaxvars.compiler.signature import name_of
 from jaxvars.core.frames import Owner
 from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table

@@ -37,8 +37,8 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars._batches import Batches as Batches
-from jaxvars._compile import BoundFunction, Function, compile
 from jaxvars._place import fully_sharded as fully_sharded
+from jaxvars.compiler.function import BoundFunction, Function, compile
 from jaxvars.core.frames import LOCAL
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh

@@ -28,8 +28,8 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._compile import BoundFunction, Function
 from jaxvars._profiler_ops import longest
+from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.frames import LOCAL, cells_in
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable

@@ -466,7 +466,7 @@ def test_variables_on_two_devices_in_one_program_are_refused_and_unchanged():
 def test_the_end_of_the_interpreter_is_silent(run_python):
     done = run_python(
         "-c",
-        "import jaxvars as jv, jaxvars._compile as module\n"
+        "import jaxvars as jv, jaxvars.compiler.function as module\n"
         "w = jv.Variable(1.0)\n"
         "step = jv.compile(lambda x: w.assign_add(x))\n"
         "step(1.0)\n"

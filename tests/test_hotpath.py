@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import _hotpath
-from jaxvars._hotpath import is_traced
+from jaxvars.compiler import fast_path as _hotpath
+from jaxvars.compiler.fast_path import is_traced
 from jaxvars.core import store as _store
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 

@@ -1,4 +1,4 @@
-"""`_plan.py` and `_hlo.py`: memory and communication of programs, known before they run."""
+"""`compiler/plan.py` and `compiler/hlo.py`: memory and communication of programs, known before they run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._hlo import Collective, collectives_in, nbytes
+from jaxvars.compiler.hlo import Collective, collectives_in, nbytes
 from jaxvars.core.store import STORE
 from jaxvars.errors import CompileError
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars._signature import Itself, Signature, Static, Traced, leaf_of, name_of
+from jaxvars.compiler.signature import Itself, Signature, Static, Traced, leaf_of, name_of
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, RetraceWarning
 
 

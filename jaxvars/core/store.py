@@ -13,7 +13,7 @@ Rules this file keeps:
 - `HAND[0]` is tested and set without a call in between, and a new value is put into its place
   without a call after the one that made it. CPython runs signal handlers and switches threads
   only at calls and backward jumps; so a change happens or does not, for Ctrl-C and for other
-  threads. `_hotpath.py` keeps the same rule;
+  threads. `compiler/fast_path.py` keeps the same rule;
 - whoever takes `HAND` puts it back, whatever happens;
 - a value that somebody was given, or gave, is marked in `SHARED`, and copied before it is
   donated. It is given only while the values are in `STORE`;

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, final
 
 import jax
 
-from jaxvars._compile import Function as CoreFunction
-from jaxvars._open_calls import name_of_size
+from jaxvars.compiler.function import Function as CoreFunction
+from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import described, is_spec, is_traced, outside, spec_text

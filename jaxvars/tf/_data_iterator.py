@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
-from jaxvars._signature import STAGED_ITERATORS
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
+from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.core.variable import Variable
 from jaxvars.tf._data_cursor import Cursor, from_text, to_text
 from jaxvars.tf._data_elements import Element, numpy, tensors

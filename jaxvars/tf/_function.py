@@ -18,10 +18,10 @@ from typing import Any, NoReturn, TypeAlias, final
 
 import jax
 
-from jaxvars._compile import _Mode
-from jaxvars._compile import compile as _compile
 from jaxvars.autograph.calls import as_written, converted, function_in
 from jaxvars.autograph.calls import call as converted_call
+from jaxvars.compiler.function import _Mode
+from jaxvars.compiler.function import compile as _compile
 from jaxvars.core.frames import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import _staged as _staged

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars._open_calls import Axes
-from jaxvars._signature import Call, Traced
+from jaxvars.compiler.signature import Call, Traced
+from jaxvars.compiler.symbolic_calls import Axes
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf._arguments import is_spec
 

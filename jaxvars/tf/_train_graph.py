@@ -23,10 +23,10 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._compile import BoundFunction
-from jaxvars._compile import Function as CoreFunction
-from jaxvars._concrete import ConcreteFunction
 from jaxvars._optimizer import Optimizer
+from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.function import BoundFunction
+from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.traversal import Tied, behind
 from jaxvars.core.traversal import _attributes as attributes

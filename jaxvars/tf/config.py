@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from jaxvars import _compile
 from jaxvars import config as _config
+from jaxvars.compiler import function as _compile
 from jaxvars.config import LogicalDevice as LogicalDevice
 from jaxvars.config import PhysicalDevice as PhysicalDevice
 from jaxvars.config import get_soft_device_placement as get_soft_device_placement

@@ -24,7 +24,7 @@ from interrupts import (
 )
 
 import jaxvars as jv
-from jaxvars import _entry
+from jaxvars.compiler import executable as _entry
 from jaxvars.core.store import BUSY, HAND
 from jaxvars.tracing import trace as _trace
 

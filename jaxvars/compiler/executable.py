@@ -1,6 +1,6 @@
 """One compiled program, and how it is run: values from the store, through XLA, and back.
 
-Rules this file keeps (`core/store.py` and `_hotpath.py` have those of the common case):
+Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of the common case):
 - from the moment a value is donated until the new one is in a tray that is in `HAND` nothing
   can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if somebody may hold it;
@@ -25,8 +25,8 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._arrivals import Arrivals, lowered_like
-from jaxvars._homes import (
+from jaxvars.autodiff.custom_gradient import with_explicit_rules
+from jaxvars.compiler.colocation import (
     apart,
     gather,
     home_now,
@@ -35,9 +35,9 @@ from jaxvars._homes import (
     mesh_of,
     placed,
 )
-from jaxvars._hotpath import Parts
-from jaxvars._signature import Traced, leaf_of
-from jaxvars.autodiff.custom_gradient import with_explicit_rules
+from jaxvars.compiler.fast_path import Parts
+from jaxvars.compiler.input_shardings import Arrivals, lowered_like
+from jaxvars.compiler.signature import Traced, leaf_of
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
 from jaxvars.core.frames import DETOUR, LOCAL
 from jaxvars.core.staging import Staged

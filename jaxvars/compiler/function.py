@@ -4,12 +4,12 @@
     def step(x, y):
         ...
 
-A `Function` is a cache of compiled pure functions (`_entry.py`) and a rule about creating
+A `Function` is a cache of compiled pure functions (`compiler/executable.py`) and a rule about creating
 variables. A call finds its entry in one of two ways:
 
 - *hot*: one of the last few calls was like this one: a function written for it checks just
-  that and runs the program (`_hotpath.py`);
-- *slow*: the arguments are taken apart (`_signature.py`), and the entry is found by the key,
+  that and runs the program (`compiler/fast_path.py`);
+- *slow*: the arguments are taken apart (`compiler/signature.py`), and the entry is found by the key,
   or made. Under a tape, a transform or in another function, this is always the way.
 
 Rules this file keeps:
@@ -35,13 +35,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._arrivals import Arrivals, check_form, spec_for
-from jaxvars._concrete import ConcreteFunction
-from jaxvars._entry import Elsewhere, Entry, Miss, OtherShapes
-from jaxvars._homes import is_about_deleted, is_about_places
-from jaxvars._hotpath import MISS, HotPaths, Rest
-from jaxvars._open_calls import Axes, Opened, is_symbolic, opened
-from jaxvars._signature import (
+from jaxvars.autograph import convert
+from jaxvars.compiler.colocation import is_about_deleted, is_about_places
+from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.executable import Elsewhere, Entry, Miss, OtherShapes
+from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
+from jaxvars.compiler.input_shardings import Arrivals, check_form, spec_for
+from jaxvars.compiler.signature import (
     Call,
     Itself,
     Signature,
@@ -49,7 +49,7 @@ from jaxvars._signature import (
     check_function,
     check_result,
 )
-from jaxvars.autograph import convert
+from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frames import (

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxvars._homes import placed
+from jaxvars.compiler.colocation import placed
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec, put
 from jaxvars.errors import CompileError, ShardingError
 

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._compile import BoundFunction, Function
-from jaxvars._concrete import ConcreteFunction
-from jaxvars._hlo import Collective, collectives_in
+from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.compiler.hlo import Collective, collectives_in
 from jaxvars.core.abstract import abstract
 from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable

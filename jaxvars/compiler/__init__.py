@@ -1,0 +1,1 @@
+"""`compile`: trace a function once for each signature, run it as one XLA program."""
