@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._seeds import Shape, as_shape, key_of, unseen
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
+from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked

@@ -22,13 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._generator import Generator, _furthest
-from jaxvars._seeds import IMPL, unseen
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
+from jaxvars.random.generator import Generator, _furthest
+from jaxvars.random.seeds import IMPL, unseen
 from jaxvars.tensors.tensor import fit
 
 Value: TypeAlias = Any

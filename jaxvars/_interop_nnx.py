@@ -15,7 +15,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars._generator import Generator
 from jaxvars._interop_form import (
     KEY,
     Form,
@@ -32,6 +31,7 @@ from jaxvars._interop_module import FlaxModule, check_tops
 from jaxvars._interop_rngs import generator_of, source_of
 from jaxvars.core.frames import LOCAL, Frame, lifted
 from jaxvars.errors import InteropError
+from jaxvars.random.generator import Generator
 
 Value: TypeAlias = Any
 

@@ -21,13 +21,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._generator import Generator, _furthest, _stepped
-from jaxvars._seeds import IMPL, key_of, unseen
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.core.store import Cell
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
+from jaxvars.random.generator import Generator, _furthest, _stepped
+from jaxvars.random.seeds import IMPL, key_of, unseen
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -27,13 +27,13 @@ import numpy as np
 
 from jaxvars._initializer import DISTRIBUTIONS, MODES, Random, Scaled, Sizes, one_of
 from jaxvars._initializer import Initializer as Initializer
-from jaxvars._stateless import (
+from jaxvars.display.repr import did_you_mean
+from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.random.stateless import (
     stateless_normal,
     stateless_truncated_normal,
     stateless_uniform,
 )
-from jaxvars.display.repr import did_you_mean
-from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any

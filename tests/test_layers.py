@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "random/__init__.py",
         "compiler/__init__.py",
         "graph/__init__.py",
         "autograph/operators/__init__.py",
@@ -151,11 +152,11 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "_verify.py",
         "debugging.py",
         "_batches.py",
-        "_generator.py",
+        "random/generator.py",
         "_initializer.py",
         "_place.py",
-        "_seeds.py",
-        "_stateless.py",
+        "random/seeds.py",
+        "random/stateless.py",
         "_checkpoint.py",
         "_checkpoint_background.py",
         "_checkpoint_directory.py",

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.random import threefry_2x32
 
-from jaxvars._seeds import IMPL
+from jaxvars.random.seeds import IMPL
 
 Value: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]

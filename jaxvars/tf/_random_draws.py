@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _stateless as core
-from jaxvars._seeds import as_shape, unseen
+from jaxvars.random import stateless as core
+from jaxvars.random.seeds import as_shape, unseen
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _static
 from jaxvars.tf._convert import to_array

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._seeds import unseen
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.random.seeds import unseen
 from jaxvars.tf import _random_bits as bits
 
 Value: TypeAlias = Any

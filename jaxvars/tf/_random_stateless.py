@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._seeds import unseen
+from jaxvars.random.seeds import unseen
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._convert import to_array

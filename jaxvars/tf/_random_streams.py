@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import random as core
-from jaxvars._seeds import unseen
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.random.seeds import unseen
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _scope
 from jaxvars.tf._random_state import state_of, taken

@@ -30,23 +30,23 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import jax
 
-from jaxvars._generator import Generator as Generator
-from jaxvars._seeds import Shape
-from jaxvars._stateless import stateless_bernoulli as stateless_bernoulli
-from jaxvars._stateless import stateless_binomial as stateless_binomial
-from jaxvars._stateless import stateless_categorical as stateless_categorical
-from jaxvars._stateless import stateless_choice as stateless_choice
-from jaxvars._stateless import stateless_exponential as stateless_exponential
-from jaxvars._stateless import stateless_gamma as stateless_gamma
-from jaxvars._stateless import stateless_normal as stateless_normal
-from jaxvars._stateless import stateless_permutation as stateless_permutation
-from jaxvars._stateless import stateless_poisson as stateless_poisson
-from jaxvars._stateless import stateless_randint as stateless_randint
-from jaxvars._stateless import stateless_shuffle as stateless_shuffle
-from jaxvars._stateless import stateless_truncated_normal as stateless_truncated_normal
-from jaxvars._stateless import stateless_uniform as stateless_uniform
-from jaxvars._stateless import stateless_uniform_full_int as stateless_uniform_full_int
 from jaxvars.core.frames import LOCAL, within
+from jaxvars.random.generator import Generator as Generator
+from jaxvars.random.seeds import Shape
+from jaxvars.random.stateless import stateless_bernoulli as stateless_bernoulli
+from jaxvars.random.stateless import stateless_binomial as stateless_binomial
+from jaxvars.random.stateless import stateless_categorical as stateless_categorical
+from jaxvars.random.stateless import stateless_choice as stateless_choice
+from jaxvars.random.stateless import stateless_exponential as stateless_exponential
+from jaxvars.random.stateless import stateless_gamma as stateless_gamma
+from jaxvars.random.stateless import stateless_normal as stateless_normal
+from jaxvars.random.stateless import stateless_permutation as stateless_permutation
+from jaxvars.random.stateless import stateless_poisson as stateless_poisson
+from jaxvars.random.stateless import stateless_randint as stateless_randint
+from jaxvars.random.stateless import stateless_shuffle as stateless_shuffle
+from jaxvars.random.stateless import stateless_truncated_normal as stateless_truncated_normal
+from jaxvars.random.stateless import stateless_uniform as stateless_uniform
+from jaxvars.random.stateless import stateless_uniform_full_int as stateless_uniform_full_int
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

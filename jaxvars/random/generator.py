@@ -26,12 +26,12 @@ import jax
 import jax.numpy as jnp
 from jax.extend.random import threefry_2x32
 
-from jaxvars import _stateless
-from jaxvars._seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
+from jaxvars.random import stateless as _stateless
+from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 

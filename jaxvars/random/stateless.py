@@ -2,10 +2,10 @@
 
     jv.random.stateless_normal((2, 3), seed=7)
 
-These are what `Generator` (`_generator.py`) draws with. The numbers are `jax.random`'s.
+These are what `Generator` (`random/generator.py`) draws with. The numbers are `jax.random`'s.
 
 Rules this file keeps:
-- `shape` is the shape of the result, and parameters broadcast to it (`_seeds.py` checks them);
+- `shape` is the shape of the result, and parameters broadcast to it (`random/seeds.py` checks them);
 - the default dtypes are 32-bit, whatever JAX's own are, so that a stream does not depend on them;
 - random bits are drawn unseen by tapes, which follow the parameters only.
 """
@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._seeds import (
+from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.random.seeds import (
     Shape,
     as_shape,
     check_probability,
@@ -34,7 +35,6 @@ from jaxvars._seeds import (
     numbers,
     unseen,
 )
-from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
 from jaxvars.tracing import trace as _trace
