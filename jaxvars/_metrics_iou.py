@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._initializer import one_of
 from jaxvars._loss_inputs import (
     EPSILON,
     as_classes,
@@ -24,6 +23,7 @@ from jaxvars._loss_inputs import (
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import grouped, total
 from jaxvars.errors import ShapeError
+from jaxvars.initializers.initializer import one_of
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 

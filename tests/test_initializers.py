@@ -15,8 +15,8 @@ from scipy import stats
 
 import jaxvars as jv
 from jaxvars import initializers as I  # noqa: N812 - I.Zeros reads well
-from jaxvars._initializer import fans
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.initializers.initializer import fans
 
 G = jv.random.Generator
 

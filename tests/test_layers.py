@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "initializers/__init__.py",
         "random/__init__.py",
         "compiler/__init__.py",
         "graph/__init__.py",
@@ -153,7 +154,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "debugging.py",
         "_batches.py",
         "random/generator.py",
-        "_initializer.py",
+        "initializers/initializer.py",
         "_place.py",
         "random/seeds.py",
         "random/stateless.py",

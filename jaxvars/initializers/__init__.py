@@ -25,10 +25,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._initializer import DISTRIBUTIONS, MODES, Random, Scaled, Sizes, one_of
-from jaxvars._initializer import Initializer as Initializer
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.initializers.initializer import DISTRIBUTIONS, MODES, Random, Scaled, Sizes, one_of
+from jaxvars.initializers.initializer import Initializer as Initializer
 from jaxvars.random.stateless import (
     stateless_normal,
     stateless_truncated_normal,
