@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._digest import dtype_name
 from jaxvars._saved_forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
 from jaxvars._saved_program import is_weak, moves, sizes
+from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import _CALLBACKS, Entry
 from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
 from jaxvars.core.checks import FAILURE, sites_in

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._digest import Entry
+from jaxvars.checkpoint.checksum import Entry
 from jaxvars.errors import JaxvarsError, SavedError
 
 T = TypeVar("T")

@@ -35,13 +35,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars._digest import Entry, decode, encode
 from jaxvars._saved_export import Options, exported, function_words
 from jaxvars._saved_files import PathLike, array_of, npy, read, sound, write
 from jaxvars._saved_functions import Found, programs_of
 from jaxvars._saved_loaded import Loaded as Loaded
 from jaxvars._saved_loaded import Parts
 from jaxvars._saved_loaded import SavedFunction as SavedFunction
+from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.signature import name_of
 from jaxvars.core.frames import LOCAL

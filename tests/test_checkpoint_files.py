@@ -21,8 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars import _checkpoint_files
-from jaxvars._checkpoint_files import (
+from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
+from jaxvars.checkpoint import files as _checkpoint_files
+from jaxvars.checkpoint.checksum import Entry, _digest, encode
+from jaxvars.checkpoint.files import (
     _HOST,
     MANIFEST,
     _digest_of,
@@ -32,8 +34,6 @@ from jaxvars._checkpoint_files import (
     stored_name,
     write,
 )
-from jaxvars._digest import Entry, _digest, encode
-from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
 from jaxvars.errors import CheckpointError
 
 import jaxvars as jv  # isort: skip - after the names that are under test

@@ -19,15 +19,13 @@ import pytest
 from checkpoint_programs import Training
 
 import jaxvars as jv
-from jaxvars import (
-    _checkpoint_background,
-    _checkpoint_directory,
-    _checkpoint_files,
-    _checkpoint_manager,
-)  # fmt: skip
-from jaxvars._checkpoint_directory import Directory
-from jaxvars._checkpoint_retention import Record
 from jaxvars.checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
+from jaxvars.checkpoint import background as _checkpoint_background
+from jaxvars.checkpoint import directory as _checkpoint_directory
+from jaxvars.checkpoint import files as _checkpoint_files
+from jaxvars.checkpoint import manager as _checkpoint_manager
+from jaxvars.checkpoint.directory import Directory
+from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError, ForeignTransformError
 
 HERE = Path(__file__).parent

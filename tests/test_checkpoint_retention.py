@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars._checkpoint_retention import Policy, Record
+from jaxvars.checkpoint.retention import Policy, Record
 
 
 def policy(max_to_keep=5, *, keep_every=None, hours=None, best=None, keep_best=1):

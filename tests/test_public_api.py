@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import _checkpoint, _checkpoint_manager, _saved_loaded, distribute
+from jaxvars import _saved_loaded, distribute
 from jaxvars.autodiff import tape as _tape
+from jaxvars.checkpoint import checkpoint as _checkpoint
+from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
 from jaxvars.compiler import function as _compile
 from jaxvars.core import module as _module

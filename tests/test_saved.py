@@ -831,8 +831,8 @@ def bad_check(words, members):
 
 
 def other_variable(words, members):
-    from jaxvars._digest import encode
     from jaxvars._saved_files import npy
+    from jaxvars.checkpoint.checksum import encode
 
     array, entry = encode(np.zeros(3, np.float32))
     words["variables"]["w"].update(entry.to_json())

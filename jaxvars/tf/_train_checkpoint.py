@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars._checkpoint import Checkpoint as CoreCheckpoint
-from jaxvars._checkpoint import _refuse_traced as refuse_traced
-from jaxvars._checkpoint_files import write as write_file
+from jaxvars.checkpoint.checkpoint import Checkpoint as CoreCheckpoint
+from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.traversal import Alias, Holder, behind

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars._checkpoint_files import Stored
+from jaxvars.checkpoint.files import Stored
 from jaxvars.core.variable import Variable
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._dtypes import DTYPES, DType, as_dtype, int64, string

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars._checkpoint_directory import _record_in as record_in
-from jaxvars._checkpoint_files import Stored, open_stored
-from jaxvars._checkpoint_retention import Record
+from jaxvars.checkpoint.directory import _record_in as record_in
+from jaxvars.checkpoint.files import Stored, open_stored
+from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError
 from jaxvars.tf._train_stored import SUFFIX, WRITTEN
 

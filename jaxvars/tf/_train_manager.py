@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars._checkpoint_manager import CheckpointManager as CoreManager
+from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._train_checkpoint import Checkpoint

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - objects are matched by TensorFlow's rules (`_train_graph.py`), values are verified and waited for
-  by jaxvars (`_checkpoint_restore.py`);
+  by jaxvars (`checkpoint/restore.py`);
 - what waits for variables that will be made waits as long as the objects do, not the Checkpoint;
 - a variable that is put into one of the objects later has its value when it is used next, were it
   older than the restore, as in TensorFlow.
@@ -16,10 +16,10 @@ from typing import Any, final
 
 import jax.numpy as jnp
 
-from jaxvars import _checkpoint_restore as restoring
-from jaxvars._checkpoint import _refuse_traced as refuse_traced
-from jaxvars._checkpoint_files import Stored
-from jaxvars._checkpoint_trees import Trees
+from jaxvars.checkpoint import restore as restoring
+from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.store import NEWS, STORE, Cell, exclusively
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable as CoreVariable

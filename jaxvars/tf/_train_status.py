@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars import _checkpoint_restore as restoring
+from jaxvars.checkpoint import restore as restoring
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._train_restore import Wait
 from jaxvars.tf._train_stored import NOTES

@@ -41,7 +41,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._digest import Entry, Value, decode, encode
+from jaxvars.checkpoint.checksum import Entry, Value, decode, encode
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.array_like import processes_of
 

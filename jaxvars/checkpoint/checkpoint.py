@@ -16,11 +16,11 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars._checkpoint_files import PathLike, absolute, open_stored, write
-from jaxvars._checkpoint_kept import check_kept
-from jaxvars._checkpoint_restore import Restore, extra, find_cells, missing
-from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
-from jaxvars._checkpoint_trees import Trees
+from jaxvars.checkpoint.files import PathLike, absolute, open_stored, write
+from jaxvars.checkpoint.kept import check_kept
+from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
+from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
+from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.store import Cell, take_all

@@ -7,12 +7,12 @@
         manager.save()
 
 What it knows of a checkpoint, such as its metrics, is written into that checkpoint
-(`_checkpoint_directory.py`): nothing else has to be kept in step with the directory, and a new
+(`checkpoint/directory.py`): nothing else has to be kept in step with the directory, and a new
 process sees what the last one saw. Which ones are kept is a function of that alone
-(`_checkpoint_retention.py`). orbax writes each of them, but its manager is not used: it numbers
+(`checkpoint/retention.py`). orbax writes each of them, but its manager is not used: it numbers
 checkpoints by step only and refuses a step that goes back, keeps the metrics apart from them,
 forgets what an earlier manager promised to keep, and loses a save when the interpreter ends
-(`_checkpoint_background.py`).
+(`checkpoint/background.py`).
 
 Rules this file keeps:
 - a checkpoint is of one moment, that of the call, wherever and whenever it is written;
@@ -38,13 +38,13 @@ from typing import Any, final
 
 import jax
 
-from jaxvars import _checkpoint_files as files
-from jaxvars._checkpoint import Checkpoint
-from jaxvars._checkpoint import _refuse_traced as refuse_traced
-from jaxvars._checkpoint_background import Job
-from jaxvars._checkpoint_directory import Directory
-from jaxvars._checkpoint_retention import Policy, Record, least_one
-from jaxvars._checkpoint_together import brought_together, by_the_first, lie_apart
+from jaxvars.checkpoint import files as files
+from jaxvars.checkpoint.background import Job
+from jaxvars.checkpoint.checkpoint import Checkpoint
+from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.directory import Directory
+from jaxvars.checkpoint.retention import Policy, Record, least_one
+from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.display import repr as _display
 from jaxvars.errors import CheckpointError, warn_user
 from jaxvars.tensors.array_like import plain

@@ -35,7 +35,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars._checkpoint_files import (
+from jaxvars.checkpoint.files import (
     DamageError,
     forgiving,
     is_folder,
@@ -45,7 +45,7 @@ from jaxvars._checkpoint_files import (
     status_of,
     tamed,
 )  # fmt: skip
-from jaxvars._checkpoint_retention import Record
+from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from jaxvars._checkpoint_trees import has_arrays, has_leaves, others_in
+from jaxvars.checkpoint.trees import has_arrays, has_leaves, others_in
 from jaxvars.core.module import variables_in
 from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.traversal import Path

@@ -21,10 +21,10 @@ for them.
 
 from __future__ import annotations
 
-from jaxvars._checkpoint import Checkpoint as Checkpoint
-from jaxvars._checkpoint import Status as Status
-from jaxvars._checkpoint_manager import CheckpointManager as CheckpointManager
-from jaxvars._checkpoint_view import latest_checkpoint as latest_checkpoint
-from jaxvars._checkpoint_view import list_variables as list_variables
-from jaxvars._checkpoint_view import load as load
-from jaxvars._checkpoint_view import load_variable as load_variable
+from jaxvars.checkpoint.checkpoint import Checkpoint as Checkpoint
+from jaxvars.checkpoint.checkpoint import Status as Status
+from jaxvars.checkpoint.manager import CheckpointManager as CheckpointManager
+from jaxvars.checkpoint.view import latest_checkpoint as latest_checkpoint
+from jaxvars.checkpoint.view import list_variables as list_variables
+from jaxvars.checkpoint.view import load as load
+from jaxvars.checkpoint.view import load_variable as load_variable

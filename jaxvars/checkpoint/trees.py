@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._digest import Entry, dtype_name
+from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frames import Owner
 from jaxvars.core.traversal import Alias, Holder, Path, behind, walk

@@ -25,9 +25,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._checkpoint_files import Stored
-from jaxvars._checkpoint_trees import Leaf, Trees, as_wide_as
-from jaxvars._digest import Entry, dtype_name
+from jaxvars.checkpoint.checksum import Entry, dtype_name
+from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late

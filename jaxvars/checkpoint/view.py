@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxvars._checkpoint_files import (
+from jaxvars.checkpoint.files import (
     DamageError,
     PathLike,
     absolute,
