@@ -13,7 +13,9 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import (
+from jaxvars._metrics_mean import MeanOfFunction
+from jaxvars.errors import ShapeError
+from jaxvars.losses.inputs import (
     aligned,
     as_classes,
     check_same_shape,
@@ -23,8 +25,6 @@ from jaxvars._loss_inputs import (
     tensor,
     wide,
 )
-from jaxvars._metrics_mean import MeanOfFunction
-from jaxvars.errors import ShapeError
 
 Value: TypeAlias = Any
 

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, tensor
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import total
 from jaxvars._tally import Tally, take_all
@@ -21,6 +20,7 @@ from jaxvars._thresholds import (
 from jaxvars.core.module import Late
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
+from jaxvars.losses.inputs import EPSILON, tensor
 
 Value: TypeAlias = Any
 

@@ -10,7 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._loss_inputs import (
+from jaxvars._metric import Metric, divide, unseen
+from jaxvars._sums import grouped, total
+from jaxvars.errors import ShapeError
+from jaxvars.initializers.initializer import one_of
+from jaxvars.losses.inputs import (
     EPSILON,
     as_classes,
     check_whole,
@@ -20,10 +24,6 @@ from jaxvars._loss_inputs import (
     tensor,
     wide,
 )
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._sums import grouped, total
-from jaxvars.errors import ShapeError
-from jaxvars.initializers.initializer import one_of
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 

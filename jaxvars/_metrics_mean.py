@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import squeezed, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._sums import parts_of, summed, total
 from jaxvars._tally import take_all
 from jaxvars.errors import ShapeError
+from jaxvars.losses.inputs import squeezed, tensor, wide
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
 from jaxvars._metric import Metric, divide, unseen
 from jaxvars._metrics_mean import MeanOf
 from jaxvars._sums import joined, parts_of, summed, total
@@ -18,6 +17,7 @@ from jaxvars.core.module import Late
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
+from jaxvars.losses.inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
 
 Value: TypeAlias = Any
 

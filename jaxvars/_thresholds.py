@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._loss_inputs import EPSILON, leading, squeezed, tensor, wide
 from jaxvars._sums import grouped, joined
 from jaxvars.errors import ShapeError
+from jaxvars.losses.inputs import EPSILON, leading, squeezed, tensor, wide
 
 Value: TypeAlias = Any
 Thresholds: TypeAlias = tuple[float, ...]

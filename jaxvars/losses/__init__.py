@@ -29,68 +29,72 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars._loss import Loss as Loss
-from jaxvars._loss_classification import binary_crossentropy as binary_crossentropy
-from jaxvars._loss_classification import binary_focal_crossentropy as binary_focal_crossentropy
-from jaxvars._loss_classification import categorical_crossentropy as categorical_crossentropy
-from jaxvars._loss_classification import (
+from jaxvars.display.repr import did_you_mean
+from jaxvars.losses.classification import binary_crossentropy as binary_crossentropy
+from jaxvars.losses.classification import binary_focal_crossentropy as binary_focal_crossentropy
+from jaxvars.losses.classification import categorical_crossentropy as categorical_crossentropy
+from jaxvars.losses.classification import (
     categorical_focal_crossentropy as categorical_focal_crossentropy,
 )
-from jaxvars._loss_classification import (
+from jaxvars.losses.classification import (
     categorical_generalized_cross_entropy as categorical_generalized_cross_entropy,
 )
-from jaxvars._loss_classification import categorical_hinge as categorical_hinge
-from jaxvars._loss_classification import hinge as hinge
-from jaxvars._loss_classification import kl_divergence as kl_divergence
-from jaxvars._loss_classification import (
+from jaxvars.losses.classification import categorical_hinge as categorical_hinge
+from jaxvars.losses.classification import hinge as hinge
+from jaxvars.losses.classification import kl_divergence as kl_divergence
+from jaxvars.losses.classification import (
     sparse_categorical_crossentropy as sparse_categorical_crossentropy,
 )
-from jaxvars._loss_classification import squared_hinge as squared_hinge
-from jaxvars._loss_regression import cosine_similarity as cosine_similarity
-from jaxvars._loss_regression import huber as huber
-from jaxvars._loss_regression import log_cosh as log_cosh
-from jaxvars._loss_regression import mean_absolute_error as mean_absolute_error
-from jaxvars._loss_regression import (
-    mean_absolute_percentage_error as mean_absolute_percentage_error,
-)
-from jaxvars._loss_regression import mean_squared_error as mean_squared_error
-from jaxvars._loss_regression import (
-    mean_squared_logarithmic_error as mean_squared_logarithmic_error,
-)
-from jaxvars._loss_regression import poisson as poisson
-from jaxvars._loss_structured import circle as circle
-from jaxvars._loss_structured import ctc as ctc
-from jaxvars._loss_structured import dice as dice
-from jaxvars._loss_structured import tversky as tversky
-from jaxvars._losses_classification import BinaryCrossentropy as BinaryCrossentropy
-from jaxvars._losses_classification import BinaryFocalCrossentropy as BinaryFocalCrossentropy
-from jaxvars._losses_classification import CategoricalCrossentropy as CategoricalCrossentropy
-from jaxvars._losses_classification import (
+from jaxvars.losses.classification import squared_hinge as squared_hinge
+from jaxvars.losses.classification_classes import BinaryCrossentropy as BinaryCrossentropy
+from jaxvars.losses.classification_classes import BinaryFocalCrossentropy as BinaryFocalCrossentropy
+from jaxvars.losses.classification_classes import CategoricalCrossentropy as CategoricalCrossentropy
+from jaxvars.losses.classification_classes import (
     CategoricalFocalCrossentropy as CategoricalFocalCrossentropy,
 )
-from jaxvars._losses_classification import (
+from jaxvars.losses.classification_classes import (
     CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy,
 )
-from jaxvars._losses_classification import CategoricalHinge as CategoricalHinge
-from jaxvars._losses_classification import Hinge as Hinge
-from jaxvars._losses_classification import KLDivergence as KLDivergence
-from jaxvars._losses_classification import (
+from jaxvars.losses.classification_classes import CategoricalHinge as CategoricalHinge
+from jaxvars.losses.classification_classes import Hinge as Hinge
+from jaxvars.losses.classification_classes import KLDivergence as KLDivergence
+from jaxvars.losses.classification_classes import (
     SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
 )
-from jaxvars._losses_classification import SquaredHinge as SquaredHinge
-from jaxvars._losses_regression import CosineSimilarity as CosineSimilarity
-from jaxvars._losses_regression import Huber as Huber
-from jaxvars._losses_regression import LogCosh as LogCosh
-from jaxvars._losses_regression import MeanAbsoluteError as MeanAbsoluteError
-from jaxvars._losses_regression import MeanAbsolutePercentageError as MeanAbsolutePercentageError
-from jaxvars._losses_regression import MeanSquaredError as MeanSquaredError
-from jaxvars._losses_regression import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
-from jaxvars._losses_regression import Poisson as Poisson
-from jaxvars._losses_structured import CTC as CTC
-from jaxvars._losses_structured import Circle as Circle
-from jaxvars._losses_structured import Dice as Dice
-from jaxvars._losses_structured import Tversky as Tversky
-from jaxvars.display.repr import did_you_mean
+from jaxvars.losses.classification_classes import SquaredHinge as SquaredHinge
+from jaxvars.losses.loss import Loss as Loss
+from jaxvars.losses.regression import cosine_similarity as cosine_similarity
+from jaxvars.losses.regression import huber as huber
+from jaxvars.losses.regression import log_cosh as log_cosh
+from jaxvars.losses.regression import mean_absolute_error as mean_absolute_error
+from jaxvars.losses.regression import (
+    mean_absolute_percentage_error as mean_absolute_percentage_error,
+)
+from jaxvars.losses.regression import mean_squared_error as mean_squared_error
+from jaxvars.losses.regression import (
+    mean_squared_logarithmic_error as mean_squared_logarithmic_error,
+)
+from jaxvars.losses.regression import poisson as poisson
+from jaxvars.losses.regression_classes import CosineSimilarity as CosineSimilarity
+from jaxvars.losses.regression_classes import Huber as Huber
+from jaxvars.losses.regression_classes import LogCosh as LogCosh
+from jaxvars.losses.regression_classes import MeanAbsoluteError as MeanAbsoluteError
+from jaxvars.losses.regression_classes import (
+    MeanAbsolutePercentageError as MeanAbsolutePercentageError,
+)
+from jaxvars.losses.regression_classes import MeanSquaredError as MeanSquaredError
+from jaxvars.losses.regression_classes import (
+    MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
+)
+from jaxvars.losses.regression_classes import Poisson as Poisson
+from jaxvars.losses.structured import circle as circle
+from jaxvars.losses.structured import ctc as ctc
+from jaxvars.losses.structured import dice as dice
+from jaxvars.losses.structured import tversky as tversky
+from jaxvars.losses.structured_classes import CTC as CTC
+from jaxvars.losses.structured_classes import Circle as Circle
+from jaxvars.losses.structured_classes import Dice as Dice
+from jaxvars.losses.structured_classes import Tversky as Tversky
 
 Value: TypeAlias = Any
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import float_dtype, leading, tensor, wide
 from jaxvars.display.repr import did_you_mean
+from jaxvars.losses.inputs import float_dtype, leading, tensor, wide
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.fork import refuse_if_forked
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from jaxvars._loss import MEAN, FunctionLoss, Reduction
-from jaxvars._loss_regression import (
+from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
+from jaxvars.losses.regression import (
     cosine_similarity,
     huber,
     log_cosh,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, elementwise
+from jaxvars.losses.inputs import EPSILON, elementwise
 
 Value: TypeAlias = Any
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, class_axis, elementwise, tensor, with_labels
+from jaxvars.losses.inputs import EPSILON, class_axis, elementwise, tensor, with_labels
 
 Value: TypeAlias = Any
 

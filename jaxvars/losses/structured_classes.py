@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from jaxvars._loss import MEAN, FunctionLoss, Reduction
-from jaxvars._loss_structured import (
+from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
+from jaxvars.losses.structured import (
     Axis,
     circle,
     ctc,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from jaxvars._loss import MEAN, FunctionLoss, Reduction
-from jaxvars._loss_classification import (
+from jaxvars.losses.classification import (
     binary_crossentropy,
     binary_focal_crossentropy,
     categorical_crossentropy,
@@ -18,7 +17,8 @@ from jaxvars._loss_classification import (
     sparse_categorical_crossentropy,
     squared_hinge,
 )
-from jaxvars._loss_inputs import as_classes, tensor
+from jaxvars.losses.inputs import as_classes, tensor
+from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
 
 Value: TypeAlias = Any
 

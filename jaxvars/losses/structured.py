@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._loss_inputs import EPSILON, check_labels, elementwise, tensor, wide
 from jaxvars.errors import ShapeError
+from jaxvars.losses.inputs import EPSILON, check_labels, elementwise, tensor, wide
 
 Value: TypeAlias = Any
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
