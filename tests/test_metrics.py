@@ -16,9 +16,9 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import metrics
-from jaxvars._sums import grouped, summed
-from jaxvars._tally import Tally
 from jaxvars.errors import DtypeError, ShapeError
+from jaxvars.metrics.sums import grouped, summed
+from jaxvars.metrics.tally import Tally
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "metrics.json").read_text())
 CLASSES: dict[str, Any] = {

@@ -15,9 +15,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import metrics as _core
-from jaxvars._metric import add_variable as _add_variable
-from jaxvars._tally import Tally
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.metrics.metric import add_variable as _add_variable
+from jaxvars.metrics.tally import Tally
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a score above a threshold means yes; one equal to it means no, as in TensorFlow;
 - thresholds are looked up by bisection: the work is that of the scores, however many there are;
-- counts are exact, or the parts of sums that lose nothing (see `_sums.py`).
+- counts are exact, or the parts of sums that lose nothing (see `metrics/sums.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._sums import grouped, joined
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import EPSILON, leading, squeezed, tensor, wide
+from jaxvars.metrics.sums import grouped, joined
 
 Value: TypeAlias = Any
 Thresholds: TypeAlias = tuple[float, ...]

@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._sums import grouped, total
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import (
@@ -24,6 +22,8 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
+from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace
 

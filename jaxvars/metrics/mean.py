@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._sums import parts_of, summed, total
-from jaxvars._tally import take_all
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import squeezed, tensor, wide
+from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.sums import parts_of, summed, total
+from jaxvars.metrics.tally import take_all
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -23,13 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._tally import Tally
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
 from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
+from jaxvars.metrics.tally import Tally
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import trace as _trace

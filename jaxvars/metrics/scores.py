@@ -8,16 +8,16 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._metrics_mean import MeanOf
-from jaxvars._sums import joined, parts_of, summed, total
-from jaxvars._tally import Tally, take_all
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import EPSILON, aligned, check_same_shape, leading, tensor, wide
+from jaxvars.metrics.mean import MeanOf
+from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.sums import joined, parts_of, summed, total
+from jaxvars.metrics.tally import Tally, take_all
 
 Value: TypeAlias = Any
 

@@ -35,64 +35,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars._metric import Metric as Metric
-from jaxvars._metrics_accuracy import Accuracy as Accuracy
-from jaxvars._metrics_accuracy import BinaryAccuracy as BinaryAccuracy
-from jaxvars._metrics_accuracy import CategoricalAccuracy as CategoricalAccuracy
-from jaxvars._metrics_accuracy import SparseCategoricalAccuracy as SparseCategoricalAccuracy
-from jaxvars._metrics_accuracy import SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy
-from jaxvars._metrics_accuracy import TopKCategoricalAccuracy as TopKCategoricalAccuracy
-from jaxvars._metrics_accuracy import accuracy as accuracy
-from jaxvars._metrics_accuracy import binary_accuracy as binary_accuracy
-from jaxvars._metrics_accuracy import categorical_accuracy as categorical_accuracy
-from jaxvars._metrics_accuracy import sparse_categorical_accuracy as sparse_categorical_accuracy
-from jaxvars._metrics_accuracy import (
-    sparse_top_k_categorical_accuracy as sparse_top_k_categorical_accuracy,
-)
-from jaxvars._metrics_accuracy import top_k_categorical_accuracy as top_k_categorical_accuracy
-from jaxvars._metrics_auc import AUC as AUC
-from jaxvars._metrics_confusion import FalseNegatives as FalseNegatives
-from jaxvars._metrics_confusion import FalsePositives as FalsePositives
-from jaxvars._metrics_confusion import Precision as Precision
-from jaxvars._metrics_confusion import PrecisionAtRecall as PrecisionAtRecall
-from jaxvars._metrics_confusion import Recall as Recall
-from jaxvars._metrics_confusion import RecallAtPrecision as RecallAtPrecision
-from jaxvars._metrics_confusion import SensitivityAtSpecificity as SensitivityAtSpecificity
-from jaxvars._metrics_confusion import SpecificityAtSensitivity as SpecificityAtSensitivity
-from jaxvars._metrics_confusion import TrueNegatives as TrueNegatives
-from jaxvars._metrics_confusion import TruePositives as TruePositives
-from jaxvars._metrics_correlation import concordance_correlation as concordance_correlation
-from jaxvars._metrics_correlation import pearson_correlation as pearson_correlation
-from jaxvars._metrics_iou import BinaryIoU as BinaryIoU
-from jaxvars._metrics_iou import ConfusionMatrix as ConfusionMatrix
-from jaxvars._metrics_iou import IoU as IoU
-from jaxvars._metrics_iou import MeanIoU as MeanIoU
-from jaxvars._metrics_iou import OneHotIoU as OneHotIoU
-from jaxvars._metrics_iou import OneHotMeanIoU as OneHotMeanIoU
-from jaxvars._metrics_iou import confusion_matrix as confusion_matrix
-from jaxvars._metrics_mean import Mean as Mean
-from jaxvars._metrics_mean import MeanMetricWrapper as MeanMetricWrapper
-from jaxvars._metrics_mean import Sum as Sum
-from jaxvars._metrics_rows import BinaryCrossentropy as BinaryCrossentropy
-from jaxvars._metrics_rows import CategoricalCrossentropy as CategoricalCrossentropy
-from jaxvars._metrics_rows import CategoricalHinge as CategoricalHinge
-from jaxvars._metrics_rows import ConcordanceCorrelation as ConcordanceCorrelation
-from jaxvars._metrics_rows import CosineSimilarity as CosineSimilarity
-from jaxvars._metrics_rows import Hinge as Hinge
-from jaxvars._metrics_rows import KLDivergence as KLDivergence
-from jaxvars._metrics_rows import LogCoshError as LogCoshError
-from jaxvars._metrics_rows import MeanAbsoluteError as MeanAbsoluteError
-from jaxvars._metrics_rows import MeanAbsolutePercentageError as MeanAbsolutePercentageError
-from jaxvars._metrics_rows import MeanSquaredError as MeanSquaredError
-from jaxvars._metrics_rows import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
-from jaxvars._metrics_rows import PearsonCorrelation as PearsonCorrelation
-from jaxvars._metrics_rows import Poisson as Poisson
-from jaxvars._metrics_rows import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
-from jaxvars._metrics_rows import SquaredHinge as SquaredHinge
-from jaxvars._metrics_scores import F1Score as F1Score
-from jaxvars._metrics_scores import FBetaScore as FBetaScore
-from jaxvars._metrics_scores import R2Score as R2Score
-from jaxvars._metrics_scores import RootMeanSquaredError as RootMeanSquaredError
 from jaxvars.core.module import _BORDER
 from jaxvars.display.repr import did_you_mean
 from jaxvars.losses import binary_crossentropy as binary_crossentropy
@@ -111,6 +53,66 @@ from jaxvars.losses import mean_squared_logarithmic_error as mean_squared_logari
 from jaxvars.losses import poisson as poisson
 from jaxvars.losses import sparse_categorical_crossentropy as sparse_categorical_crossentropy
 from jaxvars.losses import squared_hinge as squared_hinge
+from jaxvars.metrics.accuracies import Accuracy as Accuracy
+from jaxvars.metrics.accuracies import BinaryAccuracy as BinaryAccuracy
+from jaxvars.metrics.accuracies import CategoricalAccuracy as CategoricalAccuracy
+from jaxvars.metrics.accuracies import SparseCategoricalAccuracy as SparseCategoricalAccuracy
+from jaxvars.metrics.accuracies import (
+    SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
+)
+from jaxvars.metrics.accuracies import TopKCategoricalAccuracy as TopKCategoricalAccuracy
+from jaxvars.metrics.accuracies import accuracy as accuracy
+from jaxvars.metrics.accuracies import binary_accuracy as binary_accuracy
+from jaxvars.metrics.accuracies import categorical_accuracy as categorical_accuracy
+from jaxvars.metrics.accuracies import sparse_categorical_accuracy as sparse_categorical_accuracy
+from jaxvars.metrics.accuracies import (
+    sparse_top_k_categorical_accuracy as sparse_top_k_categorical_accuracy,
+)
+from jaxvars.metrics.accuracies import top_k_categorical_accuracy as top_k_categorical_accuracy
+from jaxvars.metrics.auc import AUC as AUC
+from jaxvars.metrics.confusion import FalseNegatives as FalseNegatives
+from jaxvars.metrics.confusion import FalsePositives as FalsePositives
+from jaxvars.metrics.confusion import Precision as Precision
+from jaxvars.metrics.confusion import PrecisionAtRecall as PrecisionAtRecall
+from jaxvars.metrics.confusion import Recall as Recall
+from jaxvars.metrics.confusion import RecallAtPrecision as RecallAtPrecision
+from jaxvars.metrics.confusion import SensitivityAtSpecificity as SensitivityAtSpecificity
+from jaxvars.metrics.confusion import SpecificityAtSensitivity as SpecificityAtSensitivity
+from jaxvars.metrics.confusion import TrueNegatives as TrueNegatives
+from jaxvars.metrics.confusion import TruePositives as TruePositives
+from jaxvars.metrics.correlation import concordance_correlation as concordance_correlation
+from jaxvars.metrics.correlation import pearson_correlation as pearson_correlation
+from jaxvars.metrics.iou import BinaryIoU as BinaryIoU
+from jaxvars.metrics.iou import ConfusionMatrix as ConfusionMatrix
+from jaxvars.metrics.iou import IoU as IoU
+from jaxvars.metrics.iou import MeanIoU as MeanIoU
+from jaxvars.metrics.iou import OneHotIoU as OneHotIoU
+from jaxvars.metrics.iou import OneHotMeanIoU as OneHotMeanIoU
+from jaxvars.metrics.iou import confusion_matrix as confusion_matrix
+from jaxvars.metrics.mean import Mean as Mean
+from jaxvars.metrics.mean import MeanMetricWrapper as MeanMetricWrapper
+from jaxvars.metrics.mean import Sum as Sum
+from jaxvars.metrics.metric import Metric as Metric
+from jaxvars.metrics.rows import BinaryCrossentropy as BinaryCrossentropy
+from jaxvars.metrics.rows import CategoricalCrossentropy as CategoricalCrossentropy
+from jaxvars.metrics.rows import CategoricalHinge as CategoricalHinge
+from jaxvars.metrics.rows import ConcordanceCorrelation as ConcordanceCorrelation
+from jaxvars.metrics.rows import CosineSimilarity as CosineSimilarity
+from jaxvars.metrics.rows import Hinge as Hinge
+from jaxvars.metrics.rows import KLDivergence as KLDivergence
+from jaxvars.metrics.rows import LogCoshError as LogCoshError
+from jaxvars.metrics.rows import MeanAbsoluteError as MeanAbsoluteError
+from jaxvars.metrics.rows import MeanAbsolutePercentageError as MeanAbsolutePercentageError
+from jaxvars.metrics.rows import MeanSquaredError as MeanSquaredError
+from jaxvars.metrics.rows import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
+from jaxvars.metrics.rows import PearsonCorrelation as PearsonCorrelation
+from jaxvars.metrics.rows import Poisson as Poisson
+from jaxvars.metrics.rows import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
+from jaxvars.metrics.rows import SquaredHinge as SquaredHinge
+from jaxvars.metrics.scores import F1Score as F1Score
+from jaxvars.metrics.scores import FBetaScore as FBetaScore
+from jaxvars.metrics.scores import R2Score as R2Score
+from jaxvars.metrics.scores import RootMeanSquaredError as RootMeanSquaredError
 
 Value: TypeAlias = Any
 

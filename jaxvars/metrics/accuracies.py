@@ -13,7 +13,6 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._metrics_mean import MeanOfFunction
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import (
     aligned,
@@ -25,6 +24,7 @@ from jaxvars.losses.inputs import (
     tensor,
     wide,
 )
+from jaxvars.metrics.mean import MeanOfFunction
 
 Value: TypeAlias = Any
 

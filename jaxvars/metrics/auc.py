@@ -7,20 +7,20 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._sums import total
-from jaxvars._tally import Tally, take_all
-from jaxvars._thresholds import (
+from jaxvars.core.module import Late
+from jaxvars.errors import ShapeError
+from jaxvars.initializers.initializer import one_of
+from jaxvars.losses.inputs import EPSILON, tensor
+from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.sums import total
+from jaxvars.metrics.tally import Tally, take_all
+from jaxvars.metrics.thresholds import (
     KINDS,
     checked_thresholds,
     confusions,
     even_thresholds,
     inputs,
 )
-from jaxvars.core.module import Late
-from jaxvars.errors import ShapeError
-from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, tensor
 
 Value: TypeAlias = Any
 

@@ -1,7 +1,7 @@
 """`Tally`: a sum that one may add to for as long as one likes.
 
 In float32 a sum of ones stands still at 2**24 = 16,777,216: one more changes nothing. A tally keeps
-what each addition loses in a second number (see `_sums.py`), and counts exactly up to 2**48.
+what each addition loses in a second number (see `metrics/sums.py`), and counts exactly up to 2**48.
 
 Rules this file keeps:
 - a tally is one Variable, so that an addition is one step, in any number of threads;
@@ -16,11 +16,11 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._sums import joined, parts_of, total
 from jaxvars.core.frames import LOCAL, Change
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
+from jaxvars.metrics.sums import joined, parts_of, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked
 

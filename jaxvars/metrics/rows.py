@@ -11,11 +11,11 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars import losses
-from jaxvars._metric import unseen
-from jaxvars._metrics_correlation import concordance_correlation, pearson_correlation
-from jaxvars._metrics_mean import MeanOfFunction
 from jaxvars.losses.inputs import as_classes, leading, tensor
 from jaxvars.losses.regression import cosine
+from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
+from jaxvars.metrics.mean import MeanOfFunction
+from jaxvars.metrics.metric import unseen
 
 Value: TypeAlias = Any
 

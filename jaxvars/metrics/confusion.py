@@ -13,11 +13,11 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._metric import Metric, divide, unseen
-from jaxvars._metrics_accuracy import checked_k
-from jaxvars._sums import total
-from jaxvars._tally import Tally, take_all
-from jaxvars._thresholds import (
+from jaxvars.metrics.accuracies import checked_k
+from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.sums import total
+from jaxvars.metrics.tally import Tally, take_all
+from jaxvars.metrics.thresholds import (
     KINDS,
     LEAST,
     check_class,
