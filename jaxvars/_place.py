@@ -18,8 +18,6 @@ from typing import Any, TypeAlias
 
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars._optimizer import Optimizer
-from jaxvars._optimizer_slots import slot_home
 from jaxvars.compiler.colocation import settle_at
 from jaxvars.compiler.executable import renew_users
 from jaxvars.core.frames import LOCAL
@@ -29,6 +27,8 @@ from jaxvars.core.variable import Variable
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec
 from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
+from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.slots import slot_home
 from jaxvars.tensors.tensor import is_string
 from jaxvars.tracing import trace as _trace
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars._optimizer_slots import Tie
 from jaxvars.core.traversal import Holder, Tied
+from jaxvars.optimizers.slots import Tie
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable

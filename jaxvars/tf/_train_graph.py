@@ -23,7 +23,6 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars._optimizer import Optimizer
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction
 from jaxvars.compiler.function import Function as CoreFunction
@@ -31,6 +30,7 @@ from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.traversal import Tied, behind
 from jaxvars.core.traversal import _attributes as attributes
 from jaxvars.core.variable import Variable
+from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf._function import Function
 from jaxvars.tf._names import name_scope
 from jaxvars.tf._tensor import Tensor

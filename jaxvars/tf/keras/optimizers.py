@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxvars import optimizers as _core
-from jaxvars._optimizer_options import Options
 from jaxvars.core.traversal import Alias, behind
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.optimizers.options import Options
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._listing import lister
 from jaxvars.tf._tape import GradientTape

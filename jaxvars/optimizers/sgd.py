@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack, final
 
-from jaxvars import _optimizer_rules as _rules
-from jaxvars._optimizer import Optimizer
-from jaxvars._optimizer_options import Options, Rate
+from jaxvars.optimizers import rules as _rules
+from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.options import Options, Rate
 
 
 @final

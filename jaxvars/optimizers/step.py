@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._optimizer_options import Options
-from jaxvars._optimizer_rules import wide
+from jaxvars.optimizers.options import Options
+from jaxvars.optimizers.rules import wide
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

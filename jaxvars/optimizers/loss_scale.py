@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars._optimizer import Optimizer
-from jaxvars._optimizer_checks import Pairs, checked_pairs
-from jaxvars._optimizer_rules import wide
-from jaxvars._optimizer_slots import Swap
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable, _restore
+from jaxvars.optimizers.checks import Pairs, checked_pairs
+from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.rules import wide
+from jaxvars.optimizers.slots import Swap
 
 Value: TypeAlias = Any
 

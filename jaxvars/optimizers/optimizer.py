@@ -6,7 +6,7 @@ it, like momentum, or *shared*, like a count. They are made when a variable is f
 
 Rules this file keeps:
 - a step is one pure function, of the values of all the variables it touches to their new ones
-  (`_optimizer_step.py`): it is compiled where gradients are applied eagerly, and all is
+  (`optimizers/step.py`): it is compiled where gradients are applied eagerly, and all is
   written at once;
 - variables are told apart by identity, and slots are found by walking, under the paths of their
   variables (`Tied`); names decide only where the user says so, and paths do after `build(model)`;
@@ -26,18 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._optimizer_checks import (
-    Pairs,
-    check_options,
-    checked_pairs,
-    checked_variables,
-    is_list,
-    is_unnamed,
-    trainable_in,
-)
-from jaxvars._optimizer_rules import wide
-from jaxvars._optimizer_slots import Swap, Tie, as_rate, home_like, is_lost
-from jaxvars._optimizer_step import AVERAGE, SUM, Recipe, run_step
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
@@ -46,6 +34,18 @@ from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, _restore
 from jaxvars.errors import StateError
+from jaxvars.optimizers.checks import (
+    Pairs,
+    check_options,
+    checked_pairs,
+    checked_variables,
+    is_list,
+    is_unnamed,
+    trainable_in,
+)
+from jaxvars.optimizers.rules import wide
+from jaxvars.optimizers.slots import Swap, Tie, as_rate, home_like, is_lost
+from jaxvars.optimizers.step import AVERAGE, SUM, Recipe, run_step
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -48,23 +48,23 @@ from __future__ import annotations
 
 from typing import Any, Unpack, final
 
-from jaxvars import _optimizer_rules as _rules
-from jaxvars._loss_scale import LossScaleOptimizer as LossScaleOptimizer
-from jaxvars._optimizer import Optimizer as Optimizer
-from jaxvars._optimizer_options import Options as Options
-from jaxvars._optimizer_options import Rate as Rate
-from jaxvars._optimizers_adam import Adam as Adam
-from jaxvars._optimizers_adam import Adamax as Adamax
-from jaxvars._optimizers_adam import AdamW as AdamW
-from jaxvars._optimizers_adam import Lamb as Lamb
-from jaxvars._optimizers_adam import Lion as Lion
-from jaxvars._optimizers_adam import Nadam as Nadam
-from jaxvars._optimizers_sgd import SGD as SGD
-from jaxvars._optimizers_sgd import Adadelta as Adadelta
-from jaxvars._optimizers_sgd import Adafactor as Adafactor
-from jaxvars._optimizers_sgd import Adagrad as Adagrad
-from jaxvars._optimizers_sgd import Ftrl as Ftrl
-from jaxvars._optimizers_sgd import RMSprop as RMSprop
+from jaxvars.optimizers import rules as _rules
+from jaxvars.optimizers.adam import Adam as Adam
+from jaxvars.optimizers.adam import Adamax as Adamax
+from jaxvars.optimizers.adam import AdamW as AdamW
+from jaxvars.optimizers.adam import Lamb as Lamb
+from jaxvars.optimizers.adam import Lion as Lion
+from jaxvars.optimizers.adam import Nadam as Nadam
+from jaxvars.optimizers.loss_scale import LossScaleOptimizer as LossScaleOptimizer
+from jaxvars.optimizers.optimizer import Optimizer as Optimizer
+from jaxvars.optimizers.options import Options as Options
+from jaxvars.optimizers.options import Rate as Rate
+from jaxvars.optimizers.sgd import SGD as SGD
+from jaxvars.optimizers.sgd import Adadelta as Adadelta
+from jaxvars.optimizers.sgd import Adafactor as Adafactor
+from jaxvars.optimizers.sgd import Adagrad as Adagrad
+from jaxvars.optimizers.sgd import Ftrl as Ftrl
+from jaxvars.optimizers.sgd import RMSprop as RMSprop
 
 
 @final
