@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import _saved_loaded, distribute
+from jaxvars import distribute
 from jaxvars.autodiff import tape as _tape
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
@@ -21,6 +21,7 @@ from jaxvars.compiler import function as _compile
 from jaxvars.core import module as _module
 from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable
+from jaxvars.saved import loaded as _saved_loaded
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",

@@ -748,7 +748,7 @@ def test_a_program_for_another_platform_says_so(tmp_path):
 # ---------------------------------------------------------------- damaged files
 def rewritten(path, out, change):
     """Write a file again, as a forger would: with digests that are right."""
-    from jaxvars import _saved_files
+    from jaxvars.saved import files as _saved_files
 
     words, members = _saved_files.read(path, None)
     change(words, members)
@@ -831,8 +831,8 @@ def bad_check(words, members):
 
 
 def other_variable(words, members):
-    from jaxvars._saved_files import npy
     from jaxvars.checkpoint.checksum import encode
+    from jaxvars.saved.files import npy
 
     array, entry = encode(np.zeros(3, np.float32))
     words["variables"]["w"].update(entry.to_json())
@@ -865,7 +865,7 @@ def test_a_forged_file_is_one_clear_error(change, scale_file, tmp_path):
 
 
 def test_a_newer_format_asks_for_a_newer_version(scale_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxvars._saved_files.FORMAT", 2)
+    monkeypatch.setattr("jaxvars.saved.files.FORMAT", 2)
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(format=2))
     monkeypatch.undo()
     with pytest.raises(SavedError, match=r"has format 2.*reads formats up to 1: install a newer"):

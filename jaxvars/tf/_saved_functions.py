@@ -13,11 +13,11 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from jaxvars._saved_functions import Known, _first_objects
-from jaxvars._saved_functions import _trace as trace
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
+from jaxvars.saved.functions import Known, _first_objects
+from jaxvars.saved.functions import _trace as trace
 from jaxvars.tensors.tensor import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import outside

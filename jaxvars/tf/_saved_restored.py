@@ -11,12 +11,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, TypeAlias, final
 
-from jaxvars._saved_forms import Static
-from jaxvars._saved_forms import Tensor as TensorForm
-from jaxvars._saved_functions import Known
-from jaxvars._saved_functions import _trace as trace
-from jaxvars._saved_loaded import SavedFunction
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
+from jaxvars.saved.forms import Static
+from jaxvars.saved.forms import Tensor as TensorForm
+from jaxvars.saved.functions import Known
+from jaxvars.saved.functions import _trace as trace
+from jaxvars.saved.loaded import SavedFunction
 from jaxvars.tensors.tensor import TensorSpec as CoreSpec
 from jaxvars.tf._arguments import inside, outside
 from jaxvars.tf._convert import dtype_of, to_array

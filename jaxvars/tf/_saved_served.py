@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jaxvars._saved_functions import _trace as trace
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.function import compile as _compile
+from jaxvars.saved.functions import _trace as trace
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import outside
 from jaxvars.tf._concrete_function import ConcreteFunction

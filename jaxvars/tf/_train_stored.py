@@ -14,10 +14,10 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars import _saved_files as saved
 from jaxvars.checkpoint.checksum import Entry
 from jaxvars.checkpoint.files import Stored, open_stored
 from jaxvars.errors import CheckpointError, SavedError
+from jaxvars.saved import files as saved
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._train_graph import GRAPH, Graph
 from jaxvars.tf.errors import DataLossError, NotFoundError

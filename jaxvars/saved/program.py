@@ -15,10 +15,10 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars._saved_forms import Form, Tensor, describe, from_json, leaves_of
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.checks import known_here, renumbered
 from jaxvars.errors import SavedError
+from jaxvars.saved.forms import Form, Tensor, describe, from_json, leaves_of
 
 Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]

@@ -19,8 +19,6 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars._saved_forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
-from jaxvars._saved_program import is_weak, moves, sizes
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import _CALLBACKS, Entry
 from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
@@ -28,6 +26,8 @@ from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import STORE, Cell
 from jaxvars.errors import SavedError
+from jaxvars.saved.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
+from jaxvars.saved.program import is_weak, moves, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.assigned_read import for_tape

@@ -16,7 +16,7 @@ Rules this file keeps:
 - nothing is written before everything has been exported;
 - nothing in a file is Python: no pickle, no source.
 
-A file is an uncompressed zip archive; `_saved_files.py` says what is in it. `numpy.load` reads its
+A file is an uncompressed zip archive; `saved/files.py` says what is in it. `numpy.load` reads its
 variables, `jax.export.deserialize` its programs: functions of a dict of variables by path and a
 list of arrays, which return a list of arrays and a dict of new values.
 
@@ -35,12 +35,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars._saved_export import Options, exported, function_words
-from jaxvars._saved_files import PathLike, array_of, npy, read, sound, write
-from jaxvars._saved_functions import Found, programs_of
-from jaxvars._saved_loaded import Loaded as Loaded
-from jaxvars._saved_loaded import Parts
-from jaxvars._saved_loaded import SavedFunction as SavedFunction
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.signature import name_of
@@ -50,6 +44,12 @@ from jaxvars.core.state import unique
 from jaxvars.core.store import Cell, take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
+from jaxvars.saved.files import PathLike, array_of, npy, read, sound, write
+from jaxvars.saved.functions import Found, programs_of
+from jaxvars.saved.loaded import Loaded as Loaded
+from jaxvars.saved.loaded import Parts
+from jaxvars.saved.loaded import SavedFunction as SavedFunction
+from jaxvars.saved.serialize import Options, exported, function_words
 from jaxvars.tracing import trace as _trace
 
 Words: TypeAlias = dict[str, Any]

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars._saved_forms import CALL, STATICS, Mismatch, filled, fit
-from jaxvars._saved_program import Program
 from jaxvars.compiler.function import Function
 from jaxvars.compiler.function import compile as compiled
 from jaxvars.core.checks import report
@@ -26,6 +24,8 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.display import repr as _display
 from jaxvars.errors import CompileError, SavedError
+from jaxvars.saved.forms import CALL, STATICS, Mismatch, filled, fit
+from jaxvars.saved.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
 
 Value: TypeAlias = Any

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, final
 
 import jax
 
-from jaxvars._saved_forms import CALL
-from jaxvars._saved_loaded import Loaded, SavedFunction
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.executable import Entry
 from jaxvars.compiler.function import BoundFunction, Function
@@ -23,6 +21,8 @@ from jaxvars.compiler.signature import Itself, Signature, name_of
 from jaxvars.core.frames import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of
+from jaxvars.saved.forms import CALL
+from jaxvars.saved.loaded import Loaded, SavedFunction
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tensors.tensor import TensorSpec
 from jaxvars.tracing.key_order import ordered_like
