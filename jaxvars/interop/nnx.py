@@ -15,7 +15,9 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars._interop_form import (
+from jaxvars.core.frames import LOCAL, Frame, lifted
+from jaxvars.errors import InteropError
+from jaxvars.interop.form import (
     KEY,
     Form,
     Kept,
@@ -27,10 +29,8 @@ from jaxvars._interop_form import (
     paired,
     settle,
 )
-from jaxvars._interop_module import FlaxModule, check_tops
-from jaxvars._interop_rngs import generator_of, source_of
-from jaxvars.core.frames import LOCAL, Frame, lifted
-from jaxvars.errors import InteropError
+from jaxvars.interop.module import FlaxModule, check_tops
+from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
 
 Value: TypeAlias = Any

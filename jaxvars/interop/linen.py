@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - a call is one `apply` with the values of the moment; what it changed is written back;
-- the streams of random numbers that a call used move on, the others do not (`_interop_rngs.py`);
+- the streams of random numbers that a call used move on, the others do not (`interop/rngs.py`);
 - a module is initialized once: by `from_flax`, or by the first call;
 - nothing changes if a call raises.
 """
@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._interop_form import Form, Kept, Leaf, create, forget, leaves_of, settle
-from jaxvars._interop_module import FlaxModule, check_tops
-from jaxvars._interop_rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.core.frames import TRACING, lifted
 from jaxvars.errors import InteropError
+from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, settle
+from jaxvars.interop.module import FlaxModule, check_tops
+from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.tensors.tensor import TensorSpec
 from jaxvars.tracing import trace as _trace
 

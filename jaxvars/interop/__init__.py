@@ -46,18 +46,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._interop_linen import LinenModule as LinenModule
-from jaxvars._interop_module import FlaxModule as FlaxModule
-from jaxvars._interop_nnx import NnxModule as NnxModule
-from jaxvars._interop_state import from_bytes as from_bytes
-from jaxvars._interop_state import from_dict as from_dict
-from jaxvars._interop_state import from_numpy as from_numpy
-from jaxvars._interop_state import register as _register
-from jaxvars._interop_state import to_bytes as to_bytes
-from jaxvars._interop_state import to_dict as to_dict
-from jaxvars._interop_state import to_numpy as to_numpy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
+from jaxvars.interop.linen import LinenModule as LinenModule
+from jaxvars.interop.module import FlaxModule as FlaxModule
+from jaxvars.interop.nnx import NnxModule as NnxModule
+from jaxvars.interop.state import from_bytes as from_bytes
+from jaxvars.interop.state import from_dict as from_dict
+from jaxvars.interop.state import from_numpy as from_numpy
+from jaxvars.interop.state import register as _register
+from jaxvars.interop.state import to_bytes as to_bytes
+from jaxvars.interop.state import to_dict as to_dict
+from jaxvars.interop.state import to_numpy as to_numpy
 from jaxvars.tracing.key_order import ordered_like
 
 

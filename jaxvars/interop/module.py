@@ -12,9 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from jaxvars._interop_form import Kept, Path
 from jaxvars.core.module import Module
 from jaxvars.errors import InteropError
+from jaxvars.interop.form import Kept, Path
 
 _OWN = {"_name", "_flax", "_forms", "_method", "_sources", "_sown"}
 
