@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "debugging/__init__.py",
         "interop/__init__.py",
         "saved/__init__.py",
         "optimizers/__init__.py",
@@ -109,9 +110,9 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "autodiff/custom_gradient.py",
         "console/print.py",
         "control/elements.py",
-        "_numerics.py",
-        "_placement_log.py",
-        "_standing.py",
+        "debugging/numerics.py",
+        "debugging/placement_log.py",
+        "debugging/listeners.py",
         "console/progress.py",
         "console/progress_display.py",
         "control/tensor_array.py",
@@ -155,8 +156,8 @@ LEVELS: dict[int, tuple[str, ...]] = {
     7: (
         "compiler/hlo.py",
         "compiler/plan.py",
-        "_alarm.py",
-        "_verify.py",
+        "debugging/alarm.py",
+        "debugging/verification.py",
         "debugging.py",
         "_batches.py",
         "random/generator.py",

@@ -1,4 +1,4 @@
-"""`_placement_log.py` and `_standing.py`: a line for each operation, in this thread, until off."""
+"""`debugging/placement_log.py` and `debugging/listeners.py`: a line for each operation, in this thread, until off."""
 
 from __future__ import annotations
 

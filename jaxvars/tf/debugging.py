@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars import debugging as _debugging
-from jaxvars._numerics import disable_check_numerics as disable_check_numerics
-from jaxvars._numerics import enable_check_numerics as _enable_check_numerics
-from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
-from jaxvars._placement_log import set_log_device_placement as set_log_device_placement
 from jaxvars.core.checks import require
+from jaxvars.debugging.numerics import disable_check_numerics as disable_check_numerics
+from jaxvars.debugging.numerics import enable_check_numerics as _enable_check_numerics
+from jaxvars.debugging.placement_log import get_log_device_placement as get_log_device_placement
+from jaxvars.debugging.placement_log import set_log_device_placement as set_log_device_placement
 from jaxvars.errors import ShapeError
 from jaxvars.tf._control_flow import Assert as Assert
 from jaxvars.tf._convert import dtype_of, is_text, pair, to_array

@@ -23,17 +23,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._alarm import NanAlarm as NanAlarm
-from jaxvars._alarm import nonfinite as nonfinite
-from jaxvars._numerics import disable_check_numerics as disable_check_numerics
-from jaxvars._numerics import enable_check_numerics as enable_check_numerics
-from jaxvars._placement_log import get_log_device_placement as get_log_device_placement
-from jaxvars._placement_log import set_log_device_placement as set_log_device_placement
-from jaxvars._verify import verify as verify
 from jaxvars.core.checks import require
 from jaxvars.core.frames import Owner, cells_in
 from jaxvars.core.indices import check_indices as check_indices
 from jaxvars.core.variable import Variable
+from jaxvars.debugging.alarm import NanAlarm as NanAlarm
+from jaxvars.debugging.alarm import nonfinite as nonfinite
+from jaxvars.debugging.numerics import disable_check_numerics as disable_check_numerics
+from jaxvars.debugging.numerics import enable_check_numerics as enable_check_numerics
+from jaxvars.debugging.placement_log import get_log_device_placement as get_log_device_placement
+from jaxvars.debugging.placement_log import set_log_device_placement as set_log_device_placement
+from jaxvars.debugging.verification import verify as verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.shapes import Sizes, misfit

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._standing import leave, stand, stands
 from jaxvars.core.checks import FAILURE, require
+from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import AROUND
 

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._standing import leave, stand, stands
 from jaxvars.core.frames import PLACED
 from jaxvars.core.store import Cell
+from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text
 from jaxvars.tracing import trace as _trace
 
