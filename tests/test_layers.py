@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "profiler/__init__.py",
         "debugging/__init__.py",
         "interop/__init__.py",
         "saved/__init__.py",
@@ -220,7 +221,7 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "interop/rngs.py",
         "interop/state.py",
         "optimizers.py",
-        "_profiler_ops.py",
+        "profiler/ops.py",
         "profiler.py",
         "_summary_call.py",
         "_summary_defaults.py",

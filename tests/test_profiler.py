@@ -13,8 +13,8 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import profiler
-from jaxvars._profiler_ops import longest
 from jaxvars.errors import CompileError
+from jaxvars.profiler.ops import longest
 
 
 class Model(jv.Module):

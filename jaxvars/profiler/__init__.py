@@ -28,13 +28,13 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars._profiler_ops import longest
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.frames import LOCAL, cells_in
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
+from jaxvars.profiler.ops import longest
 
 Value: TypeAlias = Any
 Folder: TypeAlias = str | PathLike[str]
