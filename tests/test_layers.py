@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "summary/__init__.py",
         "profiler/__init__.py",
         "debugging/__init__.py",
         "interop/__init__.py",
@@ -223,9 +224,9 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "optimizers.py",
         "profiler/ops.py",
         "profiler.py",
-        "_summary_call.py",
-        "_summary_defaults.py",
-        "_summary_writer.py",
+        "summary/call.py",
+        "summary/defaults.py",
+        "summary/writer.py",
         "summary.py",
         "random.py",
         "saved/serialize.py",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars._summary_call import write
+from jaxvars.summary.call import write
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._summary_experimental import plain
 

@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._summary_defaults import CONDITION, STEP, WRITER, Setting, is_tracing
-from jaxvars._summary_writer import Build, Record, SummaryWriter
 from jaxvars.core import variable as _variable
 from jaxvars.errors import user_line
+from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
+from jaxvars.summary.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import trace as _trace
 

@@ -30,10 +30,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars._summary_call import checked_step, truth, write
-from jaxvars._summary_defaults import CONDITION, STEP, WRITER
-from jaxvars._summary_writer import SummaryWriter as SummaryWriter
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
+from jaxvars.summary.call import checked_step, truth, write
+from jaxvars.summary.defaults import CONDITION, STEP, WRITER
+from jaxvars.summary.writer import SummaryWriter as SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import is_string, to_tensor
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from jaxvars._summary_defaults import STEP, WRITER
+from jaxvars.summary.defaults import STEP, WRITER
 
 Value: TypeAlias = Any
 Build: TypeAlias = Callable[..., Iterable[Any]]
