@@ -49,10 +49,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars import _launch_worker as _names
 from jaxvars.core.state import State
 from jaxvars.devices.mesh import current_mesh
 from jaxvars.errors import DistributedError, ShardingError
+from jaxvars.launch import worker as _names
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.tensor import check_argument, check_uncut
 from jaxvars.tracing.key_order import map_leaves, ordered_like

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from jaxvars import launch
-from jaxvars._launch_options import parse
-from jaxvars._launch_report import Death, first
-from jaxvars._launch_worker import environment, meeting_port
+from jaxvars.launch.options import parse
+from jaxvars.launch.report import Death, first
+from jaxvars.launch.worker import environment, meeting_port
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups are of POSIX")
 

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "launch/__init__.py",
         "summary/__init__.py",
         "profiler/__init__.py",
         "debugging/__init__.py",
@@ -71,13 +72,13 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "console/template.py",
         "tracing/trace.py",
         "core/traversal.py",
-        "_launch_guard.py",
-        "_launch_options.py",
-        "_launch_output.py",
-        "_launch_report.py",
-        "_launch_signals.py",
-        "_launch_supervisor.py",
-        "_launch_worker.py",
+        "launch/guard.py",
+        "launch/options.py",
+        "launch/output.py",
+        "launch/report.py",
+        "launch/signals.py",
+        "launch/supervisor.py",
+        "launch/worker.py",
         "launch.py",
     ),
     1: (

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - one thread, which waits in one place for signals, for output and for time;
 - when a worker dies, the others are killed before anything is said or waited for;
-- whatever happens to the supervisor, no worker is left: see `_launch_guard.py`.
+- whatever happens to the supervisor, no worker is left: see `launch/guard.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import final
 
-from jaxvars import _launch_guard
-from jaxvars._launch_options import Options
-from jaxvars._launch_output import Sink, Stream, prefixed, to_file
-from jaxvars._launch_report import Death, first, plural, say, say_death, say_end, signal_name
-from jaxvars._launch_signals import Inbox
-from jaxvars._launch_worker import Worker, command, environment, meeting_port
+from jaxvars.launch import guard as _launch_guard
+from jaxvars.launch.options import Options
+from jaxvars.launch.output import Sink, Stream, prefixed, to_file
+from jaxvars.launch.report import Death, first, plural, say, say_death, say_end, signal_name
+from jaxvars.launch.signals import Inbox
+from jaxvars.launch.worker import Worker, command, environment, meeting_port
 
 _KILL = int(signal.SIGKILL)
 _ECHO = 0.2  # seconds in which a second signal is the first one again: `timeout` sends it twice

@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: see `python -m jaxvars.launch --help`. 141 when nobody reads the output
         any more (`| head`).
     """
-    from jaxvars._launch_options import parse  # here, as nothing else needs them
-    from jaxvars._launch_supervisor import Supervisor
+    from jaxvars.launch.options import parse  # here, as nothing else needs them
+    from jaxvars.launch.supervisor import Supervisor
 
     try:
         return Supervisor(parse(arguments)).run()

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import final
 
-from jaxvars._launch_output import write_all
-from jaxvars._launch_worker import Worker
+from jaxvars.launch.output import write_all
+from jaxvars.launch.worker import Worker
 
 _HINTS = {
     "SIGKILL": ": somebody did it, or the system, which does so when memory runs out",

@@ -23,9 +23,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars._launch_guard import kill_group
-from jaxvars._launch_options import Options, visible_gpus
-from jaxvars._launch_output import Sink, Stream
+from jaxvars.launch.guard import kill_group
+from jaxvars.launch.options import Options, visible_gpus
+from jaxvars.launch.output import Sink, Stream
 
 COORDINATOR = "JAXVARS_COORDINATOR"
 RANK = "JAXVARS_RANK"
