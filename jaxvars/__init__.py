@@ -109,14 +109,14 @@ if TYPE_CHECKING:  # imported when they are first asked for, so that `import jax
     from jaxvars import random as random
     from jaxvars import saved as saved
     from jaxvars import summary as summary
-    from jaxvars._place import place as place
     from jaxvars.compiler.plan import plan as plan
     from jaxvars.console.progress import progress as progress
+    from jaxvars.parallel.placement import place as place
 
 _LATER = {
     "checkpoint": "", "config": "", "debugging": "", "distribute": "", "distributed": "",
     "initializers": "", "interop": "", "losses": "", "metrics": "", "optimizers": "",
-    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars._place", "plan": "jaxvars.compiler.plan",
+    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars.parallel.placement", "plan": "jaxvars.compiler.plan",
     "progress": "jaxvars.console.progress",
 }  # fmt: skip
 """What is imported when it is first asked for: namespaces, and functions with their files."""

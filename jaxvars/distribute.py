@@ -36,12 +36,12 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars._batches import Batches as Batches
-from jaxvars._place import fully_sharded as fully_sharded
 from jaxvars.compiler.function import BoundFunction, Function, compile
 from jaxvars.core.frames import LOCAL
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.parallel.batches import Batches as Batches
+from jaxvars.parallel.placement import fully_sharded as fully_sharded
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "parallel/__init__.py",
         "launch/__init__.py",
         "summary/__init__.py",
         "profiler/__init__.py",
@@ -162,10 +163,10 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "debugging/alarm.py",
         "debugging/verification.py",
         "debugging.py",
-        "_batches.py",
+        "parallel/batches.py",
         "random/generator.py",
         "initializers/initializer.py",
-        "_place.py",
+        "parallel/placement.py",
         "random/seeds.py",
         "random/stateless.py",
         "checkpoint/checkpoint.py",
