@@ -1,4 +1,4 @@
-"""The command line of `python -m jaxvars`; what it runs is in `_demo.py`.
+"""The command line of `python -m jaxvars`; what it runs is in `demo/train.py`.
 
 Rule of this file: what is wrong with the arguments is said before anything is computed, in one
 line below the usage.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxvars import _demo
+from jaxvars.demo import train as _demo
 
 
 def _between(low: int, high: int) -> Callable[[str], int]:

@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from jaxvars import _digits
+from jaxvars.demo import digits as _digits
 
 DATA = resources.files("jaxvars") / "data"
 

@@ -26,6 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 LEVELS: dict[int, tuple[str, ...]] = {
     0: (
         "errors.py",
+        "demo/__init__.py",
         "parallel/__init__.py",
         "launch/__init__.py",
         "summary/__init__.py",
@@ -239,9 +240,9 @@ LEVELS: dict[int, tuple[str, ...]] = {
         "saved/program.py",
         "saved.py",
     ),
-    8: ("tf/", "_digits.py"),
-    # `_demo.py` is a user's program: it imports the package's public face.
-    9: ("__init__.py", "__main__.py", "_demo.py", "_demo_picture.py"),
+    8: ("tf/", "demo/digits.py"),
+    # `demo/train.py` is a user's program: it imports the package's public face.
+    9: ("__init__.py", "__main__.py", "demo/train.py", "demo/picture.py"),
 }
 
 BANNED_EVERYWHERE = ("jax._src",)

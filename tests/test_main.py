@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars import __main__, _demo
-from jaxvars._demo_picture import History, draw
+from jaxvars import __main__
+from jaxvars.demo import train as _demo
+from jaxvars.demo.picture import History, draw
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 

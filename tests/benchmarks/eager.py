@@ -11,7 +11,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars import _demo
+from jaxvars.demo import train as _demo
 
 
 def microseconds(fn: Callable[[], object], number: int) -> float:

@@ -3,7 +3,7 @@
     python -m jaxvars
 
 Read it from the top: the network, the optimizer, the training step, then the same step by hand
-in plain JAX, and what is printed about them. `_demo_picture.py` draws.
+in plain JAX, and what is printed about them. `demo/picture.py` draws.
 
 Rules this file keeps:
 - it is a user's program: of the package it uses what `import jaxvars` gives, and the digits;
@@ -28,8 +28,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxvars as jv
-from jaxvars import _digits
-from jaxvars._demo_picture import History, draw
+from jaxvars.demo import digits as _digits
+from jaxvars.demo.picture import History, draw
 
 if TYPE_CHECKING:
     import optax
@@ -320,7 +320,7 @@ def _print_next(save: Path | None) -> None:
 
 
 _NEXT = """\
-  jaxvars/_demo.py              this program
+  jaxvars/demo/train.py              this program
   notebooks/01_variables.ipynb  all about variables
   tests/test_tour.py            the main ideas, as tests
   README.md                     what it is, and what it is not"""
