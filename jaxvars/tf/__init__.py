@@ -13,7 +13,7 @@
 
 It is explicit and thin. A `tf.Tensor` stands for a `jax.Array`, which `jnp.asarray` gives back, and
 `jnp`, optax and flax take it; a `tf.Variable` stands for a `jaxvars.Variable`. Most operations are
-rows of a table (`_rows.py`), one file for each of TensorFlow's namespaces.
+rows of a table (`registry/rows.py`), one file for each of TensorFlow's namespaces.
 
 64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
 have them; set the environment variable `JAX_ENABLE_X64=0` before to leave them off.
@@ -51,7 +51,6 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf._absent import reason
 from jaxvars.tf._callbacks import numpy_function as numpy_function
 from jaxvars.tf._callbacks import py_function as py_function
 from jaxvars.tf._constant import constant as constant
@@ -96,7 +95,6 @@ from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf._module import Module as Module
 from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
-from jaxvars.tf._rows import find
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._shapes import TensorShape as TensorShape
@@ -110,6 +108,8 @@ from jaxvars.tf._variable import Variable as Variable
 from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
 from jaxvars.tf._variable_options import VariableSynchronization as VariableSynchronization
 from jaxvars.tf._variable_options import variable_creator_scope as variable_creator_scope
+from jaxvars.tf.registry.absent import reason
+from jaxvars.tf.registry.rows import find
 
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)

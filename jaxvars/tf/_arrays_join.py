@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._static import ints, known, one_axis, one_int, refused, space_of
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.registry.rows import Row, operations
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

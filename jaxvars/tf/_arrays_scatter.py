@@ -12,8 +12,8 @@ import jax.numpy as jnp
 
 from jaxvars.tf import _convert
 from jaxvars.tf._arrays_gather import check_indices
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, refused
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

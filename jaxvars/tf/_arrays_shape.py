@@ -11,9 +11,9 @@ import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._static import ints, known, one_axis, refused, space_of
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import jax
 
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, is_known, refused
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

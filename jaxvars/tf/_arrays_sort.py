@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import is_known, known, one_axis, refused
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._arrays_gather import checkable
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import ints, known, one_axis, refused, space_of
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

@@ -18,10 +18,10 @@ from jaxvars.tf import _math_counts, _math_pairs
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_pairs import maximum, minimum
-from jaxvars.tf._rows import Refused, Row, axes, operations
 from jaxvars.tf._slices import IndexedSlices
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tf.registry.rows import Refused, Row, axes, operations
 
 Value: TypeAlias = Any
 

@@ -20,8 +20,8 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf._convert import dtype_of, is_text
 from jaxvars.tf._creation_sizes import not_negative, sizes_of, type_of
 from jaxvars.tf._dtypes import int32
-from jaxvars.tf._rows import Refused, Row, operations
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.registry.rows import Refused, Row, operations
 
 Value: TypeAlias = Any
 

@@ -12,7 +12,7 @@ from jaxvars.tf import _static
 from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._creation_sizes import type_of
 from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
-from jaxvars.tf._rows import Refused, Row, operations
+from jaxvars.tf.registry.rows import Refused, Row, operations
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

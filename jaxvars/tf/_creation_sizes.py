@@ -10,7 +10,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf import _static
 from jaxvars.tf._convert import to_array, unsupported
 from jaxvars.tf._dtypes import DType, as_dtype
-from jaxvars.tf._rows import Refused
+from jaxvars.tf.registry.rows import Refused
 
 Value: TypeAlias = Any
 

@@ -16,8 +16,8 @@ import numpy as np
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_elements import magnitude
-from jaxvars.tf._rows import Row
 from jaxvars.tf._static import refused
+from jaxvars.tf.registry.rows import Row
 
 Value: TypeAlias = Any
 

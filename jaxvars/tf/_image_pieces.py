@@ -10,9 +10,9 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf import random as _random
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import ints, refused
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -16,8 +16,8 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._image_colors import convert_image_dtype
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import refused
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

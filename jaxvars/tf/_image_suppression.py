@@ -16,8 +16,8 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf import random as _random
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import known, one_int, refused
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

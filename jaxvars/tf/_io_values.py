@@ -16,10 +16,10 @@ from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._io_csv import Columns, columns_of, fields_of, parsed
 from jaxvars.tf._io_records import decompressed
 from jaxvars.tf._io_tensors import from_bytes, to_bytes
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import known, refused
 from jaxvars.tf._strings_numbers import each
 from jaxvars.tf.errors import NotFoundError
+from jaxvars.tf.registry.rows import Refused, Row
 
 Text: TypeAlias = np.ndarray
 

@@ -17,7 +17,7 @@ from jax import lax
 from jaxvars.tf._convert import alike, to_array
 from jaxvars.tf._linalg_factors import triangular_solve
 from jaxvars.tf._linalg_solve import check_matrix
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

@@ -18,7 +18,7 @@ from jax import lax
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._linalg_diagonals import adjoint
 from jaxvars.tf._linalg_solve import check_matrix, check_square, refuse_singular
-from jaxvars.tf._rows import Row
+from jaxvars.tf.registry.rows import Row
 
 Value: TypeAlias = Any
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from jaxvars.tf._convert import alike
 from jaxvars.tf._math_elements import magnitude
-from jaxvars.tf._rows import Refused, Row, shape_text
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.registry.rows import Refused, Row, shape_text
 
 Value: TypeAlias = Any
 

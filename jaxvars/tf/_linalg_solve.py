@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._linalg_diagonals import adjoint
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

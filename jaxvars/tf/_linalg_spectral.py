@@ -19,7 +19,7 @@ from jax.scipy.linalg import expm
 
 from jaxvars.tf._linalg_diagonals import adjoint
 from jaxvars.tf._linalg_solve import check_matrix, check_square
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 
 HOMES: dict[str, str] = {}
-"""The modules of operations, by their full names and aliases; `_rows.py` fills it."""
+"""The modules of operations, by their full names and aliases; `registry/rows.py` fills it."""
 
 
 def lister(

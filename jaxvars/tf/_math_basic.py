@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxvars.tf._convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf._math_elements import floor, magnitude
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -18,8 +18,8 @@ import numpy as np
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

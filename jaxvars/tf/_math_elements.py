@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf.errors import NotFoundError
+from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing.trace import EVAL, current
 
 Value: TypeAlias = Any

@@ -14,7 +14,7 @@ import jax.scipy.special as sp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

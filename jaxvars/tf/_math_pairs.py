@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

@@ -18,7 +18,7 @@ from jax import lax
 
 from jaxvars.tf._convert import is_text
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Refused, Row, axes
+from jaxvars.tf.registry.rows import Refused, Row, axes
 
 Value: TypeAlias = Any
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Row, function_of
+from jaxvars.tf.registry.rows import Row, function_of
 
 Value: TypeAlias = Any
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._rows import Row
+from jaxvars.tf.registry.rows import Row
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

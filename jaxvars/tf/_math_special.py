@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as sp
 import numpy as np
 
-from jaxvars.tf._rows import Row, operations
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

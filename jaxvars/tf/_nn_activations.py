@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf._convert import as_given
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

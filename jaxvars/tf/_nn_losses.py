@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._convert import as_given
-from jaxvars.tf._rows import Refused, Row, shape_text
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.registry.rows import Refused, Row, shape_text
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

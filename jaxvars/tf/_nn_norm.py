@@ -14,8 +14,8 @@ from jaxvars.tf._arrays_gather import rows_at
 from jaxvars.tf._convert import as_given
 from jaxvars.tf._math_pairs import maximum
 from jaxvars.tf._nn_shapes import layout
-from jaxvars.tf._rows import Row, axes, shape_text
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.registry.rows import Row, axes, shape_text
 
 Value: TypeAlias = Any
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._nn_shapes import Layout, as_one_batch, layout, numbers, paddings, reach
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.tf._rows import Refused
+from jaxvars.tf.registry.rows import Refused
 
 Value: TypeAlias = Any
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxvars.tf import _nn_morphology
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 ROWS = _nn_morphology.SPACE
 

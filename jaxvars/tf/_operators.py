@@ -17,8 +17,8 @@ from jaxvars.tf import _products, math
 from jaxvars.tf._convert import pair
 from jaxvars.tf._indexing import getitem, index_of
 from jaxvars.tf._math_basic import TOP_LEVEL, equal, not_equal
-from jaxvars.tf._rows import Row, function_of, operations
 from jaxvars.tf._tensor import OPERATIONS, Tensor
+from jaxvars.tf.registry.rows import Row, function_of, operations
 
 Value: TypeAlias = Any
 Binary: TypeAlias = Callable[[Any, Any], Any]

@@ -17,9 +17,9 @@ import types
 from typing import Any
 
 from jaxvars import tf
-from jaxvars.tf._absent import WHY
 from jaxvars.tf._listing import HOMES, lister, operations_in
-from jaxvars.tf._rows import TABLE, find
+from jaxvars.tf.registry.absent import WHY
+from jaxvars.tf.registry.rows import TABLE, find
 
 _HEAD = """# TensorFlow's names in `jaxvars.tf`: what there is, and what differs
 

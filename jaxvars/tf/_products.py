@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_basic import hinted
-from jaxvars.tf._rows import Refused, Row, operations, shape_text
+from jaxvars.tf.registry.rows import Refused, Row, operations, shape_text
 
 Value: TypeAlias = Any
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._rows import Refused, Row, axes, function_of
+from jaxvars.tf.registry.rows import Refused, Row, axes, function_of
 
 Value: TypeAlias = Any
 

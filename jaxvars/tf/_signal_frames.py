@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._signal_fourier import dct, idct
 from jaxvars.tf._signal_windows import number, window
 from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

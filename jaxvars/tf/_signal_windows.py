@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxvars.tf._convert import to_array
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf import _strings_hash as hashes
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import known, one_int, refused
+from jaxvars.tf.registry.rows import Refused, Row
 
 Text: TypeAlias = np.ndarray
 

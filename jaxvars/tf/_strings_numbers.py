@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxvars.tf import _convert
 from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._rows import Refused
 from jaxvars.tf._static import known, refused
+from jaxvars.tf.registry.rows import Refused
 
 Text: TypeAlias = np.ndarray
 

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Refused, Row
 from jaxvars.tf._static import known, refused
 from jaxvars.tf._strings_numbers import each
+from jaxvars.tf.registry.rows import Refused, Row
 
 Text: TypeAlias = np.ndarray
 

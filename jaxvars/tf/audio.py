@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxvars.tf import _convert
-from jaxvars.tf._rows import Row, operations
 from jaxvars.tf._static import known, one_int, refused
+from jaxvars.tf.registry.rows import Row, operations
 
 Text: TypeAlias = np.ndarray
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._rows import Row, operations
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

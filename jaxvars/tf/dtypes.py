@@ -9,7 +9,7 @@ from jaxvars.tf import _dtypes_experimental as experimental
 from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf._dtypes import DType as DType
 from jaxvars.tf._dtypes import as_dtype as as_dtype
-from jaxvars.tf._rows import find, operations
+from jaxvars.tf.registry.rows import find, operations
 
 __all__ = ["experimental"]
 

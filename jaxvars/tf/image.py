@@ -25,7 +25,7 @@ from jaxvars.tf import (
     _image_suppression,
 )
 from jaxvars.tf._image_resize import ResizeMethod as ResizeMethod
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 ROWS = [
     row

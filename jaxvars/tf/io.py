@@ -21,7 +21,7 @@ from jaxvars.tf._io_examples import parse_single_example as parse_single_example
 from jaxvars.tf._io_records import TFRecordOptions as TFRecordOptions
 from jaxvars.tf._io_records import TFRecordWriter as TFRecordWriter
 from jaxvars.tf._io_values import write_file as write_file
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 _FILES = _image.__name__  # imported: its rows are found under `tf.io`, too
 ROWS = _io_values.ROWS

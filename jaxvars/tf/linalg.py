@@ -25,7 +25,7 @@ from jaxvars.tf import (
 )
 from jaxvars.tf._linalg_norms import einsum as einsum
 from jaxvars.tf._listing import HOMES, defined, lister
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 ROWS = [
     *_linalg_diagonals.ROWS,

@@ -21,7 +21,7 @@ from jaxvars.tf import (
     _math_special,
 )
 from jaxvars.tf._math_scan import approx_min_k as approx_min_k
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 special = _math_special
 

@@ -37,7 +37,7 @@ from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_dec
 from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
 from jaxvars.tf._nn_sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
-from jaxvars.tf._rows import operations
+from jaxvars.tf.registry.rows import operations
 
 ROWS = [
     *_nn_activations.ROWS,

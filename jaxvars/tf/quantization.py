@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._rows import Row, operations
+from jaxvars.tf.registry.rows import Row, operations
 
 Value: TypeAlias = Any
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._listing import lister
-from jaxvars.tf._rows import TABLE, find
+from jaxvars.tf.registry.rows import TABLE, find
 
 _NAMES = {
     "": (

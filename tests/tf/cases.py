@@ -21,7 +21,7 @@ Made = Callable[[np.ndarray], Any]
 def everything() -> dict[str, Any]:
     """Return all rows of the table by full name: imports each namespace of `jaxvars.tf`."""
     import jaxvars.tf
-    from jaxvars.tf._rows import TABLE
+    from jaxvars.tf.registry.rows import TABLE
 
     for found in pkgutil.walk_packages(jaxvars.tf.__path__, "jaxvars.tf."):
         importlib.import_module(found.name)

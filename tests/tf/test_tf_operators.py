@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf._rows import Refused, Row, function_of
+from jaxvars.tf.registry.rows import Refused, Row, function_of
 
 
 def test_sizes_are_known_while_a_function_is_traced():

@@ -1,0 +1,1 @@
+"""The table of tf's operations, and what is absent."""
