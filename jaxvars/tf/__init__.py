@@ -64,18 +64,12 @@ from jaxvars.tf._control_flow import group as group
 from jaxvars.tf._control_flow import no_op as no_op
 from jaxvars.tf._control_flow import switch_case as switch_case
 from jaxvars.tf._control_flow import while_loop as while_loop
-from jaxvars.tf._conversions import (
-    register_tensor_conversion_function as register_tensor_conversion_function,
-)
 from jaxvars.tf._custom import custom_gradient as custom_gradient
 from jaxvars.tf._custom import grad_pass_through as grad_pass_through
 from jaxvars.tf._custom import recompute_grad as recompute_grad
 from jaxvars.tf._custom import stop_gradient as stop_gradient
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
-from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
-from jaxvars.tf._dtypes import DType as DType
-from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf._function import Function as Function
 from jaxvars.tf._function import function as function
 from jaxvars.tf._functional import foldl as foldl
@@ -97,12 +91,8 @@ from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
 from jaxvars.tf._scope import executing_eagerly as executing_eagerly
 from jaxvars.tf._scope import init_scope as init_scope
-from jaxvars.tf._shapes import TensorShape as TensorShape
-from jaxvars.tf._slices import IndexedSlices as IndexedSlices
-from jaxvars.tf._specs import TensorSpec as TensorSpec
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars.tf._tensor import Tensor as Tensor
 from jaxvars.tf._tensor_array import TensorArray as TensorArray
 from jaxvars.tf._variable import Variable as Variable
 from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
@@ -110,6 +100,16 @@ from jaxvars.tf._variable_options import VariableSynchronization as VariableSync
 from jaxvars.tf._variable_options import variable_creator_scope as variable_creator_scope
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
+from jaxvars.tf.tensors.conversions import (
+    register_tensor_conversion_function as register_tensor_conversion_function,
+)
+from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
+from jaxvars.tf.tensors.dtypes import DType as DType
+from jaxvars.tf.tensors.dtypes import as_dtype as as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape as TensorShape
+from jaxvars.tf.tensors.slices import IndexedSlices as IndexedSlices
+from jaxvars.tf.tensors.specs import TensorSpec as TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor as Tensor
 
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)
@@ -147,7 +147,9 @@ ELSEWHERE = {
     ),
     "__version__": "jaxvars.tf.version:VERSION",
     "SparseTensor": "jaxvars.tf.sparse",
-    **dict.fromkeys(["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf._type_specs"),
+    **dict.fromkeys(
+        ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.type_specs"
+    ),
     **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf._spec_of"),
     "OptionalSpec": "jaxvars.tf._data_optional",
     "as_string": "jaxvars.tf.strings",

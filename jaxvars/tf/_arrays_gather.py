@@ -18,11 +18,11 @@ import numpy as np
 from jaxvars.autodiff.sparse_rows import lookup, take
 from jaxvars.core.checks import Raised
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf import _convert
-from jaxvars.tf._static import known, one_axis, one_int, refused, space_of
-from jaxvars.tf._tensor import OPERATIONS
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import known, one_axis, one_int, refused, space_of
+from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

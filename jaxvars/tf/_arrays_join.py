@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._static import ints, known, one_axis, one_int, refused, space_of
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import ints, known, one_axis, one_int, refused, space_of
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

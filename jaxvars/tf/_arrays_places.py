@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._arrays_gather import checkable
-from jaxvars.tf._static import ints, is_known, known, one_axis, refused
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors.static import ints, is_known, known, one_axis, refused
 
 Value: TypeAlias = Any
 

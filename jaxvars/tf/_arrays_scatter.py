@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _convert
 from jaxvars.tf._arrays_gather import check_indices
-from jaxvars.tf._static import ints, refused
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import ints, refused
 
 Value: TypeAlias = Any
 

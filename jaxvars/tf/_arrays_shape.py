@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf import _convert
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._static import ints, known, one_axis, refused, space_of
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
 
 Value: TypeAlias = Any
 

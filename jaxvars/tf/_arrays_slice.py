@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.tf import _convert
-from jaxvars.tf._static import ints, is_known, refused
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import ints, is_known, refused
 
 Value: TypeAlias = Any
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._static import is_known, known, one_axis, refused
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import is_known, known, one_axis, refused
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

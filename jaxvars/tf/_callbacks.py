@@ -22,11 +22,8 @@ import numpy as np
 
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._scope import outside_functions
 from jaxvars.tf._tape import GradientTape
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import (
     InvalidArgumentError,
     OpError,
@@ -35,6 +32,9 @@ from jaxvars.tf.errors import (
     UnimplementedError,
     UnknownError,
 )
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

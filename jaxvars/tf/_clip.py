@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import _math_counts, _math_pairs
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_pairs import maximum, minimum
-from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
 from jaxvars.tf.registry.rows import Refused, Row, axes, operations
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

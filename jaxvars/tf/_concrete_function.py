@@ -15,18 +15,18 @@ from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import described, is_spec, is_traced, outside, spec_text
 from jaxvars.tf._concrete_binding import Parameters
-from jaxvars.tf._convert import dtype_of, to_array
-from jaxvars.tf._dtypes import as_dtype, string
 from jaxvars.tf._function_type import FunctionType
 from jaxvars.tf._graph_view import Graph
 from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._scope import executing_eagerly
-from jaxvars.tf._shapes import TensorShape
 from jaxvars.tf._signature import fit_tensor
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.convert import dtype_of, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype, string
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing.identity import exact, held
 
 

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _static
-from jaxvars.tf._convert import dtype_of, to_array
 from jaxvars.tf._creation_sizes import type_of
-from jaxvars.tf._dtypes import DType, as_dtype, float64, int32
 from jaxvars.tf.registry.rows import Refused, Row, operations
+from jaxvars.tf.tensors import static as _static
+from jaxvars.tf.tensors.convert import dtype_of, to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, float64, int32
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

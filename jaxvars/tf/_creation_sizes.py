@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf import _static
-from jaxvars.tf._convert import to_array, unsupported
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf.registry.rows import Refused
+from jaxvars.tf.tensors import static as _static
+from jaxvars.tf.tensors.convert import to_array, unsupported
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
 
 Value: TypeAlias = Any
 

@@ -18,16 +18,16 @@ import numpy as np
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.tf._data_calls import called
 from jaxvars.tf._data_cursor import Cursor, Memory, Step
-from jaxvars.tf._data_elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
 from jaxvars.tf._data_iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf._data_options import Options
 from jaxvars.tf._data_philox import Seeds
 from jaxvars.tf._data_staged import Feed, at_once
 from jaxvars.tf._data_steps import INFINITE
 from jaxvars.tf._random_streams import seeds_of
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import one_int, refused
-from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import one_int, refused
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import trace as _trace
 
 Change: TypeAlias = Callable[[Iterator[Element], Memory], Iterable[Element]]

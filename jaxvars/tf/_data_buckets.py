@@ -6,8 +6,8 @@ import bisect
 from dataclasses import dataclass
 from typing import Any, final
 
-from jaxvars.tf._data_elements import leaves, packed
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors.elements import leaves, packed
+from jaxvars.tf.tensors.static import refused
 
 
 @final

@@ -15,8 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._data_elements import (
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import bool_
+from jaxvars.tf.tensors.elements import (
     Element,
     leaves,
     mapped,
@@ -25,9 +26,8 @@ from jaxvars.tf._data_elements import (
     tensors,
     widened,
 )
-from jaxvars.tf._dtypes import bool_
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 def called(func: Callable[..., Any], *elements: Element) -> Element:

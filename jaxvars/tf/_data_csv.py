@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._convert import text_array
 from jaxvars.tf._data_dataset import Dataset
 from jaxvars.tf._data_files import csv_rows
-from jaxvars.tf._dtypes import float32, int32, int64
+from jaxvars.tf.tensors.convert import text_array
+from jaxvars.tf.tensors.dtypes import float32, int32, int64
 
 
 def make_csv_dataset(

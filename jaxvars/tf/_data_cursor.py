@@ -24,10 +24,10 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.tf._convert import is_text
-from jaxvars.tf._data_elements import Element, spec_of_words, spec_words
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.tensors.convert import is_text
+from jaxvars.tf.tensors.elements import Element, spec_of_words, spec_words
+from jaxvars.tf.tensors.tensor import Tensor
 
 State: TypeAlias = dict[str, Any]
 Step: TypeAlias = "Callable[[Memory], Iterator[Element]]"

@@ -14,7 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.tf._data_elements import (
+from jaxvars.tf._io_records import TFRecordWriter, records
+from jaxvars.tf._io_tensors import from_bytes, to_bytes
+from jaxvars.tf._io_wire import bytes_field, fields
+from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
     host,
@@ -23,10 +27,6 @@ from jaxvars.tf._data_elements import (
     spec_of_words,
     spec_words,
 )
-from jaxvars.tf._io_records import TFRecordWriter, records
-from jaxvars.tf._io_tensors import from_bytes, to_bytes
-from jaxvars.tf._io_wire import bytes_field, fields
-from jaxvars.tf.errors import NotFoundError, UnimplementedError
 
 _FACTS = "dataset.json"
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from jaxvars.tf._data_cursor import Memory
 from jaxvars.tf._data_dataset import Dataset
-from jaxvars.tf._data_elements import Element, host
 from jaxvars.tf._data_made import texts
 from jaxvars.tf._data_steps import UNKNOWN
-from jaxvars.tf._dtypes import string
 from jaxvars.tf._io_csv import Columns, parsed, rows_of
 from jaxvars.tf._io_records import compression_kind, opened, records
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import one_int, refused
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import string
+from jaxvars.tf.tensors.elements import Element, host
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import one_int, refused
+from jaxvars.tf.tensors.tensor import Tensor
 
 Read: TypeAlias = Callable[[str, int], Iterator[Any]]
 

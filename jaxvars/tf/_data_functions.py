@@ -13,8 +13,8 @@ from jaxvars.tf import _data_steps as steps
 from jaxvars.tf._data_base import DatasetBase, dataset_of, first_spec, staged_loop
 from jaxvars.tf._data_calls import called, checked, result_spec, truth
 from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_elements import Element, leaves, mapped, spec_of, stored, tensors
 from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf.tensors.elements import Element, leaves, mapped, spec_of, stored, tensors
 
 
 class Functions(DatasetBase, ABC):

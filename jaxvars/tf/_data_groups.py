@@ -12,7 +12,9 @@ from jaxvars.tf._data_base import DatasetBase, checked_dataset, positive
 from jaxvars.tf._data_buckets import Buckets
 from jaxvars.tf._data_calls import called, checked
 from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_elements import (
+from jaxvars.tf._data_sources import indexed
+from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
     batched,
@@ -26,10 +28,8 @@ from jaxvars.tf._data_elements import (
     shapes_of,
     shrunk,
 )
-from jaxvars.tf._data_sources import indexed
-from jaxvars.tf._data_steps import UNKNOWN
-from jaxvars.tf._static import ints, one_int
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.static import ints, one_int
+from jaxvars.tf.tensors.tensor import Tensor
 
 _LATE = {"_MapDataset", "_ParallelMapDataset", "_ScanDataset", "_FlatMapDataset"}
 """The datasets whose spec may take an element."""
@@ -320,7 +320,7 @@ def _known_leaves(dataset: DatasetBase) -> list[Any]:
 def _single(dataset: DatasetBase) -> Any:
     from itertools import islice
 
-    from jaxvars.tf._static import refused
+    from jaxvars.tf.tensors.static import refused
 
     found = list(islice(dataset, 2))
     if len(found) != 1:

@@ -11,7 +11,11 @@ import numpy as np
 
 from jaxvars.tf._data_base import DatasetBase, seeded
 from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_elements import (
+from jaxvars.tf._data_philox import Philox
+from jaxvars.tf._data_sources import generated, indexed, signature
+from jaxvars.tf._data_steps import INFINITE, UNKNOWN
+from jaxvars.tf.tensors.dtypes import as_dtype, int64
+from jaxvars.tf.tensors.elements import (
     host,
     leaves,
     mapped,
@@ -22,13 +26,9 @@ from jaxvars.tf._data_elements import (
     stored,
     widened,
 )
-from jaxvars.tf._data_philox import Philox
-from jaxvars.tf._data_sources import generated, indexed, signature
-from jaxvars.tf._data_steps import INFINITE, UNKNOWN
-from jaxvars.tf._dtypes import as_dtype, int64
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import one_int, refused
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import one_int, refused
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 class Made(DatasetBase, ABC):

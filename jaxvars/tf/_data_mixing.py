@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_elements import Element, leaves, mapped
 from jaxvars.tf._data_philox import Philox, Seeds
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors.elements import Element, leaves, mapped
+from jaxvars.tf.tensors.static import refused
 
 Elements: TypeAlias = Iterator[Element]
 Make: TypeAlias = Callable[[], Cursor]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf._data_elements import leaves, mapped, spec_of, tensors
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import refused
-from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf.tensors.elements import leaves, mapped, spec_of, tensors
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 
 @final
@@ -80,7 +80,7 @@ class Optional:
 
 
 def _stored(value: Any) -> Any:
-    from jaxvars.tf._convert import to_array
+    from jaxvars.tf.tensors.convert import to_array
 
     return Tensor(to_array(value))
 

@@ -9,11 +9,11 @@ from typing import Any, Self
 from jaxvars.tf import _data_steps as steps
 from jaxvars.tf._data_base import DatasetBase, seeded
 from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_elements import Element
 from jaxvars.tf._data_steps import INFINITE, UNKNOWN
-from jaxvars.tf._dtypes import int64
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import one_int, refused
+from jaxvars.tf.tensors.dtypes import int64
+from jaxvars.tf.tensors.elements import Element
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import one_int, refused
 
 
 class Order(DatasetBase, ABC):

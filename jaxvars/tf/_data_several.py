@@ -13,11 +13,11 @@ from jaxvars.tf import _data_steps as steps
 from jaxvars.tf._data_base import DatasetBase, seeded
 from jaxvars.tf._data_calls import called, checked
 from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_elements import Element, host, leaves, mapped, widened
 from jaxvars.tf._data_steps import INFINITE, UNKNOWN
-from jaxvars.tf._dtypes import int32
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import known, one_int
+from jaxvars.tf.tensors.dtypes import int32
+from jaxvars.tf.tensors.elements import Element, host, leaves, mapped, widened
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import known, one_int
 
 
 class Several(DatasetBase, ABC):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_elements import Element, is_structure, mapped, typed
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors.elements import Element, is_structure, mapped, typed
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import refused
 
 
 def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:

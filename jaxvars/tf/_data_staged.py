@@ -17,12 +17,12 @@ import numpy as np
 
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tf._data_elements import Element, host, leaves, packed
 from jaxvars.tf._scope import outside_functions
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import refused
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import OutOfRangeError
+from jaxvars.tf.tensors.elements import Element, host, leaves, packed
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_elements import Element, host, sliced
 from jaxvars.tf._data_philox import Philox, Seeds
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.tensors.elements import Element, host, sliced
 
 Elements: TypeAlias = Iterator[Element]
 

@@ -17,10 +17,10 @@ from jaxvars.tf._data_calls import called, checked
 from jaxvars.tf._data_cursor import Memory
 from jaxvars.tf._data_disk import Stored as Folder
 from jaxvars.tf._data_disk import Writer, is_stored
-from jaxvars.tf._data_elements import DatasetSpec, Element, host
 from jaxvars.tf._io_records import compression_kind
-from jaxvars.tf._static import one_int, refused
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.tensors.elements import DatasetSpec, Element, host
+from jaxvars.tf.tensors.static import one_int, refused
 
 
 class Kept(DatasetBase, ABC):
@@ -170,8 +170,8 @@ class Kept(DatasetBase, ABC):
         Raises:
             OutOfRangeError: when there is none.
         """
-        from jaxvars.tf._data_elements import tensors
         from jaxvars.tf.errors import OutOfRangeError
+        from jaxvars.tf.tensors.elements import tensors
 
         place = one_int(index, "index")
         if place >= 0:

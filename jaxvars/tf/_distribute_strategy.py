@@ -19,9 +19,9 @@ from jaxvars import distribute as _core
 from jaxvars.core.frames import LOCAL
 from jaxvars.distribute import InputContext, ReduceOp
 from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._function import BoundFunction, Function, function
-from jaxvars.tf._tensor import wrap
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.identity import by_identity
 

@@ -7,8 +7,8 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 _CPU = (1, 0)
 

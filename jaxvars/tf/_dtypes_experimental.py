@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
+from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 
 globals().update({name: DTYPES[name] for name in EXPERIMENTAL})

@@ -10,9 +10,9 @@ from typing import Any
 from jaxvars.tf import _names
 from jaxvars.tf._callbacks import numpy_function
 from jaxvars.tf._constant import constant, convert_to_tensor
-from jaxvars.tf._dtypes import DTYPES
-from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import DTYPES
+from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 

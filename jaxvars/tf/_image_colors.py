@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._math_elements import magnitude
-from jaxvars.tf._static import refused
 from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 

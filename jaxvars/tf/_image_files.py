@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._image_colors import convert_image_dtype
-from jaxvars.tf._static import ints, known, one_int, refused
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import ints, known, one_int, refused
 
 Value: TypeAlias = Any
 

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
 from jaxvars.tf import random as _random
-from jaxvars.tf._static import ints, refused
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import ints, refused
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

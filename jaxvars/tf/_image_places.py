@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._static import ints, known, one_int, refused
 from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.tensors.static import ints, known, one_int, refused
 
 Value: TypeAlias = Any
 

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
 from jaxvars.tf._image_colors import convert_image_dtype
-from jaxvars.tf._static import refused
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 

@@ -18,8 +18,8 @@ from jaxvars.tf import _image_colors as colors
 from jaxvars.tf import _image_files as files
 from jaxvars.tf import _image_places as places
 from jaxvars.tf import random as _random
-from jaxvars.tf._static import one_int
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.static import one_int
 
 Value: TypeAlias = Any
 Draw: TypeAlias = Callable[..., Value]

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._image_places import check_rank
-from jaxvars.tf._static import known, one_int, refused
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.static import known, one_int, refused
 
 Value: TypeAlias = Any
 

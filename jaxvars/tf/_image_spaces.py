@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._static import refused
 from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 

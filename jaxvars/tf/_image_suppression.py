@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
 from jaxvars.tf import random as _random
-from jaxvars.tf._static import known, one_int, refused
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import known, one_int, refused
 
 Value: TypeAlias = Any
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._constant import constant
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._random_streams import source
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 _PARTITION = ("partition_shape", "partition_offset")
 

@@ -9,10 +9,10 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._data_elements import stored
-from jaxvars.tf._dtypes import DType, as_dtype
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.static import refused
 
 _KINDS = {"float32", "float64", "int32", "int64", "string"}
 _MISSING = object()

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._data_elements import stored
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._io_wire import fields, packed_floats, packed_integers, signed
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._sparse_tensor import SparseTensor
-from jaxvars.tf._static import refused
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
 
 Feature: TypeAlias = "tuple[str, list[Any]] | None"
 

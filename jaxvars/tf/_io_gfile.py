@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeAlias, final
 
-from jaxvars.tf._static import refused
 from jaxvars.tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     NotFoundError,
     PermissionDeniedError,
 )
+from jaxvars.tf.tensors.static import refused
 
 Name: TypeAlias = Any
 

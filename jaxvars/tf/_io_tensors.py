@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._convert import dtype_of, is_text
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._io_wire import (
     bytes_field,
     fields,
@@ -16,7 +14,9 @@ from jaxvars.tf._io_wire import (
     signed,
     varint_field,
 )
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors.convert import dtype_of, is_text
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.static import refused
 
 _DTYPE, _SHAPE, _CONTENT, _STRING = 1, 2, 4, 8
 _HALF, _FLOAT, _DOUBLE, _INT, _COMPLEX64, _INT64, _BOOL = 13, 5, 6, 7, 9, 10, 11

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from jaxvars.tf._static import refused
+from jaxvars.tf.tensors.static import refused
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._convert import alike, to_array
 from jaxvars.tf._linalg_factors import triangular_solve
 from jaxvars.tf._linalg_solve import check_matrix
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.convert import alike, to_array
 
 Value: TypeAlias = Any
 

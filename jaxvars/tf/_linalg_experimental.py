@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxvars.control.loops import while_loop
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf._linear_operator import LinearOperator
-from jaxvars.tf._tensor import wrap
+from jaxvars.tf.tensors.tensor import wrap
 
 Value: TypeAlias = Any
 

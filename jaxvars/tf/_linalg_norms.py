@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import alike
 from jaxvars.tf._math_elements import magnitude
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row, shape_text
+from jaxvars.tf.tensors.convert import alike
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -29,7 +29,6 @@ import numpy as np
 
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._linalg_diagonals import adjoint, diag_part
 from jaxvars.tf._linear_operator_arrays import (
     cholesky,
@@ -37,8 +36,9 @@ from jaxvars.tf._linear_operator_arrays import (
     solved,
 )
 from jaxvars.tf._module import Module
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 Hint: TypeAlias = bool | None

@@ -24,7 +24,7 @@ from jaxvars.tf._linear_operator_identity import (
     LinearOperatorZeros,
 )
 from jaxvars.tf._linear_operator_made import LinearOperatorComposition
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 _DIAGONALS = LinearOperatorDiag, LinearOperatorScaledIdentity
 

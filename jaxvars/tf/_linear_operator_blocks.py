@@ -16,7 +16,7 @@ from jaxvars.tf._linear_operator_arrays import in_batch, joint_batch
 from jaxvars.tf._linear_operator_dense import LinearOperatorFullMatrix
 from jaxvars.tf._linear_operator_identity import LinearOperatorZeros
 from jaxvars.tf._linear_operator_made import checked_operators
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 Rows: TypeAlias = list[list[LinearOperator]]

@@ -15,11 +15,11 @@ import numpy as np
 
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
-from jaxvars.tf._dtypes import as_dtype, complex64
 from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
 from jaxvars.tf._linear_operator_diagonal import always, require_nonzero, require_real
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import as_dtype, complex64
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
 from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

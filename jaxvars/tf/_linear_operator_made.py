@@ -11,7 +11,7 @@ from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf._linear_operator import ALGEBRA, Hint, LinearOperator, turned
 from jaxvars.tf._linear_operator_arrays import cholesky, joint_batch
 from jaxvars.tf._linear_operator_dense import LinearOperatorLowerTriangular
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -6,12 +6,12 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._data_elements import stored
-from jaxvars.tf._dtypes import DType, as_dtype, int64, string
 from jaxvars.tf._io_records import opened
-from jaxvars.tf._static import refused
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
+from jaxvars.tf.tensors.elements import stored
+from jaxvars.tf.tensors.static import refused
 
 
 def typed(value: Any, dtype: DType | None) -> np.ndarray:

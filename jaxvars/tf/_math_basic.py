@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf._math_elements import floor, magnitude
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

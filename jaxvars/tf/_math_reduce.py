@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._convert import is_text
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf.registry.rows import Refused, Row, axes
+from jaxvars.tf.tensors.convert import is_text
+from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
 

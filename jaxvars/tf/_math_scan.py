@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf.registry.rows import Row, function_of
+from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._convert import as_given
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.convert import as_given
 
 Value: TypeAlias = Any
 

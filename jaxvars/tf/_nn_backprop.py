@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._nn_conv import _depthwise
 from jaxvars.tf._nn_morphology import _space_paddings
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.registry.rows import Row, find
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -18,10 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import _random_streams as streams
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._sparse_tensor import host_array
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._random_stateless import start_of
 from jaxvars.tf._random_streams import source
-from jaxvars.tf._tensor import Tensor, TensorLike
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 
 Value: TypeAlias = Any
 

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf._sparse_tensor import host_array
 from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.tensors.sparse_tensor import host_array
 
 Value: TypeAlias = Any
 

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import as_given
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row, shape_text
+from jaxvars.tf.tensors.convert import as_given
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

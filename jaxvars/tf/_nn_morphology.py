@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf._nn_shapes import layout, numbers, paddings, reach
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 
@@ -122,7 +122,7 @@ def _fractional(
     value: Any, ratio: Any, pseudo: bool, overlaps: bool, seed: int, is_mean: bool
 ) -> FractionalPool:
     from jaxvars.tf import _random_streams as streams
-    from jaxvars.tf._convert import to_array
+    from jaxvars.tf.tensors.convert import to_array
 
     x, ratios = to_array(value), _ratios(ratio)
     sizes = [int(n / r) for n, r in zip(x.shape[1:3], ratios, strict=True)]

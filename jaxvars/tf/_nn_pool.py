@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._nn_shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]

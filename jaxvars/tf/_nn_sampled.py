@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._nn_candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf._nn_losses import sigmoid_cross_entropy
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

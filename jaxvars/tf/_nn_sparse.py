@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._sparse_tensor import SparseTensor, host_array, of_host, on_host
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 Prefix: TypeAlias = tuple[int, ...]

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._convert import is_tensor_like, is_text, to_array
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.tf import random as _random
-from jaxvars.tf._dtypes import as_dtype, float64, int64
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.dtypes import as_dtype, float64, int64
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 def seed(s: int) -> None:

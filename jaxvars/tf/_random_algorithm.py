@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._variable import Variable
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 class Algorithm(enum.Enum):

@@ -25,12 +25,12 @@ import numpy as np
 from jaxvars.random import stateless as core
 from jaxvars.random.seeds import as_shape, unseen
 from jaxvars.tf import _random_bits as bits
-from jaxvars.tf import _static
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType, as_dtype
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors import static as _static
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

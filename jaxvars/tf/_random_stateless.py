@@ -14,11 +14,11 @@ import jax.numpy as jnp
 from jaxvars.random.seeds import unseen
 from jaxvars.tf import _random_bits as bits
 from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._random_algorithm import algorithm_of
 from jaxvars.tf._random_draws import From
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -24,8 +24,8 @@ from jaxvars.tf._arguments import outside
 from jaxvars.tf._concrete_function import ConcreteFunction
 from jaxvars.tf._function import BoundFunction, Function
 from jaxvars.tf._saved_restored import RestoredFunction, concrete_of
-from jaxvars.tf._specs import TensorSpec
 from jaxvars.tf.errors import OpError
+from jaxvars.tf.tensors.specs import TensorSpec
 
 _REFUSALS = (SavedError, OpError, TypeError, ValueError)
 _RANKS = 5  # what an open number of dimensions may be

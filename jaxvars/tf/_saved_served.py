@@ -15,8 +15,8 @@ from jaxvars.tf._concrete_function import ConcreteFunction
 from jaxvars.tf._function import BoundFunction, Function
 from jaxvars.tf._saved_functions import opened
 from jaxvars.tf._saved_restored import concrete_of
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 _OUTPUTS = (
     "Outputs for functions used as signatures must be a single Tensor, a sequence of Tensors, or a "

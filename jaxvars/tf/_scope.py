@@ -16,8 +16,8 @@ import jax
 
 from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import Manners, Words, boxing
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._tensor import wrap
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import trace as _trace
 
 

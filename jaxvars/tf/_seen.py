@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxvars.tf import nest
-from jaxvars.tf._convert import dtype_of
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import dtype_of
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor
 
 _KEPT = (TensorSpec, bool, int, float, complex, str, bytes, type(None))
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from jaxvars.tf._signal_fourier import dct, idct
 from jaxvars.tf._signal_windows import number, window
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxvars.tf import nest
 from jaxvars.tf._arguments import is_spec, spec_text
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype, float32
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._tensor_array import TensorArray
-from jaxvars.tf._type_specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TypeSpec
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype, float32
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.type_specs import IndexedSlicesSpec, NoneTensorSpec, Parts, TypeSpec
 
 
 @final

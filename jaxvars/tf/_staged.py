@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jaxvars.autograph.calls import overload
 from jaxvars.autograph.operators.sequences import Sequential
 from jaxvars.tf import _creation_ranges
-from jaxvars.tf._convert import alike
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._static import is_known, is_size
+from jaxvars.tf.tensors.convert import alike
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.static import is_known, is_size
 
 _RANGE = _creation_ranges.__getattr__("range")
 

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
 from jaxvars.tf import _strings_hash as hashes
-from jaxvars.tf._static import known, one_int, refused
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import known, one_int, refused
 
 Text: TypeAlias = np.ndarray
 

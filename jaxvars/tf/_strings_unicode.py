@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._static import known, refused
 from jaxvars.tf._strings_numbers import each
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import known, refused
 
 Text: TypeAlias = np.ndarray
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.tf._convert import dtype_of, to_array
-from jaxvars.tf._dtypes import DType, as_dtype
 from jaxvars.tf._scope import executing_eagerly
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._static import is_size, one_int
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._tensor_list import TensorList
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.tensors.convert import dtype_of, to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import is_size, one_int
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.tensor_array import TensorArray as CoreArray
-from jaxvars.tf._convert import is_text
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

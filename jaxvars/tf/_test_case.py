@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import OpError
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 class TestCase(unittest.TestCase):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxvars.tf import nest
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 def name_arguments(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -25,8 +25,6 @@ from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._callbacks import py_function
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf._train_graph import GRAPH, Node
 from jaxvars.tf._train_options import CheckpointOptions
 from jaxvars.tf._train_restore import Wait
@@ -34,6 +32,8 @@ from jaxvars.tf._train_status import Status
 from jaxvars.tf._train_stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 

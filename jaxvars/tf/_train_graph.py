@@ -33,7 +33,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf._function import Function
 from jaxvars.tf._names import name_scope
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.tensor import Tensor
 
 Edges: TypeAlias = dict[str, int]
 Slot: TypeAlias = tuple[int, int | str, str]  # of an optimizer, for a variable, called so

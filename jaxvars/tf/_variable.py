@@ -23,11 +23,6 @@ from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.tensor import is_string
-from jaxvars.tf import _convert
-from jaxvars.tf._convert import is_tensor_like, to_array
-from jaxvars.tf._dtypes import DType, as_dtype, string
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import OPERATIONS, Reference, Tensor, described_value
 from jaxvars.tf._variable_options import (
     CREATORS,
     VariableAggregation,
@@ -36,6 +31,11 @@ from jaxvars.tf._variable_options import (
     created,
 )
 from jaxvars.tf._variable_updates import Updates, text_or
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.convert import is_tensor_like, to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, described_value
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

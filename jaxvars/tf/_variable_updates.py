@@ -17,12 +17,12 @@ import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import JaxvarsError
-from jaxvars.tf import _convert
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

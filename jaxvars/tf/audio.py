@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._static import known, one_int, refused
 from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import known, one_int, refused
 
 Text: TypeAlias = np.ndarray
 

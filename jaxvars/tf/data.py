@@ -15,7 +15,6 @@ from typing import Any
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _data_experimental as experimental
 from jaxvars.tf._data_dataset import Dataset as Dataset
-from jaxvars.tf._data_elements import DatasetSpec as DatasetSpec
 from jaxvars.tf._data_files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf._data_files import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf._data_files import tf_records as TFRecordDataset  # noqa: N812 - TensorFlow's name
@@ -27,6 +26,7 @@ from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
 from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
 from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf._listing import lister
+from jaxvars.tf.tensors.elements import DatasetSpec as DatasetSpec
 
 AUTOTUNE = -1
 

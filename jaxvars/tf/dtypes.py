@@ -6,10 +6,10 @@ from typing import Any
 
 from jaxvars.tf import _creation
 from jaxvars.tf import _dtypes_experimental as experimental
-from jaxvars.tf._dtypes import DTYPES, EXPERIMENTAL
-from jaxvars.tf._dtypes import DType as DType
-from jaxvars.tf._dtypes import as_dtype as as_dtype
 from jaxvars.tf.registry.rows import find, operations
+from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
+from jaxvars.tf.tensors.dtypes import DType as DType
+from jaxvars.tf.tensors.dtypes import as_dtype as as_dtype
 
 __all__ = ["experimental"]
 

@@ -17,8 +17,6 @@ import types
 from typing import Any
 
 from jaxvars.tf import _random_draws as _draws
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister
 from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf._nn_candidates import (
@@ -49,7 +47,9 @@ from jaxvars.tf._random_stateless import stateless_truncated_normal as stateless
 from jaxvars.tf._random_stateless import stateless_uniform as stateless_uniform
 from jaxvars.tf._random_streams import set_seed as set_seed
 from jaxvars.tf._random_streams import source as _source
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 experimental = types.SimpleNamespace(
     Algorithm=Algorithm,

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._convert import is_text, to_array
-from jaxvars.tf._dtypes import DTYPES
 from jaxvars.tf._listing import lister
-from jaxvars.tf._sparse_tensor import SparseTensor, host_array, of_host, on_host
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.dtypes import DTYPES
+from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
+from jaxvars.tf.tensors.tensor import Tensor
 
 Place: TypeAlias = tuple[int, ...]
 Groups: TypeAlias = dict[Place, set[Any]]

@@ -14,12 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _convert, _strings_buckets, _strings_unicode
+from jaxvars.tf import _strings_buckets, _strings_unicode
 from jaxvars.tf import _strings_numbers as numbers
-from jaxvars.tf._static import ints, known, refused
 from jaxvars.tf._strings_numbers import each
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, Row, operations
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import ints, known, refused
 
 Text: TypeAlias = np.ndarray
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf import _convert
+from jaxvars.tf.tensors import convert as _convert
 
 
 class Meters:
@@ -20,7 +20,7 @@ class Meters:
 @pytest.fixture
 def registered(monkeypatch):
     monkeypatch.setattr(_convert, "CONVERSIONS", [])
-    from jaxvars.tf import _conversions
+    from jaxvars.tf.tensors import conversions as _conversions
 
     monkeypatch.setattr(_conversions, "CONVERSIONS", _convert.CONVERSIONS)
 

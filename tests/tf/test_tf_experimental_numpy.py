@@ -7,7 +7,7 @@ import pytest
 
 import jaxvars.tf.experimental.numpy as tnp
 from jaxvars import tf
-from jaxvars.tf import _tensor
+from jaxvars.tf.tensors import tensor as _tensor
 
 
 def test_results_are_tensors_of_the_types_of_numpy():

@@ -22,13 +22,13 @@ import numpy as np
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _numpy_random, nest
-from jaxvars.tf._dtypes import DType
 from jaxvars.tf._listing import lister
 from jaxvars.tf._numpy_manners import (
     experimental_enable_numpy_behavior as experimental_enable_numpy_behavior,
 )
 from jaxvars.tf._numpy_manners import promoted_type
-from jaxvars.tf._tensor import Tensor, TensorLike, wrap
+from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.tensor import Tensor, TensorLike, wrap
 
 ndarray = Tensor
 random = _numpy_random

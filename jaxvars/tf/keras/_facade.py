@@ -16,8 +16,8 @@ from typing import Any
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import nest
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._tensor import wrap
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import wrap
 
 
 def array(value: Any) -> Any:

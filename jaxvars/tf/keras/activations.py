@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._listing import lister
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere, revived
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from jaxvars.tf._constant import convert_to_tensor
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 @final

@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars import initializers as _core
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister
 from jaxvars.tf._random_draws import sizes
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras._facade import class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 _LONG = {"IdentityInitializer": "Identity", "OrthogonalInitializer": "Orthogonal"}
 _SHORT = {"normal": "RandomNormal", "uniform": "RandomUniform", "zero": "Zeros", "one": "Ones"}

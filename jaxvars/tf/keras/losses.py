@@ -12,10 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import losses as _core
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras._facade import (
     array,
@@ -26,6 +23,9 @@ from jaxvars.tf.keras._facade import (
     revived,
     serialized,
 )
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor
 
 _KNOWN: dict[str, Any] = {
     **{name: thing for name, thing in vars(_core).items() if name in _core._BY_NAME},

@@ -18,10 +18,7 @@ from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.tally import Tally
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype
 from jaxvars.tf._listing import lister
-from jaxvars.tf._tensor import Tensor, wrap
 from jaxvars.tf._variable import face_of
 from jaxvars.tf.keras._facade import (
     array,
@@ -33,6 +30,9 @@ from jaxvars.tf.keras._facade import (
     revived,
     serialized,
 )
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 _FUNCTIONS: dict[str, Any] = {
     name: thing

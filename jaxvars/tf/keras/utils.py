@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._convert import to_array
 from jaxvars.tf._listing import lister
 from jaxvars.tf._random_streams import set_seed
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.keras._facade import elsewhere
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.tensor import Tensor
 
 
 def set_random_seed(seed: int) -> None:

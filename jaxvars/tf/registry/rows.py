@@ -13,7 +13,7 @@ tests: each example is run eagerly, compiled and differentiated, and compared wi
 Rules this file keeps:
 - a function is written when it is first asked for, with TensorFlow's signature, so that a call
   costs little more than that of JAX's function;
-- tensors among the arguments are converted by TensorFlow's rules (`_convert.py`), results are
+- tensors among the arguments are converted by TensorFlow's rules (`tensors/convert.py`), results are
   Tensors;
 - what JAX refuses is raised as what TensorFlow raises.
 """
@@ -32,12 +32,12 @@ import numpy as np
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import JaxvarsError
-from jaxvars.tf import _convert
-from jaxvars.tf._dtypes import DType
 from jaxvars.tf._listing import HOMES, lister
-from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.errors import InvalidArgumentError, OpError
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

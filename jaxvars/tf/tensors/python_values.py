@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._dtypes import DType, as_dtype, float32, int32, int64, string
-from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, float32, int32, int64, string
+from jaxvars.tf.tensors.shapes import TensorShape
 
 Kind: TypeAlias = type  # bool, int, float, complex, str, or NumPy's bool, float16 and float64
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from jaxvars.devices.device import device_name
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tf import _convert
-from jaxvars.tf._convert import dtype_of
-from jaxvars.tf._dtypes import DType
-from jaxvars.tf._shapes import TensorShape
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.convert import dtype_of
+from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType, as_dtype, float32
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor
-from jaxvars.tf._type_specs import TypeSpec
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, float32
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.tensors.type_specs import TypeSpec
 
 
 @final

@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import as_dtype, float32, int64
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._slices import IndexedSlices
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import as_dtype, float32, int64
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.slices import IndexedSlices
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing.identity import told_by_pickle
 
 Parts: TypeAlias = tuple[Any, ...]

@@ -1,7 +1,7 @@
 """What becomes a tensor, and of which type: TensorFlow's rules.
 
 Rules this file keeps:
-- an array keeps its type; what Python and NumPy have becomes one by `_python_values.py`;
+- an array keeps its type; what Python and NumPy have becomes one by `tensors/python_values.py`;
 - of two operands, what is no tensor is converted to the type of what is one, or refused if it
   can't be; two tensors of different types are refused;
 - what is converted inside of a function that is traced is a constant of it.
@@ -18,8 +18,9 @@ import numpy as np
 
 from jaxvars.tensors.array_like import BOXES, Face
 from jaxvars.tensors.tensor import refuse_masked
-from jaxvars.tf._dtypes import DType, as_dtype, string
-from jaxvars.tf._python_values import (
+from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.python_values import (
     c_name,
     fits,
     is_array_like,
@@ -28,9 +29,8 @@ from jaxvars.tf._python_values import (
     of_numpy,
     of_python,
 )
-from jaxvars.tf._python_values import text_array as text_array
-from jaxvars.tf._python_values import unsupported as unsupported
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.python_values import text_array as text_array
+from jaxvars.tf.tensors.python_values import unsupported as unsupported
 from jaxvars.tracing import trace as _trace
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text

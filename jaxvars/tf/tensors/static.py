@@ -18,9 +18,9 @@ import numpy as np
 
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf import _convert
-from jaxvars.tf._tensor import Tensor
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

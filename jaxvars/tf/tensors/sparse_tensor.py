@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType, int64
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import OPERATIONS, Tensor, wrap
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType, int64
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -13,10 +13,10 @@ import numpy as np
 
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tf._convert import to_array
-from jaxvars.tf._dtypes import DType
-from jaxvars.tf._shapes import TensorShape
-from jaxvars.tf._tensor import Tensor, wrap
+from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.dtypes import DType
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.tf._tensor import WRAPPERS
+from jaxvars.tf.tensors.tensor import WRAPPERS
 from jaxvars.tracing.identity import exact, held
 
 

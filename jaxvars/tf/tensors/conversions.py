@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxvars.tf._convert import CONVERSIONS
-from jaxvars.tf._tensor import TensorLike
+from jaxvars.tf.tensors.convert import CONVERSIONS
+from jaxvars.tf.tensors.tensor import TensorLike
 
 _TAKEN = (bool, int, float, complex, str, bytes, np.ndarray, np.generic, jax.Array, TensorLike)
 

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _convert, nest
-from jaxvars.tf._dtypes import as_dtype
-from jaxvars.tf._specs import TensorSpec
-from jaxvars.tf._static import known, refused
-from jaxvars.tf._tensor import Tensor
+from jaxvars.tf import nest
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import known, refused
+from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import trace as _trace
 
 Element: TypeAlias = Any

@@ -1,0 +1,1 @@
+"""TensorFlow's tensors: dtypes, shapes, specs, conversion."""
