@@ -87,10 +87,7 @@ from jaxvars.tf._initializers import random_uniform_initializer as random_unifor
 from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf._module import Module as Module
-from jaxvars.tf._names import name_scope as name_scope
 from jaxvars.tf._printing import print as print
-from jaxvars.tf._scope import executing_eagerly as executing_eagerly
-from jaxvars.tf._scope import init_scope as init_scope
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor_array import TensorArray as TensorArray
@@ -98,6 +95,9 @@ from jaxvars.tf._variable import Variable as Variable
 from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
 from jaxvars.tf._variable_options import VariableSynchronization as VariableSynchronization
 from jaxvars.tf._variable_options import variable_creator_scope as variable_creator_scope
+from jaxvars.tf.context.name_scope import name_scope as name_scope
+from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
+from jaxvars.tf.context.scope import init_scope as init_scope
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.conversions import (

@@ -18,9 +18,9 @@ from jaxvars.tf._concrete_binding import Parameters
 from jaxvars.tf._function_type import FunctionType
 from jaxvars.tf._graph_view import Graph
 from jaxvars.tf._open_sizes import OpenSizes
-from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._signature import fit_tensor
 from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string

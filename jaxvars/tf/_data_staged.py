@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tf._scope import outside_functions
+from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, host, leaves, packed
 from jaxvars.tf.tensors.specs import TensorSpec

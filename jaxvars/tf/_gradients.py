@@ -18,7 +18,6 @@ from typing import Any, final
 
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.tf import nest
-from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._tape import (
     UnconnectedGradients,
     conjugated,
@@ -27,6 +26,7 @@ from jaxvars.tf._tape import (
     target_of,
     unconnected_of,
 )
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import trace as _trace

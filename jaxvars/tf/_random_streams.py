@@ -26,8 +26,8 @@ from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
 from jaxvars.tf import _random_bits as bits
-from jaxvars.tf import _scope
 from jaxvars.tf._random_state import state_of, taken
+from jaxvars.tf.context import scope as _scope
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -17,8 +17,8 @@ from jaxvars.core.traversal import ALIASES, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
-from jaxvars.tf._scope import executing_eagerly
 from jaxvars.tf._variable import Variable, face_of
+from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -7,7 +7,7 @@ from typing import Any
 from jaxvars import autograph as _core
 from jaxvars.tf import _autograph_experimental as experimental
 from jaxvars.tf._listing import lister
-from jaxvars.tf._scope import inside
+from jaxvars.tf.context.scope import inside
 
 __all__ = ["experimental", "set_verbosity", "to_code", "to_graph", "trace"]
 

@@ -31,7 +31,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import ALIASES
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tf._scope import init_scope
+from jaxvars.tf.context.scope import init_scope
 from jaxvars.tf.keras import _operators
 from jaxvars.tf.keras._manners import PLACE
 from jaxvars.tracing import trace as _trace

@@ -1,0 +1,1 @@
+"""Where code runs: name scopes, eager or traced."""
