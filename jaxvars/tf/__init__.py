@@ -86,15 +86,10 @@ from jaxvars.tf._initializers import random_normal_initializer as random_normal_
 from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
 from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._listing import HOMES, lister
-from jaxvars.tf._module import Module as Module
 from jaxvars.tf._printing import print as print
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor_array import TensorArray as TensorArray
-from jaxvars.tf._variable import Variable as Variable
-from jaxvars.tf._variable_options import VariableAggregation as VariableAggregation
-from jaxvars.tf._variable_options import VariableSynchronization as VariableSynchronization
-from jaxvars.tf._variable_options import variable_creator_scope as variable_creator_scope
 from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope
@@ -110,6 +105,11 @@ from jaxvars.tf.tensors.shapes import TensorShape as TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices as IndexedSlices
 from jaxvars.tf.tensors.specs import TensorSpec as TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor as Tensor
+from jaxvars.tf.variables.module import Module as Module
+from jaxvars.tf.variables.options import VariableAggregation as VariableAggregation
+from jaxvars.tf.variables.options import VariableSynchronization as VariableSynchronization
+from jaxvars.tf.variables.options import variable_creator_scope as variable_creator_scope
+from jaxvars.tf.variables.variable import Variable as Variable
 
 if "JAX_ENABLE_X64" not in os.environ:
     jax.config.update("jax_enable_x64", True)

@@ -27,10 +27,10 @@ import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf._types_experimental import TraceType
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.tensors.components import Components, components, has_components
 from jaxvars.tf.tensors.convert import dtype_of, text_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import Variable, face_of
 
 _MARK = "literal "
 _LITERALS: dict[str, Any] = {}

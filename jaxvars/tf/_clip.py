@@ -16,12 +16,12 @@ import numpy as np
 
 from jaxvars.tf import _math_counts, _math_pairs
 from jaxvars.tf._math_pairs import maximum, minimum
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.registry.rows import Refused, Row, axes, operations
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 Value: TypeAlias = Any
 

@@ -19,7 +19,6 @@ from jaxvars.tf._function_type import FunctionType
 from jaxvars.tf._graph_view import Graph
 from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._signature import fit_tensor
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import dtype_of, to_array
@@ -27,6 +26,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
 
 

@@ -20,11 +20,11 @@ from jaxvars.control import branches as _control
 from jaxvars.control import loops as _loops
 from jaxvars.core.checks import require
 from jaxvars.tf import nest
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 _NO_CASE = "Input error: None of conditions evaluated as True:"

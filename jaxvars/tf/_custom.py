@@ -21,10 +21,10 @@ from jaxvars.tf._arguments import is_traced
 from jaxvars.tf._control_flow import arrays_of
 from jaxvars.tf._custom_now import call_now, runs_now
 from jaxvars.tf._tape import conjugated
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import Variable, face_of
 
 
 def stop_gradient(input: Any, name: str | None = None) -> Any:

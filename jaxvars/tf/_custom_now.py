@@ -21,10 +21,10 @@ from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf._tape import conjugated
-from jaxvars.tf._variable import face_of
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import face_of
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

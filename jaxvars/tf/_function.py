@@ -33,12 +33,12 @@ from jaxvars.tf._open_sizes import OpenSizes
 from jaxvars.tf._seen import Seen, specs_of, weakened
 from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
 from jaxvars.tf._traced_arguments import name_arguments, unchanged
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from jaxvars.tf.tensors.components import components, has_components
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
+from jaxvars.tf.variables.variable import Variable
 
 Value: TypeAlias = Any
 

@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -35,10 +35,10 @@ from jaxvars.tf._linear_operator_arrays import (
     cholesky_solved,
     solved,
 )
-from jaxvars.tf._module import Module
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.module import Module
 
 Value: TypeAlias = Any
 Hint: TypeAlias = bool | None

@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable, face_of
 
 Value: TypeAlias = Any
 C = TypeVar("C", bound=type)

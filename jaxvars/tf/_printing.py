@@ -17,9 +17,9 @@ import numpy as np
 
 from jaxvars.console.print import _emit, _Options, _target
 from jaxvars.tf import nest
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

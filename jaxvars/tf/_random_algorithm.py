@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 
 class Algorithm(enum.Enum):

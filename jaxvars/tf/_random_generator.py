@@ -22,11 +22,11 @@ from jaxvars.tf import _random_draws as draws
 from jaxvars.tf._random_algorithm import Algorithm, algorithm_of
 from jaxvars.tf._random_state import moved, size_of, taken
 from jaxvars.tf._random_streams import check_seeded
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

@@ -14,7 +14,7 @@ from typing import Any, final
 
 from jaxvars.core.traversal import Holder
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf._variable import face_of
+from jaxvars.tf.variables.variable import face_of
 
 KINDS = {"object", "list", "tuple", "dict", "variable", "asset"}
 

@@ -11,9 +11,9 @@ import jax
 from jaxvars import summary as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.core.variable import name_scope
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable, face_of
 
 
 def set_step(step: Any) -> None:

@@ -17,13 +17,13 @@ from jaxvars.core.traversal import ALIASES, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import Variable, face_of
 
 
 @final

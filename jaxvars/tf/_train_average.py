@@ -6,9 +6,9 @@ from typing import Any, final
 
 from jaxvars.core.traversal import Holder, Tied
 from jaxvars.optimizers.slots import Tie
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 
 @final

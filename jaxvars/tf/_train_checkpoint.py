@@ -30,10 +30,10 @@ from jaxvars.tf._train_options import CheckpointOptions
 from jaxvars.tf._train_restore import Wait
 from jaxvars.tf._train_status import Status
 from jaxvars.tf._train_stored import SUFFIX, WRITTEN, opened, saved_graph
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import trace as _trace
 
 

@@ -17,9 +17,9 @@ from jaxvars.tf._train_checkpoint import Checkpoint
 from jaxvars.tf._train_folder import latest_checkpoint
 from jaxvars.tf._train_options import CheckpointOptions
 from jaxvars.tf._train_stored import SUFFIX
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 
 @final

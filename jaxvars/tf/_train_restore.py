@@ -27,8 +27,8 @@ from jaxvars.errors import CheckpointError
 from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._train_graph import Graph, Node
 from jaxvars.tf._train_stored import NOTES
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.errors import DataLossError, InvalidArgumentError
+from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import Weak
 
 _WAITING: dict[Weak, list[Wait]] = {}

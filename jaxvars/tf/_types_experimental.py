@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing.identity import told_by_equality
 
 TensorLike: TypeAlias = (

@@ -24,12 +24,12 @@ from jaxvars.debugging.placement_log import set_log_device_placement as set_log_
 from jaxvars.errors import ShapeError
 from jaxvars.tf._control_flow import Assert as Assert
 from jaxvars.tf._listing import lister
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

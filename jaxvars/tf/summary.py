@@ -22,9 +22,9 @@ from jaxvars.tf import _summary_experimental as experimental
 from jaxvars.tf._listing import lister
 from jaxvars.tf._summary_audio import record as _record_audio
 from jaxvars.tf._summary_experimental import plain
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 
 __all__ = [
     "SummaryWriter",

@@ -8,12 +8,12 @@ from typing import Any
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _dlpack as dlpack
 from jaxvars.tf._data_optional import Optional as Optional
-from jaxvars.tf._extension_type import ExtensionType as ExtensionType
-from jaxvars.tf._extension_type import ExtensionTypeSpec as ExtensionTypeSpec
-from jaxvars.tf._extension_type import as_dict as _as_dict
 from jaxvars.tf._listing import lister
 from jaxvars.tf.experimental import numpy as numpy
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
+from jaxvars.tf.variables.extension_type import ExtensionType as ExtensionType
+from jaxvars.tf.variables.extension_type import ExtensionTypeSpec as ExtensionTypeSpec
+from jaxvars.tf.variables.extension_type import as_dict as _as_dict
 
 __all__ = ["dlpack", "extension_type", "numpy"]
 

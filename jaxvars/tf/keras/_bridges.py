@@ -12,12 +12,12 @@ import types
 from typing import Any
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras._keras import keras
 from jaxvars.tf.keras._manners import into_user, plain
 from jaxvars.tf.keras._shared import bound
 from jaxvars.tf.keras._theirs import theirs
+from jaxvars.tf.variables.variable import Variable
 
 
 def bridged(value: Any) -> Any:

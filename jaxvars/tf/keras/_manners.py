@@ -19,11 +19,11 @@ import jax
 import numpy as np
 
 from jaxvars.errors import line_of
-from jaxvars.tf._variable import Variable
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import trace as _trace
 
 

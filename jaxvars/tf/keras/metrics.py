@@ -19,7 +19,6 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.tally import Tally
 from jaxvars.tf._listing import lister
-from jaxvars.tf._variable import face_of
 from jaxvars.tf.keras._facade import (
     array,
     arrays,
@@ -33,6 +32,7 @@ from jaxvars.tf.keras._facade import (
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.variables.variable import face_of
 
 _FUNCTIONS: dict[str, Any] = {
     name: thing

@@ -26,11 +26,11 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.options import Options
 from jaxvars.tf._listing import lister
 from jaxvars.tf._tape import GradientTape
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.keras import _schedules as schedules
 from jaxvars.tf.keras._facade import array, class_of, elsewhere, named, revived, serialized
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
+from jaxvars.tf.variables.variable import Variable, face_of
 
 _KNOWN: dict[str, Any] = {
     name: thing

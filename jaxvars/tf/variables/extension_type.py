@@ -21,13 +21,13 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf._variable import Variable, face_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
+from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
 
 Value: TypeAlias = Any

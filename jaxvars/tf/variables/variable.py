@@ -23,19 +23,19 @@ from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.tensor import is_string
-from jaxvars.tf._variable_options import (
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.convert import is_tensor_like, to_array
+from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
+from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, described_value
+from jaxvars.tf.variables.options import (
     CREATORS,
     VariableAggregation,
     VariableSynchronization,
     check_options,
     created,
 )
-from jaxvars.tf._variable_updates import Updates, text_or
-from jaxvars.tf.tensors import convert as _convert
-from jaxvars.tf.tensors.convert import is_tensor_like, to_array
-from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
-from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.tensor import OPERATIONS, Reference, Tensor, described_value
+from jaxvars.tf.variables.updates import Updates, text_or
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
