@@ -36,8 +36,6 @@ import jax
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import _clip as _clip
-from jaxvars.tf import _creation as _creation
-from jaxvars.tf import _creation_ranges as _creation_ranges
 from jaxvars.tf import _operators as _operators
 from jaxvars.tf import _products as _products
 from jaxvars.tf import autodiff as autodiff
@@ -53,9 +51,6 @@ from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
 from jaxvars.tf._callbacks import numpy_function as numpy_function
 from jaxvars.tf._callbacks import py_function as py_function
-from jaxvars.tf._constant import constant as constant
-from jaxvars.tf._constant import convert_to_tensor as convert_to_tensor
-from jaxvars.tf._constant import is_tensor as is_tensor
 from jaxvars.tf._control_flow import Assert as Assert
 from jaxvars.tf._control_flow import case as case
 from jaxvars.tf._control_flow import cond as cond
@@ -90,6 +85,11 @@ from jaxvars.tf._printing import print as print
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf._tensor_array import TensorArray as TensorArray
+from jaxvars.tf.arrays import creation as _creation
+from jaxvars.tf.arrays import ranges as _creation_ranges
+from jaxvars.tf.arrays.constant import constant as constant
+from jaxvars.tf.arrays.constant import convert_to_tensor as convert_to_tensor
+from jaxvars.tf.arrays.constant import is_tensor as is_tensor
 from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._constant import constant
 from jaxvars.tf._random_streams import source
+from jaxvars.tf.arrays.constant import constant
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 

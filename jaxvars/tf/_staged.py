@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxvars.autograph.calls import overload
 from jaxvars.autograph.operators.sequences import Sequential
-from jaxvars.tf import _creation_ranges
+from jaxvars.tf.arrays import ranges as _creation_ranges
 from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, is_size

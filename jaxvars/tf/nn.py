@@ -53,7 +53,7 @@ ROWS = [
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
 
 _rows = operations(__name__, ROWS, others=["dropout"])
-HOMES["nn.space_to_batch"] = "jaxvars.tf._arrays_shape:space_to_batch"
+HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
 _ABSENT = {
     "learned_unigram_candidate_sampler": "it would learn in secret. Count the classes, and give "

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from jaxvars.tf._constant import convert_to_tensor
 from jaxvars.tf._listing import lister
+from jaxvars.tf.arrays.constant import convert_to_tensor
 from jaxvars.tf.keras._facade import elsewhere
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype

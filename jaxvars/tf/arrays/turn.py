@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._arrays_gather import checkable
+from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import Row, operations
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._creation_sizes import type_of
+from jaxvars.tf.arrays.sizes import type_of
 from jaxvars.tf.registry.rows import Refused, Row, operations
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf._creation_sizes import not_negative, sizes_of, type_of
+from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, Row, operations
 from jaxvars.tf.tensors.convert import dtype_of, is_text

@@ -1,7 +1,7 @@
 """Operations at the top level that write parts: `tf.scatter_nd`, `tf.tensor_scatter_nd_add`, ...
 
 Rules this file keeps:
-- indices out of range are refused as in `_arrays_gather.py`; elsewhere what goes there is dropped.
+- indices out of range are refused as in `arrays/gather.py`; elsewhere what goes there is dropped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf._arrays_gather import check_indices
+from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import Row, operations
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._arrays_gather import checkable
+from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import Row, operations
 from jaxvars.tf.tensors.static import ints, is_known, known, one_axis, refused
 
