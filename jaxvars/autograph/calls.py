@@ -52,7 +52,7 @@ _CALLERS = frozenset(
         "jaxvars.control.branches",
         "jaxvars.control.loops",
         "jaxvars.control.maps",
-        "jaxvars.tf._control_flow",
+        "jaxvars.tf.control.branches",
         "jaxvars.tf._functional",
         "functools",
         "_functools",

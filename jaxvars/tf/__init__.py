@@ -49,16 +49,6 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf._callbacks import numpy_function as numpy_function
-from jaxvars.tf._callbacks import py_function as py_function
-from jaxvars.tf._control_flow import Assert as Assert
-from jaxvars.tf._control_flow import case as case
-from jaxvars.tf._control_flow import cond as cond
-from jaxvars.tf._control_flow import control_dependencies as control_dependencies
-from jaxvars.tf._control_flow import group as group
-from jaxvars.tf._control_flow import no_op as no_op
-from jaxvars.tf._control_flow import switch_case as switch_case
-from jaxvars.tf._control_flow import while_loop as while_loop
 from jaxvars.tf._custom import custom_gradient as custom_gradient
 from jaxvars.tf._custom import grad_pass_through as grad_pass_through
 from jaxvars.tf._custom import recompute_grad as recompute_grad
@@ -81,10 +71,8 @@ from jaxvars.tf._initializers import random_normal_initializer as random_normal_
 from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
 from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._listing import HOMES, lister
-from jaxvars.tf._printing import print as print
 from jaxvars.tf._tape import GradientTape as GradientTape
 from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars.tf._tensor_array import TensorArray as TensorArray
 from jaxvars.tf.arrays import creation as _creation
 from jaxvars.tf.arrays import ranges as _creation_ranges
 from jaxvars.tf.arrays.constant import constant as constant
@@ -93,6 +81,18 @@ from jaxvars.tf.arrays.constant import is_tensor as is_tensor
 from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope
+from jaxvars.tf.control.branches import Assert as Assert
+from jaxvars.tf.control.branches import case as case
+from jaxvars.tf.control.branches import cond as cond
+from jaxvars.tf.control.branches import control_dependencies as control_dependencies
+from jaxvars.tf.control.branches import group as group
+from jaxvars.tf.control.branches import no_op as no_op
+from jaxvars.tf.control.branches import switch_case as switch_case
+from jaxvars.tf.control.branches import while_loop as while_loop
+from jaxvars.tf.control.callbacks import numpy_function as numpy_function
+from jaxvars.tf.control.callbacks import py_function as py_function
+from jaxvars.tf.control.printing import print as print
+from jaxvars.tf.control.tensor_array import TensorArray as TensorArray
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.conversions import (
@@ -155,9 +155,9 @@ ELSEWHERE = {
     "as_string": "jaxvars.tf.strings",
     **dict.fromkeys(
         ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],
-        "jaxvars.tf._environment",
+        "jaxvars.tf.control.environment",
     ),
-    "tuple": "jaxvars.tf._environment:tuple_",
+    "tuple": "jaxvars.tf.control.environment:tuple_",
 }
 """Names at the top level that are in a namespace, too."""
 

@@ -204,8 +204,8 @@ def _kind(name: str, calls: Any) -> str:
 
 def _reduced_in_a_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:
     """Reduce the elements that a program asks for."""
-    from jaxvars.tf._control_flow import while_loop
     from jaxvars.tf.arrays.constant import convert_to_tensor
+    from jaxvars.tf.control.branches import while_loop
 
     def turn(_: Any, state: Any) -> Any:
         after = func(state, items.item(None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf._tensor_array import TensorArray
+from jaxvars.tf.control.tensor_array import TensorArray
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape

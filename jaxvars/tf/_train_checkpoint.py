@@ -24,12 +24,12 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._callbacks import py_function
 from jaxvars.tf._train_graph import GRAPH, Node
 from jaxvars.tf._train_options import CheckpointOptions
 from jaxvars.tf._train_restore import Wait
 from jaxvars.tf._train_status import Status
 from jaxvars.tf._train_stored import SUFFIX, WRITTEN, opened, saved_graph
+from jaxvars.tf.control.callbacks import py_function
 from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor

@@ -67,7 +67,7 @@ def test_the_most_specific_spec_that_two_fit():
 
 
 def test_the_time_is_that_of_the_run(monkeypatch):
-    from jaxvars.tf import _environment
+    from jaxvars.tf.control import environment as _environment
 
     clock = types.SimpleNamespace(time=itertools.count(1.5e9).__next__)
     monkeypatch.setattr(_environment, "time", clock)

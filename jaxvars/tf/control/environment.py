@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from jaxvars.tf._callbacks import numpy_function
 from jaxvars.tf.arrays.constant import constant, convert_to_tensor
 from jaxvars.tf.context import name_scope as _names
+from jaxvars.tf.control.callbacks import numpy_function
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor

@@ -11,8 +11,8 @@ import numpy as np
 
 from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.tf._tensor_list import TensorList
 from jaxvars.tf.context.scope import executing_eagerly
+from jaxvars.tf.control.tensor_list import TensorList
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype

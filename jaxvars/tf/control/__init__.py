@@ -1,0 +1,1 @@
+"""TensorFlow's control flow, callbacks, printing and TensorArray."""
