@@ -53,7 +53,7 @@ _CALLERS = frozenset(
         "jaxvars.control.loops",
         "jaxvars.control.maps",
         "jaxvars.tf.control.branches",
-        "jaxvars.tf._functional",
+        "jaxvars.tf.functions.maps",
         "functools",
         "_functools",
     }

@@ -49,35 +49,21 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf._custom import custom_gradient as custom_gradient
-from jaxvars.tf._custom import grad_pass_through as grad_pass_through
-from jaxvars.tf._custom import recompute_grad as recompute_grad
-from jaxvars.tf._custom import stop_gradient as stop_gradient
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
-from jaxvars.tf._function import Function as Function
-from jaxvars.tf._function import function as function
-from jaxvars.tf._functional import foldl as foldl
-from jaxvars.tf._functional import foldr as foldr
-from jaxvars.tf._functional import map_fn as map_fn
-from jaxvars.tf._functional import scan as scan
-from jaxvars.tf._functional import vectorized_map as vectorized_map
-from jaxvars.tf._gradients import AggregationMethod as AggregationMethod
-from jaxvars.tf._gradients import gradients as gradients
-from jaxvars.tf._gradients import hessians as hessians
 from jaxvars.tf._initializers import constant_initializer as constant_initializer
 from jaxvars.tf._initializers import ones_initializer as ones_initializer
 from jaxvars.tf._initializers import random_normal_initializer as random_normal_initializer
 from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
 from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._listing import HOMES, lister
-from jaxvars.tf._tape import GradientTape as GradientTape
-from jaxvars.tf._tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf.arrays import creation as _creation
 from jaxvars.tf.arrays import ranges as _creation_ranges
 from jaxvars.tf.arrays.constant import constant as constant
 from jaxvars.tf.arrays.constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf.arrays.constant import is_tensor as is_tensor
+from jaxvars.tf.autodiff.tape import GradientTape as GradientTape
+from jaxvars.tf.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope
@@ -93,6 +79,20 @@ from jaxvars.tf.control.callbacks import numpy_function as numpy_function
 from jaxvars.tf.control.callbacks import py_function as py_function
 from jaxvars.tf.control.printing import print as print
 from jaxvars.tf.control.tensor_array import TensorArray as TensorArray
+from jaxvars.tf.functions.custom_gradient import custom_gradient as custom_gradient
+from jaxvars.tf.functions.custom_gradient import grad_pass_through as grad_pass_through
+from jaxvars.tf.functions.custom_gradient import recompute_grad as recompute_grad
+from jaxvars.tf.functions.custom_gradient import stop_gradient as stop_gradient
+from jaxvars.tf.functions.function import Function as Function
+from jaxvars.tf.functions.function import function as function
+from jaxvars.tf.functions.gradients import AggregationMethod as AggregationMethod
+from jaxvars.tf.functions.gradients import gradients as gradients
+from jaxvars.tf.functions.gradients import hessians as hessians
+from jaxvars.tf.functions.maps import foldl as foldl
+from jaxvars.tf.functions.maps import foldr as foldr
+from jaxvars.tf.functions.maps import map_fn as map_fn
+from jaxvars.tf.functions.maps import scan as scan
+from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.conversions import (

@@ -19,7 +19,7 @@ from jaxvars import distribute as _core
 from jaxvars.core.frames import LOCAL
 from jaxvars.distribute import InputContext, ReduceOp
 from jaxvars.tf import nest
-from jaxvars.tf._function import BoundFunction, Function, function
+from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import trace as _trace

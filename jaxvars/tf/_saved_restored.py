@@ -18,8 +18,8 @@ from jaxvars.saved.functions import Known
 from jaxvars.saved.functions import _trace as trace
 from jaxvars.saved.loaded import SavedFunction
 from jaxvars.tensors.tensor import TensorSpec as CoreSpec
-from jaxvars.tf._arguments import inside, outside
 from jaxvars.tf._train_graph import Node
+from jaxvars.tf.functions.arguments import inside, outside
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec

@@ -31,8 +31,8 @@ from jaxvars.core.traversal import Tied, behind
 from jaxvars.core.traversal import _attributes as attributes
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
-from jaxvars.tf._function import Function
 from jaxvars.tf.context.name_scope import name_scope
+from jaxvars.tf.functions.function import Function
 from jaxvars.tf.tensors.tensor import Tensor
 
 Edges: TypeAlias = dict[str, int]

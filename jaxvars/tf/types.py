@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jaxvars.tf import _types_experimental as experimental
-from jaxvars.tf._concrete_function import ConcreteFunction
-from jaxvars.tf._function import BoundFunction, Function
 from jaxvars.tf._listing import lister
+from jaxvars.tf.functions import protocols as experimental
+from jaxvars.tf.functions.concrete_function import ConcreteFunction
+from jaxvars.tf.functions.function import BoundFunction, Function
 
 __all__ = ["experimental"]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from jaxvars.core.checks import Raised
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tf._tape import GradientTape
+from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.context.scope import outside_functions
 from jaxvars.tf.errors import (
     InvalidArgumentError,

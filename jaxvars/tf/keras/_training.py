@@ -15,8 +15,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
-from jaxvars.tf._function import function
-from jaxvars.tf._tape import GradientTape
+from jaxvars.tf.autodiff.tape import GradientTape
+from jaxvars.tf.functions.function import function
 from jaxvars.tf.keras._bridges import bridged, named
 from jaxvars.tf.keras._data import data_of, is_dataset
 from jaxvars.tf.keras._keras import keras

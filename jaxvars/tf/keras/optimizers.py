@@ -25,7 +25,7 @@ from jaxvars.core.traversal import Alias, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.options import Options
 from jaxvars.tf._listing import lister
-from jaxvars.tf._tape import GradientTape
+from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.keras import _schedules as schedules
 from jaxvars.tf.keras._facade import array, class_of, elsewhere, named, revived, serialized
 from jaxvars.tf.tensors.convert import to_array

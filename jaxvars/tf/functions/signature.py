@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import is_spec, spec_text
+from jaxvars.tf.functions.arguments import is_spec, spec_text
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf._types_experimental import TraceType
+from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
 from jaxvars.tf.tensors.convert import dtype_of, text_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap

@@ -13,14 +13,14 @@ from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import described, is_spec, is_traced, outside, spec_text
-from jaxvars.tf._concrete_binding import Parameters
-from jaxvars.tf._function_type import FunctionType
-from jaxvars.tf._graph_view import Graph
-from jaxvars.tf._open_sizes import OpenSizes
-from jaxvars.tf._signature import fit_tensor
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.functions.arguments import described, is_spec, is_traced, outside, spec_text
+from jaxvars.tf.functions.concrete_binding import Parameters
+from jaxvars.tf.functions.function_type import FunctionType
+from jaxvars.tf.functions.graph_view import Graph
+from jaxvars.tf.functions.signature import fit_tensor
+from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape

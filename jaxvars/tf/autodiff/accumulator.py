@@ -7,7 +7,7 @@ from typing import Any, final
 from jaxvars.autodiff.tape import ForwardAccumulator as CoreAccumulator
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
-from jaxvars.tf._tape import UnconnectedGradients, core_of
+from jaxvars.tf.autodiff.tape import UnconnectedGradients, core_of
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 

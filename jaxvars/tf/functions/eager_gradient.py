@@ -20,7 +20,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
-from jaxvars.tf._tape import conjugated
+from jaxvars.tf.autodiff.tape import conjugated
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap

@@ -1,7 +1,7 @@
 """`tf.function`: a Python function as one program, by TensorFlow's rules for signatures.
 
 Rules this file keeps:
-- how arguments count stands in `_arguments.py`;
+- how arguments count stands in `functions/arguments.py`;
 - a call whose arguments are Tensors costs little more than one of `jv.compile`;
 - a method belongs to its object: each has variables and traces of its own.
 """
@@ -26,15 +26,15 @@ from jaxvars.core.frames import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import _staged as _staged
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import inside, outside
-from jaxvars.tf._concrete_function import ConcreteFunction
-from jaxvars.tf._gradients import NeedsTape, graph_tape, names_gradients
-from jaxvars.tf._open_sizes import OpenSizes
-from jaxvars.tf._seen import Seen, specs_of, weakened
-from jaxvars.tf._signature import InputSignature, binding_error, with_defaults
-from jaxvars.tf._traced_arguments import name_arguments, unchanged
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from jaxvars.tf.functions.arguments import inside, outside
+from jaxvars.tf.functions.concrete_function import ConcreteFunction
+from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
+from jaxvars.tf.functions.seen import Seen, specs_of, weakened
+from jaxvars.tf.functions.signature import InputSignature, binding_error, with_defaults
+from jaxvars.tf.functions.traced_arguments import name_arguments, unchanged
+from jaxvars.tf.functions.unknown_sizes import OpenSizes
 from jaxvars.tf.tensors.components import components, has_components
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap

@@ -17,10 +17,10 @@ import jax
 from jaxvars.autodiff import custom_gradient as _custom
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import is_traced
-from jaxvars.tf._custom_now import call_now, runs_now
-from jaxvars.tf._tape import conjugated
+from jaxvars.tf.autodiff.tape import conjugated
 from jaxvars.tf.control.branches import arrays_of
+from jaxvars.tf.functions.arguments import is_traced
+from jaxvars.tf.functions.eager_gradient import call_now, runs_now
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor, wrap

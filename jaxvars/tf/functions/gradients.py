@@ -18,7 +18,7 @@ from typing import Any, final
 
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.tf import nest
-from jaxvars.tf._tape import (
+from jaxvars.tf.autodiff.tape import (
     UnconnectedGradients,
     conjugated,
     like_sources,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, final
 
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import is_spec
-from jaxvars.tf._function_type import Parameter
+from jaxvars.tf.functions.arguments import is_spec
+from jaxvars.tf.functions.function_type import Parameter
 
 _MISSING = object()
 

@@ -17,9 +17,9 @@ import numpy as np
 from jaxvars.control import loops as _loops
 from jaxvars.control import maps as _maps
 from jaxvars.tf import nest
-from jaxvars.tf._arguments import is_spec
 from jaxvars.tf.control.branches import arrays_of
 from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.functions.arguments import is_spec
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor, wrap

@@ -18,7 +18,7 @@ import jax
 from jaxvars.compiler.signature import Call, Traced
 from jaxvars.compiler.symbolic_calls import Axes
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tf._arguments import is_spec
+from jaxvars.tf.functions.arguments import is_spec
 
 Sizes: TypeAlias = tuple[int | None, ...]
 

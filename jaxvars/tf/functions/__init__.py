@@ -1,0 +1,1 @@
+"""`tf.function`, and functions with custom gradients."""
