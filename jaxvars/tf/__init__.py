@@ -35,9 +35,6 @@ import jax
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import _arrays as _arrays
-from jaxvars.tf import _clip as _clip
-from jaxvars.tf import _operators as _operators
-from jaxvars.tf import _products as _products
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise
@@ -93,6 +90,9 @@ from jaxvars.tf.functions.maps import foldr as foldr
 from jaxvars.tf.functions.maps import map_fn as map_fn
 from jaxvars.tf.functions.maps import scan as scan
 from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
+from jaxvars.tf.math import clip as _clip
+from jaxvars.tf.math import operators as _operators
+from jaxvars.tf.math import products as _products
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.conversions import (

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._math_elements import magnitude
+from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.registry.rows import Row
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._math_elements import magnitude
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.registry.rows import Refused, Row, shape_text
 from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.tensor import Tensor

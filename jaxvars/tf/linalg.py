@@ -15,7 +15,6 @@ import importlib
 from typing import Any
 
 from jaxvars.tf import (
-    _clip,
     _linalg_bands,
     _linalg_diagonals,
     _linalg_factors,
@@ -25,6 +24,7 @@ from jaxvars.tf import (
 )
 from jaxvars.tf._linalg_norms import einsum as einsum
 from jaxvars.tf._listing import HOMES, defined, lister
+from jaxvars.tf.math import clip as _clip
 from jaxvars.tf.registry.rows import operations
 
 ROWS = [

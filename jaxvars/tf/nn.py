@@ -20,7 +20,6 @@ from jaxvars.tf import (
 )
 from jaxvars.tf import _nn_top as _nn_top
 from jaxvars.tf._listing import HOMES
-from jaxvars.tf._math_scan import approx_min_k as approx_min_k
 from jaxvars.tf._nn_backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf._nn_candidates import compute_accidental_hits as compute_accidental_hits
@@ -37,6 +36,7 @@ from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_dec
 from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
 from jaxvars.tf._nn_sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.registry.rows import operations
 
 ROWS = [

@@ -9,18 +9,16 @@ _math_segments   sums of groups of rows          _math_counts  bincount, confusi
 
 from __future__ import annotations
 
-from jaxvars.tf import (
-    _math_basic,
-    _math_counts,
-    _math_elements,
-    _math_gamma,
-    _math_pairs,
-    _math_reduce,
-    _math_scan,
-    _math_segments,
-    _math_special,
-)
-from jaxvars.tf._math_scan import approx_min_k as approx_min_k
+from jaxvars.tf.math import basic as _math_basic
+from jaxvars.tf.math import counts as _math_counts
+from jaxvars.tf.math import elements as _math_elements
+from jaxvars.tf.math import gamma as _math_gamma
+from jaxvars.tf.math import pairs as _math_pairs
+from jaxvars.tf.math import reduce as _math_reduce
+from jaxvars.tf.math import scan as _math_scan
+from jaxvars.tf.math import segments as _math_segments
+from jaxvars.tf.math import special as _math_special
+from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.registry.rows import operations
 
 special = _math_special

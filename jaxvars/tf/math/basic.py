@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._math_elements import floor, magnitude
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.math.elements import floor, magnitude
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor

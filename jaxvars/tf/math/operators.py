@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _products, math
-from jaxvars.tf._math_basic import TOP_LEVEL, equal, not_equal
+from jaxvars.tf import math
 from jaxvars.tf.arrays.indexing import getitem, index_of
+from jaxvars.tf.math import products as _products
+from jaxvars.tf.math.basic import TOP_LEVEL, equal, not_equal
 from jaxvars.tf.registry.rows import Row, function_of, operations
 from jaxvars.tf.tensors.convert import pair
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf._math_basic import hinted
+from jaxvars.tf.math.basic import hinted
 from jaxvars.tf.registry.rows import Refused, Row, operations, shape_text
 from jaxvars.tf.tensors.dtypes import as_dtype
 

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._signal_fourier import dct, idct
-from jaxvars.tf._signal_windows import number, window
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.signal.fourier import dct, idct
+from jaxvars.tf.signal.windows import number, window
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

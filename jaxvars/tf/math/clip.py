@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _math_counts, _math_pairs
-from jaxvars.tf._math_pairs import maximum, minimum
+from jaxvars.tf.math import counts as _math_counts
+from jaxvars.tf.math import pairs as _math_pairs
+from jaxvars.tf.math.pairs import maximum, minimum
 from jaxvars.tf.registry.rows import Refused, Row, axes, operations
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
