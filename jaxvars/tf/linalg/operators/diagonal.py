@@ -7,9 +7,9 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars.control.loops import while_loop
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import LinearOperator
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.tensor import wrap
 
 Value: TypeAlias = Any

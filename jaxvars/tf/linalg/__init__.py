@@ -14,16 +14,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from jaxvars.tf import (
-    _linalg_bands,
-    _linalg_diagonals,
-    _linalg_factors,
-    _linalg_norms,
-    _linalg_solve,
-    _linalg_spectral,
-)
-from jaxvars.tf._linalg_norms import einsum as einsum
 from jaxvars.tf._listing import HOMES, defined, lister
+from jaxvars.tf.linalg.matrices import bands as _linalg_bands
+from jaxvars.tf.linalg.matrices import diagonals as _linalg_diagonals
+from jaxvars.tf.linalg.matrices import factors as _linalg_factors
+from jaxvars.tf.linalg.matrices import norms as _linalg_norms
+from jaxvars.tf.linalg.matrices import solve as _linalg_solve
+from jaxvars.tf.linalg.matrices import spectral as _linalg_spectral
+from jaxvars.tf.linalg.matrices.norms import einsum as einsum
 from jaxvars.tf.math import clip as _clip
 from jaxvars.tf.registry.rows import operations
 
@@ -42,15 +40,15 @@ _rows = operations(__name__, ROWS, others=("einsum", "LinearOperator", "experime
 
 def __getattr__(name: str) -> Any:
     if name.startswith("LinearOperator"):
-        found = getattr(importlib.import_module("jaxvars.tf._linear_operators"), name, None)
+        found = getattr(importlib.import_module("jaxvars.tf.linalg.operators"), name, None)
         return _rows(name) if found is None else found
     if name == "experimental":
-        return importlib.import_module("jaxvars.tf._linalg_experimental")
+        return importlib.import_module("jaxvars.tf.linalg.experimental")
     return _rows(name)
 
 
 def __dir__() -> list[str]:
-    operators = importlib.import_module("jaxvars.tf._linear_operators")
+    operators = importlib.import_module("jaxvars.tf.linalg.operators")
     return lister(__name__, ["experimental", *defined(operators.__name__)])()
 
 

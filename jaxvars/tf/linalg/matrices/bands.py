@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._linalg_factors import triangular_solve
-from jaxvars.tf._linalg_solve import check_matrix
+from jaxvars.tf.linalg.matrices.factors import triangular_solve
+from jaxvars.tf.linalg.matrices.solve import check_matrix
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.convert import alike, to_array
 

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import in_batch
-from jaxvars.tf._linear_operator_diagonal import always
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import in_batch
+from jaxvars.tf.linalg.operators.diagonal import always
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 
 Value: TypeAlias = Any

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
 
-from jaxvars.tf._linalg_diagonals import adjoint
-from jaxvars.tf._linalg_solve import check_matrix, check_square
+from jaxvars.tf.linalg.matrices.diagonals import adjoint
+from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf._linalg_diagonals import adjoint
-from jaxvars.tf._linalg_solve import check_matrix, check_square, refuse_singular
+from jaxvars.tf.linalg.matrices.diagonals import adjoint
+from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, refuse_singular
 from jaxvars.tf.registry.rows import Row
 from jaxvars.tf.tensors.dtypes import as_dtype
 

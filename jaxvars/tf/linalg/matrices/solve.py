@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._linalg_diagonals import adjoint
+from jaxvars.tf.linalg.matrices.diagonals import adjoint
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tracing import trace as _trace
 

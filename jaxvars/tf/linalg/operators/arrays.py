@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._linalg_diagonals import adjoint
-from jaxvars.tf._linalg_factors import _cholesky, triangular_solve
-from jaxvars.tf._linalg_solve import _solved
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.linalg.matrices.diagonals import adjoint
+from jaxvars.tf.linalg.matrices.factors import _cholesky, triangular_solve
+from jaxvars.tf.linalg.matrices.solve import _solved
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

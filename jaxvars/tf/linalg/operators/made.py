@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import ALGEBRA, Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import cholesky, joint_batch
-from jaxvars.tf._linear_operator_dense import LinearOperatorLowerTriangular
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch
+from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
+from jaxvars.tf.linalg.operators.operator import ALGEBRA, Hint, LinearOperator, turned
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

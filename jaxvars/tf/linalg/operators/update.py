@@ -6,12 +6,12 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import cholesky, cholesky_solved, joint_batch, solved, times
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorDiag
-from jaxvars.tf._linear_operator_identity import LinearOperatorIdentity
-from jaxvars.tf._linear_operator_made import reduced
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, joint_batch, solved, times
+from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
+from jaxvars.tf.linalg.operators.identity import LinearOperatorIdentity
+from jaxvars.tf.linalg.operators.made import reduced
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 
 Value: TypeAlias = Any
 

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import in_batch, joint_batch
-from jaxvars.tf._linear_operator_dense import LinearOperatorFullMatrix
-from jaxvars.tf._linear_operator_identity import LinearOperatorZeros
-from jaxvars.tf._linear_operator_made import checked_operators
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
+from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
+from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros
+from jaxvars.tf.linalg.operators.made import checked_operators
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

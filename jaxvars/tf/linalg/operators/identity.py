@@ -9,16 +9,16 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import in_batch
-from jaxvars.tf._linear_operator_diagonal import (
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import in_batch
+from jaxvars.tf.linalg.operators.diagonal import (
     _Diagonal,
     always,
     require_nonzero,
     require_real,
 )
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor

@@ -6,13 +6,13 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linalg_bands import _diagonals, _matrix_of, _of_three, _product
-from jaxvars.tf._linalg_diagonals import diag_part
-from jaxvars.tf._linalg_factors import triangular_solve
-from jaxvars.tf._linear_operator import Hint, LinearOperator, turned
-from jaxvars.tf._linear_operator_arrays import times
-from jaxvars.tf._linear_operator_diagonal import always, require_nonzero
+from jaxvars.tf.linalg.matrices.bands import _diagonals, _matrix_of, _of_three, _product
+from jaxvars.tf.linalg.matrices.diagonals import diag_part
+from jaxvars.tf.linalg.matrices.factors import triangular_solve
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import times
+from jaxvars.tf.linalg.operators.diagonal import always, require_nonzero
+from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
 
 Value: TypeAlias = Any
 

@@ -27,10 +27,10 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _linear_operator_tree as tree
 from jaxvars.tf import debugging
-from jaxvars.tf._linalg_diagonals import adjoint, diag_part
-from jaxvars.tf._linear_operator_arrays import (
+from jaxvars.tf.linalg.matrices.diagonals import adjoint, diag_part
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import (
     cholesky,
     cholesky_solved,
     solved,

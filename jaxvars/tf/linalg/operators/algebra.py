@@ -11,19 +11,19 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from jaxvars.tf import _linear_operator_tree as tree
-from jaxvars.tf._linear_operator import ALGEBRA, Hint, LinearOperator
-from jaxvars.tf._linear_operator_arrays import joint_batch
-from jaxvars.tf._linear_operator_blocks import LinearOperatorBlockDiag
-from jaxvars.tf._linear_operator_circulant import _Circulant
-from jaxvars.tf._linear_operator_dense import LinearOperatorLowerTriangular
-from jaxvars.tf._linear_operator_diagonal import LinearOperatorDiag
-from jaxvars.tf._linear_operator_identity import (
+from jaxvars.tf.linalg.operators import tree as tree
+from jaxvars.tf.linalg.operators.arrays import joint_batch
+from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag
+from jaxvars.tf.linalg.operators.circulant import _Circulant
+from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
+from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
+from jaxvars.tf.linalg.operators.identity import (
     LinearOperatorIdentity,
     LinearOperatorScaledIdentity,
     LinearOperatorZeros,
 )
-from jaxvars.tf._linear_operator_made import LinearOperatorComposition
+from jaxvars.tf.linalg.operators.made import LinearOperatorComposition
+from jaxvars.tf.linalg.operators.operator import ALGEBRA, Hint, LinearOperator
 from jaxvars.tf.tensors.tensor import Tensor
 
 _DIAGONALS = LinearOperatorDiag, LinearOperatorScaledIdentity
