@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._nn_shapes import layout
 from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.pairs import maximum
+from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import Row, axes, shape_text
 from jaxvars.tf.tensors.convert import as_given
 

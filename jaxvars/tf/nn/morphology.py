@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._nn_shapes import layout, numbers, paddings, reach
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.tensor import Tensor
 

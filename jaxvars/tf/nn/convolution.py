@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._nn_shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, Row
 
 Value: TypeAlias = Any

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._nn_shapes import Layout, as_one_batch, layout, numbers, paddings, reach
+from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.dtypes import as_dtype
 

@@ -8,35 +8,33 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.tf import (
-    _nn_activations,
-    _nn_backprop,
-    _nn_conv,
-    _nn_labels,
-    _nn_losses,
-    _nn_morphology,
-    _nn_norm,
-    _nn_pool,
-)
-from jaxvars.tf import _nn_top as _nn_top
 from jaxvars.tf._listing import HOMES
-from jaxvars.tf._nn_backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
 from jaxvars.tf._nn_candidates import compute_accidental_hits as compute_accidental_hits
 from jaxvars.tf._nn_candidates import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
 )
-from jaxvars.tf._nn_dropout import dropout as dropout
-from jaxvars.tf._nn_dropout import stateless_dropout as _stateless_dropout
-from jaxvars.tf._nn_morphology import fractional_avg_pool as fractional_avg_pool
-from jaxvars.tf._nn_morphology import fractional_max_pool as fractional_max_pool
-from jaxvars.tf._nn_sampled import nce_loss as nce_loss
-from jaxvars.tf._nn_sampled import sampled_softmax_loss as sampled_softmax_loss
-from jaxvars.tf._nn_sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
-from jaxvars.tf._nn_sparse import ctc_greedy_decoder as ctc_greedy_decoder
-from jaxvars.tf._nn_sparse import embedding_lookup_sparse as embedding_lookup_sparse
-from jaxvars.tf._nn_sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
+from jaxvars.tf.nn import activations as _nn_activations
+from jaxvars.tf.nn import backprop as _nn_backprop
+from jaxvars.tf.nn import convolution as _nn_conv
+from jaxvars.tf.nn import labels as _nn_labels
+from jaxvars.tf.nn import losses as _nn_losses
+from jaxvars.tf.nn import morphology as _nn_morphology
+from jaxvars.tf.nn import norm as _nn_norm
+from jaxvars.tf.nn import pooling as _nn_pool
+from jaxvars.tf.nn import top as _nn_top
+from jaxvars.tf.nn.backprop import with_space_to_batch as with_space_to_batch
+from jaxvars.tf.nn.dropout_mask import dropout as dropout
+from jaxvars.tf.nn.dropout_mask import stateless_dropout as _stateless_dropout
+from jaxvars.tf.nn.morphology import fractional_avg_pool as fractional_avg_pool
+from jaxvars.tf.nn.morphology import fractional_max_pool as fractional_max_pool
+from jaxvars.tf.nn.sampled import nce_loss as nce_loss
+from jaxvars.tf.nn.sampled import sampled_softmax_loss as sampled_softmax_loss
+from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_decoder
+from jaxvars.tf.nn.sparse import ctc_greedy_decoder as ctc_greedy_decoder
+from jaxvars.tf.nn.sparse import embedding_lookup_sparse as embedding_lookup_sparse
+from jaxvars.tf.nn.sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from jaxvars.tf.registry.rows import operations
 
 ROWS = [

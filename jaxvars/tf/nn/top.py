@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.tf import _nn_morphology
+from jaxvars.tf.nn import morphology as _nn_morphology
 from jaxvars.tf.registry.rows import operations
 
 ROWS = _nn_morphology.SPACE
