@@ -48,11 +48,6 @@ from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
 from jaxvars.tf._devices import DeviceSpec as DeviceSpec
 from jaxvars.tf._devices import device as device
-from jaxvars.tf._initializers import constant_initializer as constant_initializer
-from jaxvars.tf._initializers import ones_initializer as ones_initializer
-from jaxvars.tf._initializers import random_normal_initializer as random_normal_initializer
-from jaxvars.tf._initializers import random_uniform_initializer as random_uniform_initializer
-from jaxvars.tf._initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf.arrays import creation as _creation
 from jaxvars.tf.arrays import ranges as _creation_ranges
@@ -93,6 +88,11 @@ from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
 from jaxvars.tf.math import clip as _clip
 from jaxvars.tf.math import operators as _operators
 from jaxvars.tf.math import products as _products
+from jaxvars.tf.random.initializers import constant_initializer as constant_initializer
+from jaxvars.tf.random.initializers import ones_initializer as ones_initializer
+from jaxvars.tf.random.initializers import random_normal_initializer as random_normal_initializer
+from jaxvars.tf.random.initializers import random_uniform_initializer as random_uniform_initializer
+from jaxvars.tf.random.initializers import zeros_initializer as zeros_initializer
 from jaxvars.tf.registry.absent import reason
 from jaxvars.tf.registry.rows import find
 from jaxvars.tf.tensors.conversions import (

@@ -17,8 +17,8 @@ from jaxvars.devices.device import list_devices
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DeviceError
 from jaxvars.tf._devices import DeviceSpec
-from jaxvars.tf._random_streams import require_seeds
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.random.streams import require_seeds
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 

@@ -23,7 +23,7 @@ from jaxvars.tf._data_options import Options
 from jaxvars.tf._data_philox import Seeds
 from jaxvars.tf._data_staged import Feed, at_once
 from jaxvars.tf._data_steps import INFINITE
-from jaxvars.tf._random_streams import seeds_of
+from jaxvars.tf.random.streams import seeds_of
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused

@@ -33,7 +33,7 @@ TRUNCATED = [3.0058155059814453, 1.9421091079711914]
 @pytest.fixture(autouse=True)
 def _no_global_seed():
     yield
-    from jaxvars.tf._random_streams import _Streams
+    from jaxvars.tf.random.streams import _Streams
 
     _Streams.seed = None
     _Streams.eager.clear()
@@ -143,7 +143,7 @@ def test_one_trace_draws_for_all_sizes():
 
 
 def test_determinism_wants_seeds():
-    from jaxvars.tf import _random_streams as streams
+    from jaxvars.tf.random import streams as streams
 
     try:
         streams.require_seeds()

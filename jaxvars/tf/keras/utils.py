@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf._listing import lister
-from jaxvars.tf._random_streams import set_seed
 from jaxvars.tf.keras._facade import elsewhere
+from jaxvars.tf.random.streams import set_seed
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 

@@ -9,11 +9,6 @@ import types
 from typing import Any
 
 from jaxvars.tf._listing import HOMES
-from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
-from jaxvars.tf._nn_candidates import compute_accidental_hits as compute_accidental_hits
-from jaxvars.tf._nn_candidates import (
-    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
-)
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.nn import activations as _nn_activations
 from jaxvars.tf.nn import backprop as _nn_backprop
@@ -35,6 +30,11 @@ from jaxvars.tf.nn.sparse import ctc_beam_search_decoder as ctc_beam_search_deco
 from jaxvars.tf.nn.sparse import ctc_greedy_decoder as ctc_greedy_decoder
 from jaxvars.tf.nn.sparse import embedding_lookup_sparse as embedding_lookup_sparse
 from jaxvars.tf.nn.sparse import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
+from jaxvars.tf.random.candidates import compute_accidental_hits as compute_accidental_hits
+from jaxvars.tf.random.candidates import (
+    fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
+)
 from jaxvars.tf.registry.rows import operations
 
 ROWS = [

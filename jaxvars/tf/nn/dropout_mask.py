@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._random_stateless import start_of
-from jaxvars.tf._random_streams import source
+from jaxvars.tf.random import draws as draws
+from jaxvars.tf.random.stateless import start_of
+from jaxvars.tf.random.streams import source
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 

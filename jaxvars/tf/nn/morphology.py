@@ -121,7 +121,7 @@ def fractional_avg_pool(
 def _fractional(
     value: Any, ratio: Any, pseudo: bool, overlaps: bool, seed: int, is_mean: bool
 ) -> FractionalPool:
-    from jaxvars.tf import _random_streams as streams
+    from jaxvars.tf.random import streams as streams
     from jaxvars.tf.tensors.convert import to_array
 
     x, ratios = to_array(value), _ratios(ratio)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf._nn_candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.nn.losses import sigmoid_cross_entropy
+from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 

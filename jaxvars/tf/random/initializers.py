@@ -14,9 +14,9 @@ from typing import Any, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._random_streams import source
 from jaxvars.tf.arrays.constant import constant
+from jaxvars.tf.random import draws as draws
+from jaxvars.tf.random.streams import source
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _random_streams as streams
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.random import streams as streams
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import host_array
 from jaxvars.tf.tensors.tensor import Tensor

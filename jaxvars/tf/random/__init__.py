@@ -16,37 +16,37 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.tf import _random_draws as _draws
 from jaxvars.tf._listing import lister
-from jaxvars.tf._nn_candidates import all_candidate_sampler as all_candidate_sampler
-from jaxvars.tf._nn_candidates import (
+from jaxvars.tf.random import draws as _draws
+from jaxvars.tf.random.algorithm import Algorithm as Algorithm
+from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler
+from jaxvars.tf.random.candidates import (
     fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler,
 )
-from jaxvars.tf._nn_candidates import (
+from jaxvars.tf.random.candidates import (
     log_uniform_candidate_sampler as log_uniform_candidate_sampler,
 )
-from jaxvars.tf._nn_candidates import uniform_candidate_sampler as uniform_candidate_sampler
-from jaxvars.tf._random_algorithm import Algorithm as Algorithm
-from jaxvars.tf._random_generator import Generator as Generator
-from jaxvars.tf._random_generator import create_rng_state as create_rng_state
-from jaxvars.tf._random_generator import get_global_generator as get_global_generator
-from jaxvars.tf._random_generator import set_global_generator as set_global_generator
-from jaxvars.tf._random_stateless import check_type as _check_type
-from jaxvars.tf._random_stateless import fold_in as fold_in
-from jaxvars.tf._random_stateless import split as split
-from jaxvars.tf._random_stateless import stateless_binomial as stateless_binomial
-from jaxvars.tf._random_stateless import stateless_categorical as stateless_categorical
-from jaxvars.tf._random_stateless import stateless_gamma as stateless_gamma
-from jaxvars.tf._random_stateless import stateless_normal as stateless_normal
-from jaxvars.tf._random_stateless import (
+from jaxvars.tf.random.candidates import uniform_candidate_sampler as uniform_candidate_sampler
+from jaxvars.tf.random.generator import Generator as Generator
+from jaxvars.tf.random.generator import create_rng_state as create_rng_state
+from jaxvars.tf.random.generator import get_global_generator as get_global_generator
+from jaxvars.tf.random.generator import set_global_generator as set_global_generator
+from jaxvars.tf.random.stateless import check_type as _check_type
+from jaxvars.tf.random.stateless import fold_in as fold_in
+from jaxvars.tf.random.stateless import split as split
+from jaxvars.tf.random.stateless import stateless_binomial as stateless_binomial
+from jaxvars.tf.random.stateless import stateless_categorical as stateless_categorical
+from jaxvars.tf.random.stateless import stateless_gamma as stateless_gamma
+from jaxvars.tf.random.stateless import stateless_normal as stateless_normal
+from jaxvars.tf.random.stateless import (
     stateless_parameterized_truncated_normal as stateless_parameterized_truncated_normal,
 )
-from jaxvars.tf._random_stateless import stateless_poisson as stateless_poisson
-from jaxvars.tf._random_stateless import stateless_shuffle as _stateless_shuffle
-from jaxvars.tf._random_stateless import stateless_truncated_normal as stateless_truncated_normal
-from jaxvars.tf._random_stateless import stateless_uniform as stateless_uniform
-from jaxvars.tf._random_streams import set_seed as set_seed
-from jaxvars.tf._random_streams import source as _source
+from jaxvars.tf.random.stateless import stateless_poisson as stateless_poisson
+from jaxvars.tf.random.stateless import stateless_shuffle as _stateless_shuffle
+from jaxvars.tf.random.stateless import stateless_truncated_normal as stateless_truncated_normal
+from jaxvars.tf.random.stateless import stateless_uniform as stateless_uniform
+from jaxvars.tf.random.streams import set_seed as set_seed
+from jaxvars.tf.random.streams import source as _source
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor

@@ -20,7 +20,7 @@ from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
-from jaxvars.tf import _random_bits as bits
+from jaxvars.tf.random import bits as bits
 
 Value: TypeAlias = Any
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.random.seeds import unseen
-from jaxvars.tf import _random_bits as bits
-from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._random_algorithm import algorithm_of
-from jaxvars.tf._random_draws import From
+from jaxvars.tf.random import bits as bits
+from jaxvars.tf.random import draws as draws
+from jaxvars.tf.random.algorithm import algorithm_of
+from jaxvars.tf.random.draws import From
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -24,7 +24,7 @@ Value: TypeAlias = Any
 
 
 def start_of(seed: Any, alg: Any = "auto_select") -> From:
-    """Return what a seed stands for: a start (`_random_bits.py`), of an algorithm.
+    """Return what a seed stands for: a start (`random/bits.py`), of an algorithm.
 
     Raises:
         InvalidArgumentError: when the seed is not two integers.

@@ -1,6 +1,6 @@
 """What random numbers `tf.random` draws, by TensorFlow's rules for shapes, types and errors.
 
-Each function takes `source`: a start (`_random_bits.py`), or a function that returns one when it is
+Each function takes `source`: a start (`random/bits.py`), or a function that returns one when it is
 told for how many numbers, which is asked once, when everything else has been found to be right.
 
 Rules this file keeps:
@@ -24,8 +24,8 @@ import numpy as np
 
 from jaxvars.random import stateless as core
 from jaxvars.random.seeds import as_shape, unseen
-from jaxvars.tf import _random_bits as bits
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.random import bits as bits
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
@@ -47,7 +47,7 @@ class From:
 
     Attributes:
         start: a start, or a function that returns one.
-        alg: of `_random_bits.py`.
+        alg: of `random/bits.py`.
     """
 
     start: Any

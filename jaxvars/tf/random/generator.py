@@ -3,7 +3,7 @@
 Rules this file keeps:
 - the state is TensorFlow's: a counter and a key, as a variable;
 - the numbers are TensorFlow's, where they are made of random words by a formula
-  (`_random_bits.py`).
+  (`random/bits.py`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.traversal import Holder
-from jaxvars.tf import _random_draws as draws
-from jaxvars.tf._random_algorithm import Algorithm, algorithm_of
-from jaxvars.tf._random_state import moved, size_of, taken
-from jaxvars.tf._random_streams import check_seeded
+from jaxvars.tf.random import draws as draws
+from jaxvars.tf.random.algorithm import Algorithm, algorithm_of
+from jaxvars.tf.random.state import moved, size_of, taken
+from jaxvars.tf.random.streams import check_seeded
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape

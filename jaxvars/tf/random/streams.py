@@ -25,9 +25,9 @@ from jaxvars import random as core
 from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
-from jaxvars.tf import _random_bits as bits
-from jaxvars.tf._random_state import state_of, taken
 from jaxvars.tf.context import scope as _scope
+from jaxvars.tf.random import bits as bits
+from jaxvars.tf.random.state import state_of, taken
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any
