@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.variable import Variable
-from jaxvars.tf import _strings_hash as hashes
 from jaxvars.tf._data_cursor import from_text, to_text
 from jaxvars.tf._data_staged import at_once
 from jaxvars.tf._lookup_sources import typed
 from jaxvars.tf._train_graph import Node
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.static import refused

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._image_colors import convert_image_dtype
+from jaxvars.tf.image.colors import convert_image_dtype
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused

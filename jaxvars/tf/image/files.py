@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._image_colors import convert_image_dtype
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.image.colors import convert_image_dtype
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype

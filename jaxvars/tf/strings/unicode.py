@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._strings_numbers import each
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, refused
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf._image_places import check_rank
+from jaxvars.tf.image.places import check_rank
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.static import known, one_int, refused
 

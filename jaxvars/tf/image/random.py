@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf import _image_colors as colors
-from jaxvars.tf import _image_files as files
-from jaxvars.tf import _image_places as places
 from jaxvars.tf import random as _random
+from jaxvars.tf.image import colors as colors
+from jaxvars.tf.image import files as files
+from jaxvars.tf.image import places as places
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.static import one_int
 

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _strings_buckets, _strings_unicode
-from jaxvars.tf import _strings_numbers as numbers
-from jaxvars.tf._strings_numbers import each
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, Row, operations
+from jaxvars.tf.strings import buckets as _strings_buckets
+from jaxvars.tf.strings import conversion as numbers
+from jaxvars.tf.strings import unicode as _strings_unicode
+from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, known, refused
 

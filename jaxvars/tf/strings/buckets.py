@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf import _strings_hash as hashes
 from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_int, refused
 
