@@ -151,6 +151,6 @@ def parse_example_dataset(
         num_parallel_calls: of no effect.
         deterministic: the order is always kept.
     """
-    from jaxvars.tf._io_examples import parse_example
+    from jaxvars.tf.io.examples import parse_example
 
     return lambda dataset: dataset.map(lambda x: parse_example(x, features))

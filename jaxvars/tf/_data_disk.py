@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.tf._io_records import TFRecordWriter, records
-from jaxvars.tf._io_tensors import from_bytes, to_bytes
-from jaxvars.tf._io_wire import bytes_field, fields
 from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.io.records import TFRecordWriter, records
+from jaxvars.tf.io.tensors import from_bytes, to_bytes
+from jaxvars.tf.io.wire import bytes_field, fields
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,

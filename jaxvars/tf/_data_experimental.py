@@ -20,7 +20,7 @@ from jaxvars.tf._data_options import ServiceOptions as ServiceOptions
 from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
 from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
 from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
-from jaxvars.tf._io_records import TFRecordWriter as RecordWriter
+from jaxvars.tf.io.records import TFRecordWriter as RecordWriter
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.tensor import Tensor
 

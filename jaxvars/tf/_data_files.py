@@ -11,8 +11,8 @@ from jaxvars.tf._data_cursor import Memory
 from jaxvars.tf._data_dataset import Dataset
 from jaxvars.tf._data_made import texts
 from jaxvars.tf._data_steps import UNKNOWN
-from jaxvars.tf._io_csv import Columns, parsed, rows_of
-from jaxvars.tf._io_records import compression_kind, opened, records
+from jaxvars.tf.io.csv import Columns, parsed, rows_of
+from jaxvars.tf.io.records import compression_kind, opened, records
 from jaxvars.tf.tensors.dtypes import string
 from jaxvars.tf.tensors.elements import Element, host
 from jaxvars.tf.tensors.specs import TensorSpec

@@ -17,8 +17,8 @@ from jaxvars.tf._data_calls import called, checked
 from jaxvars.tf._data_cursor import Memory
 from jaxvars.tf._data_disk import Stored as Folder
 from jaxvars.tf._data_disk import Writer, is_stored
-from jaxvars.tf._io_records import compression_kind
 from jaxvars.tf.errors import UnimplementedError
+from jaxvars.tf.io.records import compression_kind
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, host
 from jaxvars.tf.tensors.static import one_int, refused
 

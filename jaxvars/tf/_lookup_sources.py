@@ -6,8 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.tf._io_records import opened
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.io.records import opened
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.elements import stored

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf._io_crc import crc32c
-from jaxvars.tf._io_wire import bytes_field, number_bytes
+from jaxvars.tf.io.crc import crc32c
+from jaxvars.tf.io.wire import bytes_field, number_bytes
 
 KeyValues = tf.lookup.KeyValueTensorInitializer
 

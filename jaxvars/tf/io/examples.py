@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._io_wire import fields, packed_floats, packed_integers, signed
+from jaxvars.tf.io.wire import fields, packed_floats, packed_integers, signed
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.elements import stored
@@ -81,7 +81,7 @@ def parse_example(
         InvalidArgumentError: when an example lacks a feature, or has other values.
 
     Example:
-        >>> from jaxvars.tf._io_wire import bytes_field, number_bytes
+        >>> from jaxvars.tf.io.wire import bytes_field, number_bytes
         >>> numbers = bytes_field(3, bytes_field(1, number_bytes(5) + number_bytes(7)))
         >>> pair = bytes_field(1, b"a") + bytes_field(2, numbers)
         >>> example = bytes_field(1, bytes_field(1, pair))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._io_wire import (
+from jaxvars.tf.io.wire import (
     bytes_field,
     fields,
     packed_floats,

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Self, final
 
-from jaxvars.tf._io_crc import masked_crc32c
 from jaxvars.tf.errors import DataLossError, NotFoundError
+from jaxvars.tf.io.crc import masked_crc32c
 from jaxvars.tf.tensors.convert import to_array
 
 _KINDS = ("", "GZIP", "ZLIB")

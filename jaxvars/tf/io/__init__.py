@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.tf import _io_gfile as gfile
-from jaxvars.tf import _io_values
 from jaxvars.tf import image as _image  # its files are read and written here, too
-from jaxvars.tf._io_examples import FixedLenFeature as FixedLenFeature
-from jaxvars.tf._io_examples import FixedLenSequenceFeature as FixedLenSequenceFeature
-from jaxvars.tf._io_examples import VarLenFeature as VarLenFeature
-from jaxvars.tf._io_examples import parse_example as parse_example
-from jaxvars.tf._io_examples import parse_single_example as parse_single_example
-from jaxvars.tf._io_records import TFRecordOptions as TFRecordOptions
-from jaxvars.tf._io_records import TFRecordWriter as TFRecordWriter
-from jaxvars.tf._io_values import write_file as write_file
+from jaxvars.tf.io import gfile as gfile
+from jaxvars.tf.io import values as _io_values
+from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
+from jaxvars.tf.io.examples import FixedLenSequenceFeature as FixedLenSequenceFeature
+from jaxvars.tf.io.examples import VarLenFeature as VarLenFeature
+from jaxvars.tf.io.examples import parse_example as parse_example
+from jaxvars.tf.io.examples import parse_single_example as parse_single_example
+from jaxvars.tf.io.records import TFRecordOptions as TFRecordOptions
+from jaxvars.tf.io.records import TFRecordWriter as TFRecordWriter
+from jaxvars.tf.io.values import write_file as write_file
 from jaxvars.tf.registry.rows import operations
 
 _FILES = _image.__name__  # imported: its rows are found under `tf.io`, too

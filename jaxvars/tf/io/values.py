@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._io_csv import Columns, columns_of, fields_of, parsed
-from jaxvars.tf._io_records import decompressed
-from jaxvars.tf._io_tensors import from_bytes, to_bytes
 from jaxvars.tf.errors import NotFoundError
+from jaxvars.tf.io.csv import Columns, columns_of, fields_of, parsed
+from jaxvars.tf.io.records import decompressed
+from jaxvars.tf.io.tensors import from_bytes, to_bytes
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.strings.conversion import each
 from jaxvars.tf.tensors import convert as _convert
