@@ -150,8 +150,8 @@ ELSEWHERE = {
     **dict.fromkeys(
         ["IndexedSlicesSpec", "NoneTensorSpec", "TypeSpec"], "jaxvars.tf.tensors.type_specs"
     ),
-    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf._spec_of"),
-    "OptionalSpec": "jaxvars.tf._data_optional",
+    **dict.fromkeys(["TensorArraySpec", "type_spec_from_value"], "jaxvars.tf.data.spec_of"),
+    "OptionalSpec": "jaxvars.tf.data.generators.optional",
     "as_string": "jaxvars.tf.strings",
     **dict.fromkeys(
         ["get_current_name_scope", "get_logger", "is_symbolic_tensor", "timestamp"],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf._data_cursor import from_text, to_text
+from jaxvars.tf.data.generators.cursor import from_text, to_text
 
 Dataset = tf.data.Dataset
 

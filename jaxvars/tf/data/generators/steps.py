@@ -1,7 +1,7 @@
 """The steps of a dataset that give its elements in another order or number, as generators.
 
 Rules this file keeps:
-- what a step needs in order to go on is in its memory before it yields; see `_data_cursor.py`.
+- what a step needs in order to go on is in its memory before it yields; see `data/generators/cursor.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_philox import Philox, Seeds
+from jaxvars.tf.data.generators.cursor import Cursor, Memory
+from jaxvars.tf.data.generators.philox import Philox, Seeds
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.elements import Element, host, sliced
 

@@ -6,14 +6,14 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
-from jaxvars.tf import _data_mixing as mixing
-from jaxvars.tf import _data_steps as steps
-from jaxvars.tf._data_base import DatasetBase, checked_dataset, positive
-from jaxvars.tf._data_buckets import Buckets
-from jaxvars.tf._data_calls import called, checked
-from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_sources import indexed
-from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf.data.base import DatasetBase, checked_dataset, positive
+from jaxvars.tf.data.generators import mixing as mixing
+from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.generators.buckets import Buckets
+from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.cursor import Cursor, Memory
+from jaxvars.tf.data.generators.sources import indexed
+from jaxvars.tf.data.generators.steps import UNKNOWN
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,

@@ -6,10 +6,10 @@ from abc import ABC
 from collections.abc import Iterator
 from typing import Any, Self
 
-from jaxvars.tf import _data_steps as steps
-from jaxvars.tf._data_base import DatasetBase, seeded
-from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_steps import INFINITE, UNKNOWN
+from jaxvars.tf.data.base import DatasetBase, seeded
+from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.generators.cursor import Memory
+from jaxvars.tf.data.generators.steps import INFINITE, UNKNOWN
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.elements import Element
 from jaxvars.tf.tensors.specs import TensorSpec

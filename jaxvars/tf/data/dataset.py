@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import final
 
-from jaxvars.tf._data_base import loops_over
-from jaxvars.tf._data_cursor import WINDOWS
-from jaxvars.tf._data_functions import Functions
-from jaxvars.tf._data_groups import Groups
-from jaxvars.tf._data_made import Made
-from jaxvars.tf._data_order import Order
-from jaxvars.tf._data_several import Several
-from jaxvars.tf._data_stored import Kept
+from jaxvars.tf.data.base import loops_over
+from jaxvars.tf.data.combinations import Several
+from jaxvars.tf.data.functions import Functions
+from jaxvars.tf.data.generators.cursor import WINDOWS
+from jaxvars.tf.data.groups import Groups
+from jaxvars.tf.data.order import Order
+from jaxvars.tf.data.sources import Made
+from jaxvars.tf.data.stored import Kept
 
 
 @final

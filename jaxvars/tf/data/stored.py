@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf import _data_steps as steps
-from jaxvars.tf._data_base import DatasetBase, checked_dataset, positive
-from jaxvars.tf._data_calls import called, checked
-from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_disk import Stored as Folder
-from jaxvars.tf._data_disk import Writer, is_stored
+from jaxvars.tf.data.base import DatasetBase, checked_dataset, positive
+from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.cursor import Memory
+from jaxvars.tf.data.generators.disk import Stored as Folder
+from jaxvars.tf.data.generators.disk import Writer, is_stored
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.io.records import compression_kind
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, host

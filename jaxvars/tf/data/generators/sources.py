@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._data_cursor import Memory
+from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.tensors.elements import Element, is_structure, mapped, typed
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec

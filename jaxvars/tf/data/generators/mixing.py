@@ -1,7 +1,7 @@
 """The steps that take elements from several datasets, or sort them into groups, as generators.
 
 Rules this file keeps:
-- what a step needs in order to go on is in its memory before it yields; see `_data_cursor.py`.
+- what a step needs in order to go on is in its memory before it yields; see `data/generators/cursor.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_philox import Philox, Seeds
+from jaxvars.tf.data.generators.cursor import Cursor, Memory
+from jaxvars.tf.data.generators.philox import Philox, Seeds
 from jaxvars.tf.tensors.elements import Element, leaves, mapped
 from jaxvars.tf.tensors.static import refused
 

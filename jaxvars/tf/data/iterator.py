@@ -14,10 +14,10 @@ from typing import Any, final
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.core.variable import Variable
-from jaxvars.tf._data_cursor import Cursor, from_text, to_text
-from jaxvars.tf._data_optional import Optional
-from jaxvars.tf._data_staged import Feed, at_once
 from jaxvars.tf._train_graph import Node
+from jaxvars.tf.data.generators.cursor import Cursor, from_text, to_text
+from jaxvars.tf.data.generators.optional import Optional
+from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, numpy, tensors
 from jaxvars.tracing import trace as _trace

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._data_dataset import Dataset
-from jaxvars.tf._data_files import csv_rows
+from jaxvars.tf.data.dataset import Dataset
+from jaxvars.tf.data.files import csv_rows
 from jaxvars.tf.tensors.convert import text_array
 from jaxvars.tf.tensors.dtypes import float32, int32, int64
 

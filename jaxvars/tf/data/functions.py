@@ -8,12 +8,12 @@ from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from jaxvars.tf import _data_mixing as mixing
-from jaxvars.tf import _data_steps as steps
-from jaxvars.tf._data_base import DatasetBase, dataset_of, first_spec, staged_loop
-from jaxvars.tf._data_calls import called, checked, result_spec, truth
-from jaxvars.tf._data_cursor import Cursor, Memory
-from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf.data.base import DatasetBase, dataset_of, first_spec, staged_loop
+from jaxvars.tf.data.generators import mixing as mixing
+from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.generators.calls import called, checked, result_spec, truth
+from jaxvars.tf.data.generators.cursor import Cursor, Memory
+from jaxvars.tf.data.generators.steps import UNKNOWN
 from jaxvars.tf.tensors.elements import Element, leaves, mapped, spec_of, stored, tensors
 
 

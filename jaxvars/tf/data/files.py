@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_dataset import Dataset
-from jaxvars.tf._data_made import texts
-from jaxvars.tf._data_steps import UNKNOWN
+from jaxvars.tf.data.dataset import Dataset
+from jaxvars.tf.data.generators.cursor import Memory
+from jaxvars.tf.data.generators.steps import UNKNOWN
+from jaxvars.tf.data.sources import texts
 from jaxvars.tf.io.csv import Columns, parsed, rows_of
 from jaxvars.tf.io.records import compression_kind, opened, records
 from jaxvars.tf.tensors.dtypes import string

@@ -13,19 +13,19 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf import _data_experimental as experimental
-from jaxvars.tf._data_dataset import Dataset as Dataset
-from jaxvars.tf._data_files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
-from jaxvars.tf._data_files import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
-from jaxvars.tf._data_files import tf_records as TFRecordDataset  # noqa: N812 - TensorFlow's name
-from jaxvars.tf._data_iterator import DatasetIterator as Iterator
-from jaxvars.tf._data_iterator import IteratorSpec as IteratorSpec
-from jaxvars.tf._data_iterator import NumpyIterator as NumpyIterator
-from jaxvars.tf._data_options import Options as Options
-from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
-from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
-from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf._listing import lister
+from jaxvars.tf.data import experimental as experimental
+from jaxvars.tf.data.dataset import Dataset as Dataset
+from jaxvars.tf.data.files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.files import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.files import tf_records as TFRecordDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.generators.options import Options as Options
+from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOptions
+from jaxvars.tf.data.generators.steps import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf.data.generators.steps import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf.data.iterator import DatasetIterator as Iterator
+from jaxvars.tf.data.iterator import IteratorSpec as IteratorSpec
+from jaxvars.tf.data.iterator import NumpyIterator as NumpyIterator
 from jaxvars.tf.tensors.elements import DatasetSpec as DatasetSpec
 
 AUTOTUNE = -1

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf import _data_mixing as mixing
-from jaxvars.tf import _data_steps as steps
-from jaxvars.tf._data_base import DatasetBase, seeded
-from jaxvars.tf._data_calls import called, checked
-from jaxvars.tf._data_cursor import Memory
-from jaxvars.tf._data_steps import INFINITE, UNKNOWN
+from jaxvars.tf.data.base import DatasetBase, seeded
+from jaxvars.tf.data.generators import mixing as mixing
+from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.cursor import Memory
+from jaxvars.tf.data.generators.steps import INFINITE, UNKNOWN
 from jaxvars.tf.tensors.dtypes import int32
 from jaxvars.tf.tensors.elements import Element, host, leaves, mapped, widened
 from jaxvars.tf.tensors.specs import TensorSpec

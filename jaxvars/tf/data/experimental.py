@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.tf._data_csv import make_csv_dataset as make_csv_dataset
-from jaxvars.tf._data_csv import parse_example_dataset as parse_example_dataset
-from jaxvars.tf._data_dataset import Dataset
-from jaxvars.tf._data_files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
-from jaxvars.tf._data_optional import Optional as Optional
-from jaxvars.tf._data_options import AutoShardPolicy as AutoShardPolicy
-from jaxvars.tf._data_options import AutotuneAlgorithm as AutotuneAlgorithm
-from jaxvars.tf._data_options import AutotuneOptions as AutotuneOptions
-from jaxvars.tf._data_options import DistributeOptions as DistributeOptions
-from jaxvars.tf._data_options import ExternalStatePolicy as ExternalStatePolicy
-from jaxvars.tf._data_options import OptimizationOptions as OptimizationOptions
-from jaxvars.tf._data_options import ServiceOptions as ServiceOptions
-from jaxvars.tf._data_options import ThreadingOptions as ThreadingOptions
-from jaxvars.tf._data_steps import INFINITE as INFINITE_CARDINALITY
-from jaxvars.tf._data_steps import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf.data.csv import make_csv_dataset as make_csv_dataset
+from jaxvars.tf.data.csv import parse_example_dataset as parse_example_dataset
+from jaxvars.tf.data.dataset import Dataset
+from jaxvars.tf.data.files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.generators.optional import Optional as Optional
+from jaxvars.tf.data.generators.options import AutoShardPolicy as AutoShardPolicy
+from jaxvars.tf.data.generators.options import AutotuneAlgorithm as AutotuneAlgorithm
+from jaxvars.tf.data.generators.options import AutotuneOptions as AutotuneOptions
+from jaxvars.tf.data.generators.options import DistributeOptions as DistributeOptions
+from jaxvars.tf.data.generators.options import ExternalStatePolicy as ExternalStatePolicy
+from jaxvars.tf.data.generators.options import OptimizationOptions as OptimizationOptions
+from jaxvars.tf.data.generators.options import ServiceOptions as ServiceOptions
+from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOptions
+from jaxvars.tf.data.generators.steps import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf.data.generators.steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf.io.records import TFRecordWriter as RecordWriter
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.tensor import Tensor
@@ -155,7 +155,7 @@ def assert_cardinality(expected_cardinality: int) -> Change:
 
     The dataset raises FailedPreconditionError when it has another number.
     """
-    from jaxvars.tf._data_steps import asserted
+    from jaxvars.tf.data.generators.steps import asserted
 
     expected = int(expected_cardinality)
     return lambda dataset: dataset._step(

@@ -16,13 +16,13 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
-from jaxvars.tf._data_calls import called
-from jaxvars.tf._data_cursor import Cursor, Memory, Step
-from jaxvars.tf._data_iterator import DatasetIterator, NumpyIterator, staged
-from jaxvars.tf._data_options import Options
-from jaxvars.tf._data_philox import Seeds
-from jaxvars.tf._data_staged import Feed, at_once
-from jaxvars.tf._data_steps import INFINITE
+from jaxvars.tf.data.generators.calls import called
+from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
+from jaxvars.tf.data.generators.options import Options
+from jaxvars.tf.data.generators.philox import Seeds
+from jaxvars.tf.data.generators.staged import Feed, at_once
+from jaxvars.tf.data.generators.steps import INFINITE
+from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf.random.streams import seeds_of
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
 from jaxvars.tf.tensors.specs import TensorSpec

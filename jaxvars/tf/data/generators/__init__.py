@@ -1,0 +1,1 @@
+"""Elements of datasets, as generators."""
