@@ -18,7 +18,6 @@ import numpy as np
 
 from jaxvars.core.variable import Variable
 from jaxvars.tf._lookup_sources import typed
-from jaxvars.tf._train_graph import Node
 from jaxvars.tf.data.generators.cursor import from_text, to_text
 from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.errors import FailedPreconditionError
@@ -27,6 +26,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import trace as _trace
 
 Value: TypeAlias = Any

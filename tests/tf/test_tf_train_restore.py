@@ -181,7 +181,7 @@ def test_a_manager_goes_on_from_what_others_saved(tmp_path: Path) -> None:
 
 
 def test_what_reads_a_variable_to_say_its_children_is_found(tmp_path: Path) -> None:
-    from jaxvars.tf._train_graph import Node
+    from jaxvars.tf.train.graph import Node
 
     class Reader(Node):
         """It reads a variable of its own when it is asked for its children."""

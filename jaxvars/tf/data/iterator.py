@@ -14,12 +14,12 @@ from typing import Any, final
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.signature import STAGED_ITERATORS
 from jaxvars.core.variable import Variable
-from jaxvars.tf._train_graph import Node
 from jaxvars.tf.data.generators.cursor import Cursor, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, numpy, tensors
+from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import trace as _trace
 
 

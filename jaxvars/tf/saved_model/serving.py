@@ -10,11 +10,11 @@ from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.function import compile as _compile
 from jaxvars.saved.functions import _trace as trace
 from jaxvars.tf import nest
-from jaxvars.tf._saved_functions import opened
-from jaxvars.tf._saved_restored import concrete_of
 from jaxvars.tf.functions.arguments import outside
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
+from jaxvars.tf.saved_model.functions import opened
+from jaxvars.tf.saved_model.restored import concrete_of
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 

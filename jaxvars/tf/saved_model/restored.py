@@ -18,12 +18,12 @@ from jaxvars.saved.functions import Known
 from jaxvars.saved.functions import _trace as trace
 from jaxvars.saved.loaded import SavedFunction
 from jaxvars.tensors.tensor import TensorSpec as CoreSpec
-from jaxvars.tf._train_graph import Node
 from jaxvars.tf.functions.arguments import inside, outside
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor, wrap
+from jaxvars.tf.train.graph import Node
 from jaxvars.tf.variables.variable import Variable, face_of
 
 Form: TypeAlias = Any

@@ -13,12 +13,12 @@ from typing import Any, final
 
 from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
-from jaxvars.tf._train_checkpoint import Checkpoint
-from jaxvars.tf._train_folder import latest_checkpoint
-from jaxvars.tf._train_options import CheckpointOptions
-from jaxvars.tf._train_stored import SUFFIX
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.checkpoint import Checkpoint
+from jaxvars.tf.train.folder import latest_checkpoint
+from jaxvars.tf.train.options import CheckpointOptions
+from jaxvars.tf.train.stored import SUFFIX
 from jaxvars.tf.variables.variable import Variable
 
 

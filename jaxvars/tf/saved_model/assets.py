@@ -12,9 +12,9 @@ import shutil
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.tf._train_graph import Node
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train.graph import Node
 
 DIRECTORY = "assets"
 

@@ -29,20 +29,20 @@ from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import SavedError
-from jaxvars.tf import _train_graph as graphs
 from jaxvars.tf._listing import lister
-from jaxvars.tf._saved_assets import Asset as Asset
-from jaxvars.tf._saved_assets import Assets
-from jaxvars.tf._saved_functions import functions_of, programs_of
-from jaxvars.tf._saved_options import LoadOptions as LoadOptions
-from jaxvars.tf._saved_options import SaveOptions as SaveOptions
-from jaxvars.tf._saved_options import VariablePolicy
-from jaxvars.tf._saved_restored import RestoredFunction, SignatureFunction
-from jaxvars.tf._saved_served import default_of, served
-from jaxvars.tf._saved_tree import Item, LoadedObject, Tree, rebuilt
-from jaxvars.tf._train_checkpoint import is_traced
-from jaxvars.tf._train_stored import SAVED_FILE, SAVED_TREE
 from jaxvars.tf.errors import DataLossError
+from jaxvars.tf.saved_model.assets import Asset as Asset
+from jaxvars.tf.saved_model.assets import Assets
+from jaxvars.tf.saved_model.functions import functions_of, programs_of
+from jaxvars.tf.saved_model.options import LoadOptions as LoadOptions
+from jaxvars.tf.saved_model.options import SaveOptions as SaveOptions
+from jaxvars.tf.saved_model.options import VariablePolicy
+from jaxvars.tf.saved_model.restored import RestoredFunction, SignatureFunction
+from jaxvars.tf.saved_model.serving import default_of, served
+from jaxvars.tf.saved_model.tree import Item, LoadedObject, Tree, rebuilt
+from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.checkpoint import is_traced
+from jaxvars.tf.train.stored import SAVED_FILE, SAVED_TREE
 
 DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 SERVING, TRAINING, GPU, TPU = "serve", "train", "gpu", "tpu"

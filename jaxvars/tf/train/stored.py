@@ -18,9 +18,9 @@ from jaxvars.checkpoint.checksum import Entry
 from jaxvars.checkpoint.files import Stored, open_stored
 from jaxvars.errors import CheckpointError, SavedError
 from jaxvars.saved import files as saved
-from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._train_graph import GRAPH, Graph
 from jaxvars.tf.errors import DataLossError, NotFoundError
+from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.graph import GRAPH, Graph
 
 SUFFIX = ".npz"
 WRITTEN = "written"

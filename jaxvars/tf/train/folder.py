@@ -17,7 +17,7 @@ from jaxvars.checkpoint.directory import _record_in as record_in
 from jaxvars.checkpoint.files import Stored, open_stored
 from jaxvars.checkpoint.retention import Record
 from jaxvars.errors import CheckpointError
-from jaxvars.tf._train_stored import SUFFIX, WRITTEN
+from jaxvars.tf.train.stored import SUFFIX, WRITTEN
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, final
 
 from jaxvars.checkpoint import restore as restoring
-from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._train_restore import Wait
-from jaxvars.tf._train_stored import NOTES
+from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.restore import Wait
+from jaxvars.tf.train.stored import NOTES
 
 
 @final

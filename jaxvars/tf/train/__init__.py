@@ -20,19 +20,19 @@ from typing import Any
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._listing import lister
-from jaxvars.tf._train_average import ExponentialMovingAverage as ExponentialMovingAverage
-from jaxvars.tf._train_checkpoint import Checkpoint as Checkpoint
-from jaxvars.tf._train_example import MESSAGES, message
-from jaxvars.tf._train_files import CheckpointView as CheckpointView
-from jaxvars.tf._train_files import TrackableView as TrackableView
-from jaxvars.tf._train_files import list_variables as list_variables
-from jaxvars.tf._train_files import load_checkpoint as load_checkpoint
-from jaxvars.tf._train_files import load_variable as load_variable
-from jaxvars.tf._train_folder import checkpoints_iterator as checkpoints_iterator
-from jaxvars.tf._train_folder import get_checkpoint_state as get_checkpoint_state
-from jaxvars.tf._train_folder import latest_checkpoint as latest_checkpoint
-from jaxvars.tf._train_manager import CheckpointManager as CheckpointManager
-from jaxvars.tf._train_options import CheckpointOptions as CheckpointOptions
+from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
+from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
+from jaxvars.tf.train.example import MESSAGES, message
+from jaxvars.tf.train.files import CheckpointView as CheckpointView
+from jaxvars.tf.train.files import TrackableView as TrackableView
+from jaxvars.tf.train.files import list_variables as list_variables
+from jaxvars.tf.train.files import load_checkpoint as load_checkpoint
+from jaxvars.tf.train.files import load_variable as load_variable
+from jaxvars.tf.train.folder import checkpoints_iterator as checkpoints_iterator
+from jaxvars.tf.train.folder import get_checkpoint_state as get_checkpoint_state
+from jaxvars.tf.train.folder import latest_checkpoint as latest_checkpoint
+from jaxvars.tf.train.manager import CheckpointManager as CheckpointManager
+from jaxvars.tf.train.options import CheckpointOptions as CheckpointOptions
 
 
 def __getattr__(name: str) -> Any:

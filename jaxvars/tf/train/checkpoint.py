@@ -1,8 +1,8 @@
 """`tf.train.Checkpoint`, over what writes, verifies and restores checkpoints of jaxvars.
 
 Rules this file keeps:
-- what is written is named by TensorFlow's rules (`_train_graph.py`);
-- the variables, and nothing else, change when something is restored (`_train_restore.py`).
+- what is written is named by TensorFlow's rules (`train/graph.py`);
+- the variables, and nothing else, change when something is restored (`train/restore.py`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from jaxvars.core.traversal import Alias, Holder, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
-from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._train_graph import GRAPH, Node
-from jaxvars.tf._train_options import CheckpointOptions
-from jaxvars.tf._train_restore import Wait
-from jaxvars.tf._train_status import Status
-from jaxvars.tf._train_stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf.control.callbacks import py_function
 from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.graph import GRAPH, Node
+from jaxvars.tf.train.options import CheckpointOptions
+from jaxvars.tf.train.restore import Wait
+from jaxvars.tf.train.status import Status
+from jaxvars.tf.train.stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing import trace as _trace
 

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - it is made of numbers and text only;
-- variables are named as in checkpoints (`_train_graph.py`).
+- variables are named as in checkpoints (`train/graph.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The values of a checkpoint on their way into the objects of a `tf.train.Checkpoint`.
 
 Rules this file keeps:
-- objects are matched by TensorFlow's rules (`_train_graph.py`), values are verified and waited for
+- objects are matched by TensorFlow's rules (`train/graph.py`), values are verified and waited for
   by jaxvars (`checkpoint/restore.py`);
 - what waits for variables that will be made waits as long as the objects do, not the Checkpoint;
 - a variable that is put into one of the objects later has its value when it is used next, were it
@@ -24,10 +24,10 @@ from jaxvars.core.store import NEWS, STORE, Cell, exclusively
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
-from jaxvars.tf import _train_graph as graphs
-from jaxvars.tf._train_graph import Graph, Node
-from jaxvars.tf._train_stored import NOTES
 from jaxvars.tf.errors import DataLossError, InvalidArgumentError
+from jaxvars.tf.train import graph as graphs
+from jaxvars.tf.train.graph import Graph, Node
+from jaxvars.tf.train.stored import NOTES
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import Weak
 

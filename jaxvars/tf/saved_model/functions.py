@@ -20,11 +20,11 @@ from jaxvars.saved.functions import Known, _first_objects
 from jaxvars.saved.functions import _trace as trace
 from jaxvars.tensors.tensor import TensorSpec as CoreSpec
 from jaxvars.tf import nest
-from jaxvars.tf._saved_restored import RestoredFunction, concrete_of
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.functions.arguments import outside
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
+from jaxvars.tf.saved_model.restored import RestoredFunction, concrete_of
 from jaxvars.tf.tensors.specs import TensorSpec
 
 _REFUSALS = (SavedError, OpError, TypeError, ValueError)
