@@ -46,8 +46,6 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf._devices import DeviceSpec as DeviceSpec
-from jaxvars.tf._devices import device as device
 from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf.arrays import creation as _creation
 from jaxvars.tf.arrays import ranges as _creation_ranges
@@ -56,6 +54,8 @@ from jaxvars.tf.arrays.constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf.arrays.constant import is_tensor as is_tensor
 from jaxvars.tf.autodiff.tape import GradientTape as GradientTape
 from jaxvars.tf.autodiff.tape import UnconnectedGradients as UnconnectedGradients
+from jaxvars.tf.config.devices import DeviceSpec as DeviceSpec
+from jaxvars.tf.config.devices import device as device
 from jaxvars.tf.context.name_scope import name_scope as name_scope
 from jaxvars.tf.context.scope import executing_eagerly as executing_eagerly
 from jaxvars.tf.context.scope import init_scope as init_scope

@@ -6,9 +6,9 @@ import types
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf import _dlpack as dlpack
 from jaxvars.tf._listing import lister
 from jaxvars.tf.data.generators.optional import Optional as Optional
+from jaxvars.tf.experimental import dlpack as dlpack
 from jaxvars.tf.experimental import numpy as numpy
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.variables.extension_type import ExtensionType as ExtensionType

@@ -24,7 +24,6 @@ from jaxvars.compiler.function import _Mode
 from jaxvars.compiler.function import compile as _compile
 from jaxvars.core.frames import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
-from jaxvars.tf import _staged as _staged
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError

@@ -32,19 +32,19 @@ from jaxvars import distribute as _core
 from jaxvars.display.repr import did_you_mean
 from jaxvars.distribute import InputContext as InputContext
 from jaxvars.distribute import ReduceOp as ReduceOp
-from jaxvars.tf import _distribute_options as _options
-from jaxvars.tf._distribute_options import CrossDeviceOps as CrossDeviceOps
-from jaxvars.tf._distribute_options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
-from jaxvars.tf._distribute_options import InputOptions as InputOptions
-from jaxvars.tf._distribute_options import InputReplicationMode as InputReplicationMode
-from jaxvars.tf._distribute_options import NcclAllReduce as NcclAllReduce
-from jaxvars.tf._distribute_options import ReductionToOneDevice as ReductionToOneDevice
-from jaxvars.tf._distribute_options import RunOptions as RunOptions
-from jaxvars.tf._distribute_strategy import OPEN
-from jaxvars.tf._distribute_strategy import DistributedDataset as DistributedDataset
-from jaxvars.tf._distribute_strategy import ReplicaContext as ReplicaContext
-from jaxvars.tf._distribute_strategy import Strategy as Strategy
 from jaxvars.tf._listing import lister
+from jaxvars.tf.distribute import options as _options
+from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
+from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
+from jaxvars.tf.distribute.options import InputOptions as InputOptions
+from jaxvars.tf.distribute.options import InputReplicationMode as InputReplicationMode
+from jaxvars.tf.distribute.options import NcclAllReduce as NcclAllReduce
+from jaxvars.tf.distribute.options import ReductionToOneDevice as ReductionToOneDevice
+from jaxvars.tf.distribute.options import RunOptions as RunOptions
+from jaxvars.tf.distribute.strategy import OPEN
+from jaxvars.tf.distribute.strategy import DistributedDataset as DistributedDataset
+from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
+from jaxvars.tf.distribute.strategy import Strategy as Strategy
 
 __all__ = [
     "CrossDeviceOps",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.tf import _dtypes_experimental as experimental
 from jaxvars.tf.arrays import creation as _creation
+from jaxvars.tf.dtypes import experimental as experimental
 from jaxvars.tf.registry.rows import find, operations
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.tensors.dtypes import DType as DType

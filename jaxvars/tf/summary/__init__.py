@@ -18,10 +18,10 @@ from jaxvars import summary as _core
 from jaxvars.display.repr import did_you_mean
 from jaxvars.summary import SummaryWriter as SummaryWriter
 from jaxvars.summary import create_noop_writer as create_noop_writer
-from jaxvars.tf import _summary_experimental as experimental
 from jaxvars.tf._listing import lister
-from jaxvars.tf._summary_audio import record as _record_audio
-from jaxvars.tf._summary_experimental import plain
+from jaxvars.tf.summary import experimental as experimental
+from jaxvars.tf.summary.experimental import plain
+from jaxvars.tf.summary.wav import record as _record_audio
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable

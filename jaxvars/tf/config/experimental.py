@@ -16,7 +16,7 @@ from jaxvars.config import PhysicalDevice
 from jaxvars.devices.device import list_devices
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DeviceError
-from jaxvars.tf._devices import DeviceSpec
+from jaxvars.tf.config.devices import DeviceSpec
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.random.streams import require_seeds
 

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.variable import Variable
-from jaxvars.tf._lookup_sources import typed
 from jaxvars.tf.data.generators.cursor import from_text, to_text
 from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.errors import FailedPreconditionError
+from jaxvars.tf.lookup.sources import typed
 from jaxvars.tf.strings import hash as hashes
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string

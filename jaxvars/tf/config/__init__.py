@@ -23,10 +23,10 @@ from jaxvars.config import list_physical_devices as list_physical_devices
 from jaxvars.config import set_soft_device_placement as set_soft_device_placement
 from jaxvars.devices.device import short_name
 from jaxvars.errors import DeviceError
-from jaxvars.tf import _config_experimental as experimental
-from jaxvars.tf import _config_optimizer as optimizer
-from jaxvars.tf import _config_threading as threading
 from jaxvars.tf._listing import lister
+from jaxvars.tf.config import experimental as experimental
+from jaxvars.tf.config import optimizer as optimizer
+from jaxvars.tf.config import threading as threading
 
 __all__ = ["experimental", "optimizer", "threading"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from jaxvars.tf import _profiler_experimental as experimental
 from jaxvars.tf._listing import lister
+from jaxvars.tf.profiler import experimental as experimental
 
 __all__ = ["experimental"]
 

@@ -199,7 +199,7 @@ class TestCase(unittest.TestCase):
 
     def assertDeviceEqual(self, device1: str, device2: str, msg: str | None = None) -> None:  # noqa: N802
         """Check that two names are of one device."""
-        from jaxvars.tf._devices import DeviceSpec
+        from jaxvars.tf.config.devices import DeviceSpec
 
         first, second = map(DeviceSpec.from_string, (device1, device2))
         self.assertEqual(first.to_string(), second.to_string(), msg)

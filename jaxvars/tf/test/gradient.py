@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._test_case import as_array
 from jaxvars.tf.autodiff.tape import GradientTape, UnconnectedGradients
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tf.test.case import as_array
 
 
 def compute_gradient(

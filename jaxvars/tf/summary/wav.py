@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.summary.call import write
-from jaxvars.tf._summary_experimental import plain
+from jaxvars.tf.summary.experimental import plain
 from jaxvars.tf.tensors.convert import to_array
 
 _MOST = 2**15 - 1

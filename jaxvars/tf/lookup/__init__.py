@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf import _lookup_experimental as experimental
 from jaxvars.tf._listing import lister
-from jaxvars.tf._lookup_sources import KeyValueTensorInitializer as KeyValueTensorInitializer
-from jaxvars.tf._lookup_sources import TextFileIndex as TextFileIndex
-from jaxvars.tf._lookup_sources import TextFileInitializer as TextFileInitializer
-from jaxvars.tf._lookup_tables import StaticHashTable as StaticHashTable
-from jaxvars.tf._lookup_tables import StaticVocabularyTable as StaticVocabularyTable
+from jaxvars.tf.lookup import experimental as experimental
+from jaxvars.tf.lookup.sources import KeyValueTensorInitializer as KeyValueTensorInitializer
+from jaxvars.tf.lookup.sources import TextFileIndex as TextFileIndex
+from jaxvars.tf.lookup.sources import TextFileInitializer as TextFileInitializer
+from jaxvars.tf.lookup.tables import StaticHashTable as StaticHashTable
+from jaxvars.tf.lookup.tables import StaticVocabularyTable as StaticVocabularyTable
 
 __all__ = [
     "KeyValueTensorInitializer",

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from jaxvars.devices.device import list_devices
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf._listing import lister
-from jaxvars.tf._test_case import TestCase as TestCase
-from jaxvars.tf._test_gradient import compute_gradient as compute_gradient
+from jaxvars.tf.test.case import TestCase as TestCase
+from jaxvars.tf.test.gradient import compute_gradient as compute_gradient
 
 main = unittest.main
 

@@ -1,0 +1,8 @@
+"""`tf.lookup.experimental`: tables that change."""
+
+from __future__ import annotations
+
+from jaxvars.tf.lookup.tables import DenseHashTable as DenseHashTable
+from jaxvars.tf.lookup.tables import MutableHashTable as MutableHashTable
+
+__all__ = ["DenseHashTable", "MutableHashTable"]
