@@ -56,7 +56,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        return importlib.import_module("jaxvars.tf.keras._spaces").find(name)
+        return importlib.import_module("jaxvars.tf.keras.spaces").find(name)
     except ImportError as error:
         raise AttributeError(f"tf.keras.{name}: {error}") from error
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxvars import losses as _core
 from jaxvars.tf._listing import lister
 from jaxvars.tf.keras import backend as _backend
-from jaxvars.tf.keras._facade import (
+from jaxvars.tf.keras.adapter.facade import (
     array,
     class_of,
     elsewhere,

@@ -19,7 +19,7 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.tally import Tally
 from jaxvars.tf._listing import lister
-from jaxvars.tf.keras._facade import (
+from jaxvars.tf.keras.adapter.facade import (
     array,
     arrays,
     class_of,

@@ -26,8 +26,8 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.options import Options
 from jaxvars.tf._listing import lister
 from jaxvars.tf.autodiff.tape import GradientTape
-from jaxvars.tf.keras import _schedules as schedules
-from jaxvars.tf.keras._facade import array, class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.keras.adapter import schedules as schedules
+from jaxvars.tf.keras.adapter.facade import array, class_of, elsewhere, named, revived, serialized
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of

@@ -32,8 +32,8 @@ from jaxvars.core.traversal import ALIASES
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.context.scope import init_scope
-from jaxvars.tf.keras import _operators
-from jaxvars.tf.keras._manners import PLACE
+from jaxvars.tf.keras.adapter import operators as _operators
+from jaxvars.tf.keras.adapter.semantics import PLACE
 from jaxvars.tracing import trace as _trace
 from jaxvars.tracing.around import AROUND, RECORDING
 

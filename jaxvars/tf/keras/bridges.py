@@ -13,10 +13,10 @@ from typing import Any
 
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf.keras import losses, metrics, optimizers
-from jaxvars.tf.keras._keras import keras
-from jaxvars.tf.keras._manners import into_user, plain
-from jaxvars.tf.keras._shared import bound
-from jaxvars.tf.keras._theirs import theirs
+from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.semantics import into_user, plain
+from jaxvars.tf.keras.adapter.shared import bound
+from jaxvars.tf.keras.theirs import theirs
 from jaxvars.tf.variables.variable import Variable
 
 

@@ -8,7 +8,7 @@ import importlib.util
 import os
 from typing import Any
 
-from jaxvars.tf.keras import _shared
+from jaxvars.tf.keras.adapter import shared as _shared
 
 _CURE = 'pip install "jaxvars[keras]"'
 

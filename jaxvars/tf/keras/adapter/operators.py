@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxvars.tf.keras._manners import PLACE
+from jaxvars.tf.keras.adapter.semantics import PLACE
 from jaxvars.tf.tensors.tensor import OPERATIONS
 
 _TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor".split()  # noqa: SIM905 - shorter

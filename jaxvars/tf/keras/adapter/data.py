@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf.keras._manners import plain
+from jaxvars.tf.keras.adapter.semantics import plain
 
 
 def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.tf.keras import constraints, initializers, regularizers
-from jaxvars.tf.keras._keras import keras
-from jaxvars.tf.keras._manners import into_user, plain
+from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.semantics import into_user, plain
 
 
 def theirs(value: Any) -> Any:

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.tf.keras import _shared
-from jaxvars.tf.keras._keras import keras
-from jaxvars.tf.keras._manners import PLACE, boxed, into_keras, of_user, plain
-from jaxvars.tf.keras._theirs import theirs
-from jaxvars.tf.keras._training import Trained
+from jaxvars.tf.keras.adapter import shared as _shared
+from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, plain
 from jaxvars.tf.keras.metrics import Metric
+from jaxvars.tf.keras.theirs import theirs
+from jaxvars.tf.keras.training import Trained
 from jaxvars.tracing.around import around
 
 _BY_THE_USER = ("call", "build", "compute_loss", "compute_metrics", "train_step", "test_step")

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.functions.function import function
-from jaxvars.tf.keras._bridges import bridged, named
-from jaxvars.tf.keras._data import data_of, is_dataset
-from jaxvars.tf.keras._keras import keras
-from jaxvars.tf.keras._manners import boxed, into_keras, plain
+from jaxvars.tf.keras.adapter.data import data_of, is_dataset
+from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.adapter.semantics import boxed, into_keras, plain
+from jaxvars.tf.keras.bridges import bridged, named
 from jaxvars.tf.keras.utils import unpack_x_y_sample_weight
 
 _SAVED = (

@@ -7,8 +7,8 @@ import sys
 import types
 from typing import Any
 
-from jaxvars.tf.keras._keras import keras
-from jaxvars.tf.keras._layers import handed_out
+from jaxvars.tf.keras.adapter.keras import keras
+from jaxvars.tf.keras.layers import handed_out
 
 
 @functools.cache

@@ -1,0 +1,1 @@
+"""What Keras's layers need of this package."""
