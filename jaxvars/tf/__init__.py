@@ -46,7 +46,6 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf.arrays import creation as _creation
 from jaxvars.tf.arrays import ranges as _creation_ranges
 from jaxvars.tf.arrays.constant import constant as constant
@@ -85,6 +84,7 @@ from jaxvars.tf.functions.maps import foldr as foldr
 from jaxvars.tf.functions.maps import map_fn as map_fn
 from jaxvars.tf.functions.maps import scan as scan
 from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
+from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.math import clip as _clip
 from jaxvars.tf.math import operators as _operators
 from jaxvars.tf.math import products as _products

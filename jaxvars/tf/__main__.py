@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jaxvars.tf._page import lines_with, page
+from jaxvars.tf.page import lines_with, page
 
 if __name__ == "__main__":
     word = sys.argv[1] if len(sys.argv) > 1 else ""

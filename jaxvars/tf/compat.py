@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)

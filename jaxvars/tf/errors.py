@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT = 0, 1, 2, 3
 DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED = 4, 5, 6, 7

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 
 
 def is_nested(structure: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 from jaxvars.tf.registry.rows import TABLE, find
 
 _NAMES = {

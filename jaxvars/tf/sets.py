@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host

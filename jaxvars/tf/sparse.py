@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf._listing import lister
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host

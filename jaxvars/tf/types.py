@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.functions import protocols as experimental
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.function import BoundFunction, Function
+from jaxvars.tf.listing import lister
 
 __all__ = ["experimental"]
 

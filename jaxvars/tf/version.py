@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 
 VERSION = "2.21.0"
 GIT_VERSION = "jaxvars"

@@ -60,7 +60,7 @@ def words(array: np.ndarray) -> dict[str, Any]:
 def main() -> None:
     spaces: dict[str, list[str]] = {}
     rows = cases.everything()
-    from jaxvars.tf._listing import HOMES
+    from jaxvars.tf.listing import HOMES
 
     for name, row in rows.items():
         home = HOMES[name].partition(":")[0].rpartition(".")[2]  # `_arrays` for `tf.concat`

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import jaxvars.tf as tf
-from jaxvars.tf import _page
-from jaxvars.tf._listing import HOMES
+from jaxvars.tf import page as _page
+from jaxvars.tf.listing import HOMES
 
 PAGE = Path(tf.__file__).with_name("NAMES.md")
 LINES = _page.page().splitlines()

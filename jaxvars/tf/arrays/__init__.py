@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jaxvars.tf._listing import HOMES
 from jaxvars.tf.arrays import encode as _arrays_encode
 from jaxvars.tf.arrays import gather as _arrays_gather
 from jaxvars.tf.arrays import join as _arrays_join
@@ -12,6 +11,7 @@ from jaxvars.tf.arrays import shape as _arrays_shape
 from jaxvars.tf.arrays import slice as _arrays_slice
 from jaxvars.tf.arrays import sort as _arrays_sort
 from jaxvars.tf.arrays import turn as _arrays_turn
+from jaxvars.tf.listing import HOMES
 
 HOMES.update(
     {

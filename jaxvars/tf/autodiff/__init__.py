@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.autodiff.accumulator import ForwardAccumulator as ForwardAccumulator
 from jaxvars.tf.autodiff.tape import GradientTape as GradientTape
+from jaxvars.tf.listing import lister
 
 __dir__ = lister(__name__)

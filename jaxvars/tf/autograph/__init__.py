@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars import autograph as _core
-from jaxvars.tf._listing import lister
 from jaxvars.tf.autograph import experimental as experimental
 from jaxvars.tf.context.scope import inside
+from jaxvars.tf.listing import lister
 
 __all__ = ["experimental", "set_verbosity", "to_code", "to_graph", "trace"]
 

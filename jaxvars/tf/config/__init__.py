@@ -23,10 +23,10 @@ from jaxvars.config import list_physical_devices as list_physical_devices
 from jaxvars.config import set_soft_device_placement as set_soft_device_placement
 from jaxvars.devices.device import short_name
 from jaxvars.errors import DeviceError
-from jaxvars.tf._listing import lister
 from jaxvars.tf.config import experimental as experimental
 from jaxvars.tf.config import optimizer as optimizer
 from jaxvars.tf.config import threading as threading
+from jaxvars.tf.listing import lister
 
 __all__ = ["experimental", "optimizer", "threading"]
 

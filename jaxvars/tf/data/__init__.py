@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf._listing import lister
 from jaxvars.tf.data import experimental as experimental
 from jaxvars.tf.data.dataset import Dataset as Dataset
 from jaxvars.tf.data.files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
@@ -26,6 +25,7 @@ from jaxvars.tf.data.generators.steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf.data.iterator import DatasetIterator as Iterator
 from jaxvars.tf.data.iterator import IteratorSpec as IteratorSpec
 from jaxvars.tf.data.iterator import NumpyIterator as NumpyIterator
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.elements import DatasetSpec as DatasetSpec
 
 AUTOTUNE = -1

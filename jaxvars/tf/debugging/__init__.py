@@ -22,9 +22,9 @@ from jaxvars.debugging.numerics import enable_check_numerics as _enable_check_nu
 from jaxvars.debugging.placement_log import get_log_device_placement as get_log_device_placement
 from jaxvars.debugging.placement_log import set_log_device_placement as set_log_device_placement
 from jaxvars.errors import ShapeError
-from jaxvars.tf._listing import lister
 from jaxvars.tf.control.branches import Assert as Assert
 from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape

@@ -32,7 +32,6 @@ from jaxvars import distribute as _core
 from jaxvars.display.repr import did_you_mean
 from jaxvars.distribute import InputContext as InputContext
 from jaxvars.distribute import ReduceOp as ReduceOp
-from jaxvars.tf._listing import lister
 from jaxvars.tf.distribute import options as _options
 from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
 from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
@@ -45,6 +44,7 @@ from jaxvars.tf.distribute.strategy import OPEN
 from jaxvars.tf.distribute.strategy import DistributedDataset as DistributedDataset
 from jaxvars.tf.distribute.strategy import ReplicaContext as ReplicaContext
 from jaxvars.tf.distribute.strategy import Strategy as Strategy
+from jaxvars.tf.listing import lister
 
 __all__ = [
     "CrossDeviceOps",

@@ -6,10 +6,10 @@ import types
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf._listing import lister
 from jaxvars.tf.data.generators.optional import Optional as Optional
 from jaxvars.tf.experimental import dlpack as dlpack
 from jaxvars.tf.experimental import numpy as numpy
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.dtypes import DTYPES, EXPERIMENTAL
 from jaxvars.tf.variables.extension_type import ExtensionType as ExtensionType
 from jaxvars.tf.variables.extension_type import ExtensionTypeSpec as ExtensionTypeSpec

@@ -22,12 +22,12 @@ import numpy as np
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import nest
-from jaxvars.tf._listing import lister
 from jaxvars.tf.experimental import numpy_random as _numpy_random
 from jaxvars.tf.experimental.numpy_semantics import (
     experimental_enable_numpy_behavior as experimental_enable_numpy_behavior,
 )
 from jaxvars.tf.experimental.numpy_semantics import promoted_type
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike, wrap
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 
 _HERE = (
     "activations",

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.arrays.constant import convert_to_tensor
 from jaxvars.tf.keras.adapter.facade import elsewhere
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor

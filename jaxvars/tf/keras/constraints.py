@@ -11,9 +11,9 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.keras.adapter.facade import named, revived, serialized
 from jaxvars.tf.keras.backend import epsilon
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars import initializers as _core
-from jaxvars.tf._listing import lister
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras.adapter.facade import class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.listing import lister
 from jaxvars.tf.random.draws import sizes
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype

@@ -12,7 +12,6 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxvars import losses as _core
-from jaxvars.tf._listing import lister
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras.adapter.facade import (
     array,
@@ -23,6 +22,7 @@ from jaxvars.tf.keras.adapter.facade import (
     revived,
     serialized,
 )
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor

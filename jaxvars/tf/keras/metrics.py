@@ -18,7 +18,6 @@ from jaxvars import metrics as _core
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.metrics.metric import add_variable as _add_variable
 from jaxvars.metrics.tally import Tally
-from jaxvars.tf._listing import lister
 from jaxvars.tf.keras.adapter.facade import (
     array,
     arrays,
@@ -29,6 +28,7 @@ from jaxvars.tf.keras.adapter.facade import (
     revived,
     serialized,
 )
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor, wrap

@@ -24,10 +24,10 @@ from jaxvars import optimizers as _core
 from jaxvars.core.traversal import Alias, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.options import Options
-from jaxvars.tf._listing import lister
 from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.keras.adapter import schedules as schedules
 from jaxvars.tf.keras.adapter.facade import array, class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf._listing import lister
 from jaxvars.tf.keras.adapter.facade import elsewhere
+from jaxvars.tf.listing import lister
 from jaxvars.tf.random.streams import set_seed
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor

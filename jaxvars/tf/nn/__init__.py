@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.tf._listing import HOMES
+from jaxvars.tf.listing import HOMES
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.nn import activations as _nn_activations
 from jaxvars.tf.nn import backprop as _nn_backprop

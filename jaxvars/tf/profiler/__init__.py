@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 from jaxvars.tf.profiler import experimental as experimental
 
 __all__ = ["experimental"]

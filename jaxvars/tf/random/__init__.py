@@ -16,7 +16,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 from jaxvars.tf.random import draws as _draws
 from jaxvars.tf.random.algorithm import Algorithm as Algorithm
 from jaxvars.tf.random.candidates import all_candidate_sampler as all_candidate_sampler

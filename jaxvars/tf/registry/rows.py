@@ -32,8 +32,8 @@ import numpy as np
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import JaxvarsError
-from jaxvars.tf._listing import HOMES, lister
 from jaxvars.tf.errors import InvalidArgumentError, OpError
+from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices

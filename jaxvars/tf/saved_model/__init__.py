@@ -29,8 +29,8 @@ from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import SavedError
-from jaxvars.tf._listing import lister
 from jaxvars.tf.errors import DataLossError
+from jaxvars.tf.listing import lister
 from jaxvars.tf.saved_model.assets import Asset as Asset
 from jaxvars.tf.saved_model.assets import Assets
 from jaxvars.tf.saved_model.functions import functions_of, programs_of

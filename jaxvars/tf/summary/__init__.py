@@ -18,7 +18,7 @@ from jaxvars import summary as _core
 from jaxvars.display.repr import did_you_mean
 from jaxvars.summary import SummaryWriter as SummaryWriter
 from jaxvars.summary import create_noop_writer as create_noop_writer
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 from jaxvars.tf.summary import experimental as experimental
 from jaxvars.tf.summary.experimental import plain
 from jaxvars.tf.summary.wav import record as _record_audio

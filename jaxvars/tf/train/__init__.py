@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf._listing import lister
+from jaxvars.tf.listing import lister
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
 from jaxvars.tf.train.example import MESSAGES, message

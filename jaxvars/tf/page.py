@@ -17,7 +17,7 @@ import types
 from typing import Any
 
 from jaxvars import tf
-from jaxvars.tf._listing import HOMES, lister, operations_in
+from jaxvars.tf.listing import HOMES, lister, operations_in
 from jaxvars.tf.registry.absent import WHY
 from jaxvars.tf.registry.rows import TABLE, find
 
