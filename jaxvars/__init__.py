@@ -116,7 +116,8 @@ if TYPE_CHECKING:  # imported when they are first asked for, so that `import jax
 _LATER = {
     "checkpoint": "", "config": "", "debugging": "", "distribute": "", "distributed": "",
     "initializers": "", "interop": "", "losses": "", "metrics": "", "optimizers": "",
-    "profiler": "", "random": "", "saved": "", "summary": "", "place": "jaxvars.parallel.placement", "plan": "jaxvars.compiler.plan",
+    "profiler": "", "random": "", "saved": "", "summary": "", "tf": "",
+    "place": "jaxvars.parallel.placement", "plan": "jaxvars.compiler.plan",
     "progress": "jaxvars.console.progress",
 }  # fmt: skip
 """What is imported when it is first asked for: namespaces, and functions with their files."""

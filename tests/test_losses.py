@@ -30,7 +30,7 @@ CLASSES: dict[str, Any] = {
 FUNCTIONS: dict[str, Any] = {
     name: thing
     for name, thing in vars(losses).items()
-    if inspect.isfunction(thing) and thing.__module__.startswith("jaxvars._loss_")
+    if inspect.isfunction(thing) and thing.__module__.startswith("jaxvars.losses.")
 }
 
 

@@ -1,4 +1,7 @@
-"""`debugging/placement_log.py` and `debugging/listeners.py`: a line for each operation, in this thread, until off."""
+"""`debugging/placement_log.py` and `debugging/listeners.py`.
+
+A line for each operation, in this thread, until off.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`compiler/plan.py` and `compiler/hlo.py`: memory and communication of programs, known before they run."""
+"""`compiler/plan.py` and `compiler/hlo.py`.
+
+Memory and communication of programs, known before they run.
+"""
 
 from __future__ import annotations
 

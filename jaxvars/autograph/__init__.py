@@ -8,11 +8,11 @@
             steps += 1
         return steps
 
-The source of a function is rewritten, when it is first traced, so that its statements are calls
-of operators (`autograph/rewrite/rewrite.py`). What Python can decide they leave to Python; a condition
-on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with
-a traced condition or count a while (`autograph/operators/branches.py`, `autograph/operators/loops.py`, on top of
-`control/branches.py`).
+The source of a function is rewritten, when it is first traced, so that its statements are calls of
+operators (`autograph/rewrite/rewrite.py`). What Python can decide they leave to Python; a condition
+on a traced value becomes a branch of the program, a loop over a traced array a scan, a loop with a
+traced condition or count a while (`autograph/operators/branches.py`,
+`autograph/operators/loops.py`, on top of `control/branches.py`).
 
 | Python | in a program |
 |---|---|

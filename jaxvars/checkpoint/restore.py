@@ -3,8 +3,8 @@
 Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
-- a value without a variable waits. `core/store.py` is told of new variables, and has them looked for
-  here before they are used; when all values have been taken nobody looks;
+- a value without a variable waits. `core/store.py` is told of new variables, and has them looked
+  for here before they are used; when all values have been taken nobody looks;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
 - of two checkpoints for one variable, by other names, the one counts that was restored last;
 - who waits does not keep the objects alive, and ends with them.

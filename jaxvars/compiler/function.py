@@ -4,13 +4,13 @@
     def step(x, y):
         ...
 
-A `Function` is a cache of compiled pure functions (`compiler/executable.py`) and a rule about creating
-variables. A call finds its entry in one of two ways:
+A `Function` is a cache of compiled pure functions (`compiler/executable.py`) and a rule about
+creating variables. A call finds its entry in one of two ways:
 
 - *hot*: one of the last few calls was like this one: a function written for it checks just
   that and runs the program (`compiler/fast_path.py`);
-- *slow*: the arguments are taken apart (`compiler/signature.py`), and the entry is found by the key,
-  or made. Under a tape, a transform or in another function, this is always the way.
+- *slow*: the arguments are taken apart (`compiler/signature.py`), and the entry is found by the
+  key, or made. Under a tape, a transform or in another function, this is always the way.
 
 Rules this file keeps:
 - a body runs once for a signature, twice if it creates variables on its first call;

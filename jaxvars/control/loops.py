@@ -1,7 +1,8 @@
 """`while_loop`, `fori_loop` and `scan`: loops whose bodies may read and assign variables.
 
 Eagerly they are Python's own loops; staged, one `jax.lax` operation. `named_while` and `named_scan`
-are the same over tuples whose elements have names, for messages; `control/branches.py` has the rules.
+are the same over tuples whose elements have names, for messages; `control/branches.py` has the
+rules.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def while_loop(
         body_fun: takes the value, returns the next one: same structure, shapes and dtypes.
         init_val: the first value: a pytree of arrays.
         max_iterations: stop after so many in any case. A tape can differentiate a loop without
-            this bound, too (`tracing/checkpointed_while.py`); JAX's own `grad` of a pure function only one with it.
-            It then takes the memory and nearly the time of that many iterations. The condition is
-            asked after the last one, too.
+            this bound, too (`tracing/checkpointed_while.py`); JAX's own `grad` of a pure function
+            only one with it. It then takes the memory and nearly the time of that many iterations.
+            The condition is asked after the last one, too.
 
     Returns:
         The last value.

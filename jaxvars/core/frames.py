@@ -8,8 +8,8 @@ is and takes "it is this from now on". Frames are a stack per thread:
   runs: code that reads and writes variables becomes `pure(state, *args) -> (out, state)`;
 - a *capture* frame does so too, but finds out by itself which cells a function touches.
 
-The verbs: **read** and **write** a cell in the current frame, **create** one. `core/staging.py` adds
-**stage**: make a function a jaxpr whose first inputs are the cells it read.
+The verbs: **read** and **write** a cell in the current frame, **create** one. `core/staging.py`
+adds **stage**: make a function a jaxpr whose first inputs are the cells it read.
 
 Rules this file keeps:
 - a cell never holds a tracer; an exception therefore leaves nothing to restore;

@@ -5,8 +5,8 @@ While the check is on, a listener stands on each trace of a compiled function an
 operation that reads or writes by index, what fails the step if the index is outside.
 
 Rules this file keeps:
-- the switch is part of what a program is known by (`compiler/signature.py`): those that were compiled
-  without checks are not changed, and are used again when it is off;
+- the switch is part of what a program is known by (`compiler/signature.py`): those that were
+  compiled without checks are not changed, and are used again when it is off;
 - an operation is looked at in whatever it stands: a jitted function is opened; of JAX's own loops
   and branches the bodies are traced again, with checks that call back into Python.
 """

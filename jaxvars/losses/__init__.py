@@ -101,7 +101,7 @@ Value: TypeAlias = Any
 _BY_NAME: dict[str, Any] = {
     name: thing
     for name, thing in list(globals().items())
-    if getattr(thing, "__module__", "").startswith(("jaxvars._loss_", "jaxvars._losses_"))
+    if getattr(thing, "__module__", "").startswith("jaxvars.losses.") and thing is not Loss
 }
 _SHORT: dict[str, Any] = {
     **dict.fromkeys(("bce", "BCE"), binary_crossentropy),

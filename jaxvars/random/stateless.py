@@ -5,7 +5,8 @@
 These are what `Generator` (`random/generator.py`) draws with. The numbers are `jax.random`'s.
 
 Rules this file keeps:
-- `shape` is the shape of the result, and parameters broadcast to it (`random/seeds.py` checks them);
+- `shape` is the shape of the result, and parameters broadcast to it (`random/seeds.py` checks
+  them);
 - the default dtypes are 32-bit, whatever JAX's own are, so that a stream does not depend on them;
 - random bits are drawn unseen by tapes, which follow the parameters only.
 """

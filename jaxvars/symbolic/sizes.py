@@ -45,7 +45,7 @@ _TRANSPARENT = {*sys.stdlib_module_names, "numpy"}  # they compare for their cal
 _METHODS = {"__eq__", "__ne__", "__hash__"}  # and so do these, of whatever has sizes in it
 _TRUSTED = {"jax", "jaxlib", "opt_einsum"}
 _KEYS = "jaxvars.compiler.signature"  # it tells calls apart, which have one size each
-_CALLS = "jaxvars._autograph"  # it calls what the user calls
+_CALLS = "jaxvars.autograph."  # it calls what the user calls
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF")
 _PARTS = ("LOAD_ATTR", "LOAD_METHOD")
 

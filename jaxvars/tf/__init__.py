@@ -34,7 +34,6 @@ from typing import Any
 import jax
 
 from jaxvars.display.repr import did_you_mean
-from jaxvars.tf import _arrays as _arrays
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise
@@ -46,8 +45,6 @@ from jaxvars.tf import nest as nest
 from jaxvars.tf import nn as nn
 from jaxvars.tf import random as random
 from jaxvars.tf import signal as signal
-from jaxvars.tf.arrays import creation as _creation
-from jaxvars.tf.arrays import ranges as _creation_ranges
 from jaxvars.tf.arrays.constant import constant as constant
 from jaxvars.tf.arrays.constant import convert_to_tensor as convert_to_tensor
 from jaxvars.tf.arrays.constant import is_tensor as is_tensor
@@ -85,9 +82,7 @@ from jaxvars.tf.functions.maps import map_fn as map_fn
 from jaxvars.tf.functions.maps import scan as scan
 from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
 from jaxvars.tf.listing import HOMES, lister
-from jaxvars.tf.math import clip as _clip
-from jaxvars.tf.math import operators as _operators
-from jaxvars.tf.math import products as _products
+from jaxvars.tf.math import operators as _operators  # noqa: F401 - the operators of tensors
 from jaxvars.tf.random.initializers import constant_initializer as constant_initializer
 from jaxvars.tf.random.initializers import ones_initializer as ones_initializer
 from jaxvars.tf.random.initializers import random_normal_initializer as random_normal_initializer

@@ -6,8 +6,8 @@ Rules this file keeps:
 - a loop over a traced array is a scan, even with a `break`; only a traced condition or a traced
   number of iterations makes a while;
 - a loop's test runs once for each time that Python would run it, for its effects;
-- where users see boxes (`tensors/wrapping.py`), a loop over one is staged though its values are known;
-  there a loop that changes a shape or type is written out, if its length is known.
+- where users see boxes (`tensors/wrapping.py`), a loop over one is staged though its values are
+  known; there a loop that changes a shape or type is written out, if its length is known.
 """
 
 from __future__ import annotations

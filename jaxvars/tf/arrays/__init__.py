@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from jaxvars.tf.arrays import encode as _arrays_encode
-from jaxvars.tf.arrays import gather as _arrays_gather
-from jaxvars.tf.arrays import join as _arrays_join
-from jaxvars.tf.arrays import places as _arrays_places
-from jaxvars.tf.arrays import scatter as _arrays_scatter
-from jaxvars.tf.arrays import shape as _arrays_shape
-from jaxvars.tf.arrays import slice as _arrays_slice
-from jaxvars.tf.arrays import sort as _arrays_sort
-from jaxvars.tf.arrays import turn as _arrays_turn
+from jaxvars.tf.arrays import creation as creation
+from jaxvars.tf.arrays import encode as encode
+from jaxvars.tf.arrays import gather as gather
+from jaxvars.tf.arrays import join as join
+from jaxvars.tf.arrays import places as places
+from jaxvars.tf.arrays import ranges as ranges
+from jaxvars.tf.arrays import scatter as scatter
+from jaxvars.tf.arrays import shape as shape
+from jaxvars.tf.arrays import slice as slice
+from jaxvars.tf.arrays import sort as sort
+from jaxvars.tf.arrays import turn as turn
 from jaxvars.tf.listing import HOMES
 
 HOMES.update(

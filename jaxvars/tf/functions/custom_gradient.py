@@ -1,7 +1,8 @@
 """Derivatives of one's own: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
 
 Rules this file keeps:
-- they are those of `jaxvars.autodiff.custom_gradient`; the user's functions see Tensors and Variables.
+- they are those of `jaxvars.autodiff.custom_gradient`; the user's functions see Tensors and
+  Variables.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from jaxvars.tf.variables.variable import face_of
 _FUNCTIONS: dict[str, Any] = {
     name: thing
     for name, thing in vars(_core).items()
-    if getattr(thing, "__module__", "").startswith(("jaxvars._loss_", "jaxvars._metrics_"))
+    if getattr(thing, "__module__", "").startswith(("jaxvars.losses.", "jaxvars.metrics."))
     and not isinstance(thing, type)
 }
 _KNOWN: dict[str, Any] = {**_core._BY_NAME, **_FUNCTIONS}

@@ -10,6 +10,7 @@ _math_segments   sums of groups of rows          _math_counts  bincount, confusi
 from __future__ import annotations
 
 from jaxvars.tf.math import basic as _math_basic
+from jaxvars.tf.math import clip, products  # noqa: F401 - their rows are tf's
 from jaxvars.tf.math import counts as _math_counts
 from jaxvars.tf.math import elements as _math_elements
 from jaxvars.tf.math import gamma as _math_gamma

@@ -18,7 +18,7 @@ from jaxvars.tf.nn import losses as _nn_losses
 from jaxvars.tf.nn import morphology as _nn_morphology
 from jaxvars.tf.nn import norm as _nn_norm
 from jaxvars.tf.nn import pooling as _nn_pool
-from jaxvars.tf.nn import top as _nn_top
+from jaxvars.tf.nn import top as _nn_top  # noqa: F401 - its rows are at the top level
 from jaxvars.tf.nn.backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf.nn.dropout_mask import dropout as dropout
 from jaxvars.tf.nn.dropout_mask import stateless_dropout as _stateless_dropout

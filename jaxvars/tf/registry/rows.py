@@ -13,8 +13,8 @@ tests: each example is run eagerly, compiled and differentiated, and compared wi
 Rules this file keeps:
 - a function is written when it is first asked for, with TensorFlow's signature, so that a call
   costs little more than that of JAX's function;
-- tensors among the arguments are converted by TensorFlow's rules (`tensors/convert.py`), results are
-  Tensors;
+- tensors among the arguments are converted by TensorFlow's rules (`tensors/convert.py`), results
+  are Tensors;
 - what JAX refuses is raised as what TensorFlow raises.
 """
 

@@ -33,7 +33,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 """What operators and indexing call, by the name of the method without underscores."""
 
 NUMPY_METHODS: dict[str, Callable[[Any], Any]] = {}
-"""NumPy's methods by name, once a program has asked for them; see `experimental/numpy_semantics.py`."""
+"""NumPy's methods by name, once a program has asked for them; see `numpy_semantics`."""
 
 
 OUT_OF_SCOPE = (

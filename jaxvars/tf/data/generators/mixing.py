@@ -1,7 +1,8 @@
 """The steps that take elements from several datasets, or sort them into groups, as generators.
 
 Rules this file keeps:
-- what a step needs in order to go on is in its memory before it yields; see `data/generators/cursor.py`.
+- what a step needs in order to go on is in its memory before it yields; see
+  `data/generators/cursor.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The steps of a dataset that give its elements in another order or number, as generators.
 
 Rules this file keeps:
-- what a step needs in order to go on is in its memory before it yields; see `data/generators/cursor.py`.
+- what a step needs in order to go on is in its memory before it yields; see
+  `data/generators/cursor.py`.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _scope_class(base: Any) -> Any:
 
 @final
 class _Use:
-    """The use of a scope by one tape or trace; the last to end closes it. See `tracing/around.py`."""
+    """The use of a scope by one tape or trace; the last to end closes it. See `around`."""
 
     def __init__(self, used: Any) -> None:
         self._used = used
