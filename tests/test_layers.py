@@ -1,16 +1,19 @@
 """The package is built in layers, and this file holds the table of layers against the code.
 
 Rules checked here, from the syntax tree, so that an import inside a function counts too:
-- every file of the package has a level, and imports only from its own level or a lower one;
+- every file has a layer, and imports only from its own package or a lower layer;
 - no import cycles, not even through a function or under TYPE_CHECKING;
-- no `jax._src` anywhere; `jax.core` and `jax.extend.core` in `tracing/trace.py` alone;
+- no folder of more than 16 files, no file of more than 450 lines, no underscore in a file's name;
+- no `jax._src` anywhere; `jax.core` and `jax.extend.core` in `tracing/` alone;
 - no `assert`: a user's mistake raises an error that teaches, and `python -O` drops asserts.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,233 +24,46 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "jaxvars"
 
-# A name ending in "/" is a folder whose files all have its level. A file may be named here
-# before it is written.
-LEVELS: dict[int, tuple[str, ...]] = {
-    0: (
-        "errors.py",
-        "demo/__init__.py",
-        "parallel/__init__.py",
-        "launch/__init__.py",
-        "summary/__init__.py",
-        "profiler/__init__.py",
-        "debugging/__init__.py",
-        "interop/__init__.py",
-        "saved/__init__.py",
-        "optimizers/__init__.py",
-        "metrics/__init__.py",
-        "losses/__init__.py",
-        "checkpoint/__init__.py",
-        "initializers/__init__.py",
-        "random/__init__.py",
-        "compiler/__init__.py",
-        "graph/__init__.py",
-        "autograph/operators/__init__.py",
-        "autograph/rewrite/__init__.py",
-        "autograph/__init__.py",
-        "console/__init__.py",
-        "control/__init__.py",
-        "autodiff/__init__.py",
-        "core/__init__.py",
-        "devices/__init__.py",
-        "tensors/__init__.py",
-        "display/__init__.py",
-        "symbolic/__init__.py",
-        "tracing/__init__.py",
-        "tracing/around.py",
-        "display/repr.py",
-        "display/text.py",
-        "tracing/identity.py",
-        "core/foreign.py",
-        "tracing/fork.py",
-        "tracing/interruption.py",
-        "tracing/key_order.py",
-        "symbolic/sizes.py",
-        "symbolic/specialize.py",
-        "symbolic/propagate.py",
-        "tracing/dependencies.py",
-        "display/pretty.py",
-        "tracing/assigned_read.py",
-        "tracing/checkpointed_while.py",
-        "tensors/shapes.py",
-        "display/table.py",
-        "console/template.py",
-        "tracing/trace.py",
-        "core/traversal.py",
-        "launch/guard.py",
-        "launch/options.py",
-        "launch/output.py",
-        "launch/report.py",
-        "launch/signals.py",
-        "launch/supervisor.py",
-        "launch/worker.py",
-        "launch.py",
-    ),
-    1: (
-        "tensors/tensor.py",
-        "devices/mesh.py",
-        "devices/device.py",
-        "tensors/array_like.py",
-        "tensors/wrapping.py",
-    ),
-    2: (
-        "core/store.py",
-        "core/frames.py",
-        "core/staging.py",
-        "core/state.py",
-        "core/checks.py",
-        "core/indices.py",
-        "compiler/colocation.py",
-        "control/vmap_index.py",
-    ),
-    3: ("core/variable.py",),
-    4: (
-        "core/abstract.py",
-        "core/module.py",
-        "control/carry.py",
-        "control/branches.py",
-        "control/loops.py",
-        "control/maps.py",
-        "control/state_threading.py",
-        "autodiff/sparse_rows.py",
-        "autodiff/recording.py",
-        "autodiff/tape.py",
-        "autodiff/custom_gradient.py",
-        "console/print.py",
-        "control/elements.py",
-        "debugging/numerics.py",
-        "debugging/placement_log.py",
-        "debugging/listeners.py",
-        "console/progress.py",
-        "console/progress_display.py",
-        "control/tensor_array.py",
-    ),
-    5: (
-        "autograph.py",
-        "autograph/rewrite/blocks.py",
-        "autograph/operators/branches.py",
-        "autograph/operators/builtins.py",
-        "autograph/calls.py",
-        "autograph/rewrite/expressions.py",
-        "autograph/operators/lists.py",
-        "autograph/rewrite/liveness.py",
-        "autograph/operators/logic.py",
-        "autograph/operators/loops.py",
-        "autograph/operators/places.py",
-        "autograph/rewrite/prepare.py",
-        "autograph/rewrite/rewrite.py",
-        "autograph/operators/sequences.py",
-        "autograph/rewrite/source.py",
-        "autograph/operators/state.py",
-        "autograph/operators/values.py",
-        "autograph/operators/watch.py",
-        "autograph/operators/world.py",
-        "config.py",
-    ),
-    6: (
-        "compiler/input_shardings.py",
-        "compiler/function.py",
-        "compiler/concrete_function.py",
-        "compiler/executable.py",
-        "graph/graph.py",
-        "graph/jaxpr.py",
-        "graph/layout.py",
-        "graph/place.py",
-        "graph/svg.py",
-        "compiler/fast_path.py",
-        "compiler/symbolic_calls.py",
-        "compiler/signature.py",
-    ),
-    7: (
-        "compiler/hlo.py",
-        "compiler/plan.py",
-        "debugging/alarm.py",
-        "debugging/verification.py",
-        "debugging.py",
-        "parallel/batches.py",
-        "random/generator.py",
-        "initializers/initializer.py",
-        "parallel/placement.py",
-        "random/seeds.py",
-        "random/stateless.py",
-        "checkpoint/checkpoint.py",
-        "checkpoint/background.py",
-        "checkpoint/directory.py",
-        "checkpoint/files.py",
-        "checkpoint/kept.py",
-        "checkpoint/restore.py",
-        "checkpoint/together.py",
-        "checkpoint/trees.py",
-        "checkpoint/view.py",
-        "checkpoint/manager.py",
-        "checkpoint/retention.py",
-        "checkpoint/checksum.py",
-        "checkpoint.py",
-        "distribute.py",
-        "losses/loss.py",
-        "losses/classification.py",
-        "losses/inputs.py",
-        "losses/regression.py",
-        "losses/structured.py",
-        "losses/classification_classes.py",
-        "losses/regression_classes.py",
-        "losses/structured_classes.py",
-        "metrics/sums.py",
-        "metrics/metric.py",
-        "metrics/accuracies.py",
-        "metrics/auc.py",
-        "metrics/confusion.py",
-        "metrics/correlation.py",
-        "metrics/iou.py",
-        "metrics/mean.py",
-        "metrics/rows.py",
-        "metrics/scores.py",
-        "metrics/tally.py",
-        "metrics/thresholds.py",
-        "losses.py",
-        "metrics.py",
-        "optimizers/loss_scale.py",
-        "optimizers/optimizer.py",
-        "optimizers/checks.py",
-        "optimizers/options.py",
-        "optimizers/rules.py",
-        "optimizers/slots.py",
-        "optimizers/step.py",
-        "optimizers/adam.py",
-        "optimizers/sgd.py",
-        "initializers.py",
-        "distributed.py",
-        "interop.py",
-        "interop/form.py",
-        "interop/linen.py",
-        "interop/module.py",
-        "interop/nnx.py",
-        "interop/rngs.py",
-        "interop/state.py",
-        "optimizers.py",
-        "profiler/ops.py",
-        "profiler.py",
-        "summary/call.py",
-        "summary/defaults.py",
-        "summary/writer.py",
-        "summary.py",
-        "random.py",
-        "saved/serialize.py",
-        "saved/files.py",
-        "saved/forms.py",
-        "saved/functions.py",
-        "saved/loaded.py",
-        "saved/program.py",
-        "saved.py",
-    ),
-    8: ("tf/", "demo/digits.py"),
-    # `demo/train.py` is a user's program: it imports the package's public face.
-    9: ("__init__.py", "__main__.py", "demo/train.py", "demo/picture.py"),
-}
+# The lowest first. A row names packages (with a dot, one inside another) and single files.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "launch", "display"),
+    ("tracing",),
+    ("tensors", "symbolic"),
+    ("devices", "graph"),
+    ("core",),
+    ("autodiff",),
+    ("control", "console"),
+    ("autograph.rewrite",),
+    ("autograph.operators",),
+    ("autograph",),
+    ("compiler",),
+    ("config", "debugging", "profiler"),
+    ("distributed", "checkpoint", "random", "losses", "optimizers"),
+    ("initializers", "interop", "summary", "parallel"),
+    ("metrics", "saved", "distribute"),
+    ("tf.listing",),
+    ("tf.errors", "tf.nest", "tf.compat", "tf.version"),
+    ("tf.tensors", "tf.profiler"),
+    ("tf.context", "tf.registry"),
+    ("tf.variables", "tf.bitwise", "tf.quantization", "tf.sets", "tf.sparse", "tf.signal"),
+    ("tf.strings", "tf.audio", "tf.raw_ops", "tf.summary", "tf.keras.adapter"),
+    ("tf.arrays", "tf.autodiff"),
+    ("tf.math", "tf.random", "tf.dtypes", "tf.autograph", "tf.control"),
+    ("tf.functions", "tf.debugging", "tf.config", "tf.linalg.matrices", "tf.nn", "tf.image"),
+    ("tf.linalg.operators", "tf.train", "tf.io", "tf.types", "tf.distribute", "tf.test"),
+    ("tf.keras", "tf.linalg", "tf.saved_model", "tf.data.generators"),
+    ("tf.data", "tf.lookup", "tf.experimental"),
+    ("tf",),
+    ("tf.page",),
+    ("__init__", "tf.__main__"),
+    ("demo",),  # a user's program: it imports the public face
+    ("__main__",),
+)
+MOST_FILES, MOST_LINES = 16, 450
 
 BANNED_EVERYWHERE = ("jax._src",)
 TRACING_MACHINERY = ("jax.core", "jax.extend.core")
-TRACING_FILE = "tracing/trace.py"
+TRACING_PACKAGE = "tracing/"
 
 
 class Use(NamedTuple):
@@ -262,11 +78,16 @@ def files(package: Path) -> list[str]:
     return sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
 
 
-def level_of(file: str, levels: dict[int, tuple[str, ...]] = LEVELS) -> int | None:
-    for level, names in levels.items():
-        if any(file == name or (name[-1] == "/" and file.startswith(name)) for name in names):
-            return level
-    return None
+def package_of(file: str, layers: tuple[tuple[str, ...], ...] = LAYERS) -> str:
+    """The name in the table that a file goes by: its own, or that of its folder."""
+    parts = file.removesuffix(".py").split("/")
+    module = ".".join(parts[:-1] if parts[-1] == "__init__" and parts[1:] else parts)
+    return module if any(module in row for row in layers) else ".".join(parts[:-1])
+
+
+def layer_of(file: str, layers: tuple[tuple[str, ...], ...] = LAYERS) -> int | None:
+    package = package_of(file, layers)
+    return next((layer for layer, row in enumerate(layers) if package in row), None)
 
 
 def parse(path: Path) -> ast.Module:
@@ -369,19 +190,32 @@ def edges(package: Path) -> dict[str, dict[str, int]]:
     return graph
 
 
-def without_a_level(package: Path, levels: dict[int, tuple[str, ...]] = LEVELS) -> list[str]:
-    return [file for file in files(package) if level_of(file, levels) is None]
+def without_a_layer(package: Path, layers: tuple[tuple[str, ...], ...] = LAYERS) -> list[str]:
+    return [file for file in files(package) if layer_of(file, layers) is None]
 
 
-def upward_imports(package: Path, levels: dict[int, tuple[str, ...]] = LEVELS) -> list[str]:
+def upward_imports(package: Path, layers: tuple[tuple[str, ...], ...] = LAYERS) -> list[str]:
     return [
-        f"{file}:{line} (level {level_of(file, levels)}) imports {target} (level {above})"
+        f"{file}:{line} (layer {own}) imports {target} (layer {other})"
         for file, targets in edges(package).items()
         for target, line in targets.items()
-        if (own := level_of(file, levels)) is not None
-        and (above := level_of(target, levels)) is not None
-        and above > own
+        if package_of(file, layers) != package_of(target, layers)
+        and (own := layer_of(file, layers)) is not None
+        and (other := layer_of(target, layers)) is not None
+        and other >= own
     ]
+
+
+def crowded_folders(package: Path, most: int = MOST_FILES) -> dict[str, int]:
+    counts = Counter(Path(file).parent.as_posix() for file in files(package))
+    return {folder: count for folder, count in counts.items() if count > most}
+
+
+def long_files(package: Path, most: int = MOST_LINES) -> dict[str, int]:
+    lengths = {
+        file: len((package / file).read_text("utf-8").splitlines()) for file in files(package)
+    }
+    return {file: length for file, length in lengths.items() if length > most}
 
 
 def import_cycle(package: Path) -> list[str]:
@@ -412,17 +246,27 @@ def asserts(package: Path) -> list[str]:
     ]
 
 
-def test_every_file_has_a_level() -> None:
-    assert without_a_level(PACKAGE) == [], "name the file in LEVELS, at the level of its job"
+def test_every_file_has_a_layer() -> None:
+    assert without_a_layer(PACKAGE) == [], "name the package in LAYERS"
 
 
-def test_no_file_has_two_levels() -> None:
-    names = [name for level in LEVELS.values() for name in level]
-    assert sorted(names) == sorted(set(names))
+def test_every_name_in_the_table_is_there_once() -> None:
+    names = sorted(name for row in LAYERS for name in row)
+    assert names == sorted({package_of(file) for file in files(PACKAGE)})
 
 
-def test_no_file_imports_from_a_higher_level() -> None:
+def test_no_file_imports_from_a_higher_layer() -> None:
     assert upward_imports(PACKAGE) == []
+
+
+def test_no_folder_is_crowded_and_no_file_is_long() -> None:
+    assert crowded_folders(PACKAGE) == {}
+    assert long_files(PACKAGE) == {}
+
+
+def test_a_name_begins_with_an_underscore_in_no_package() -> None:
+    private = [file for file in files(PACKAGE) if re.search(r"(^|/)_[^_]", file)]
+    assert private == [], "users import jaxvars and jaxvars.tf only: no file needs an underscore"
 
 
 def test_no_import_cycles() -> None:
@@ -434,9 +278,9 @@ def test_no_private_jax() -> None:
     assert banned_names(ROOT / "tests", BANNED_EVERYWHERE) == []
 
 
-def test_only_one_file_touches_the_tracing_machinery() -> None:
+def test_only_one_package_touches_the_tracing_machinery() -> None:
     found = banned_names(PACKAGE, TRACING_MACHINERY)
-    assert [use for use in found if not use.startswith(f"{TRACING_FILE}:")] == []
+    assert [use for use in found if not use.startswith(TRACING_PACKAGE)] == []
 
 
 def test_no_assert_in_the_package() -> None:
@@ -449,7 +293,7 @@ def test_every_file_says_its_rules_at_the_top() -> None:
 
 # The checks themselves must be able to fail: each is shown a small package that breaks its rule.
 
-SMALL = {0: ("low.py",), 1: ("middle.py", "beside.py"), 2: ("sub/",), 9: ("__init__.py",)}
+SMALL = (("low",), ("middle", "beside"), ("sub",), ("__init__",))
 
 
 def write(folder: Path, sources: dict[str, str]) -> Path:
@@ -478,16 +322,16 @@ def write(folder: Path, sources: dict[str, str]) -> Path:
 def test_an_upward_import_is_seen(tmp_path: Path, source: str) -> None:
     (found,) = upward_imports(write(tmp_path, {"low.py": source}), SMALL)
     assert found.startswith("low.py:")
-    assert found.endswith("(level 0) imports middle.py (level 1)")
+    assert found.endswith("(layer 0) imports middle.py (layer 1)")
 
 
 @pytest.mark.parametrize("source", ["import toy", "from toy import thing", "from . import thing"])
-def test_the_public_face_is_the_highest_level(tmp_path: Path, source: str) -> None:
+def test_the_public_face_is_the_highest_layer(tmp_path: Path, source: str) -> None:
     package = write(tmp_path, {"middle.py": source})
-    assert upward_imports(package, SMALL) == ["middle.py:1 (level 1) imports __init__.py (level 9)"]
+    assert upward_imports(package, SMALL) == ["middle.py:1 (layer 1) imports __init__.py (layer 3)"]
 
 
-def test_a_folder_gives_its_files_its_level(tmp_path: Path) -> None:
+def test_a_folder_gives_its_files_its_layer(tmp_path: Path) -> None:
     package = write(
         tmp_path,
         {
@@ -496,32 +340,43 @@ def test_a_folder_gives_its_files_its_level(tmp_path: Path) -> None:
             "low.py": "from .sub import leaf",
         },
     )
-    assert without_a_level(package, SMALL) == []
-    assert upward_imports(package, SMALL) == ["low.py:1 (level 0) imports sub/leaf.py (level 2)"]
+    assert without_a_layer(package, SMALL) == []
+    assert upward_imports(package, SMALL) == ["low.py:1 (layer 0) imports sub/leaf.py (layer 2)"]
 
 
-def test_downward_and_level_imports_are_allowed(tmp_path: Path) -> None:
+def test_downward_imports_are_allowed(tmp_path: Path) -> None:
     package = write(
-        tmp_path,
-        {"beside.py": "from toy import low, middle\nimport toy.low", "low.py": "import os"},
+        tmp_path, {"beside.py": "from toy import low\nimport toy.low", "low.py": "import os"}
     )
     assert upward_imports(package, SMALL) == []
     assert import_cycle(package) == []
 
 
-def test_a_cycle_within_a_level_is_seen(tmp_path: Path) -> None:
+def test_an_import_of_another_package_of_the_same_layer_is_seen(tmp_path: Path) -> None:
+    (found,) = upward_imports(write(tmp_path, {"beside.py": "from toy import middle"}), SMALL)
+    assert found == "beside.py:1 (layer 1) imports middle.py (layer 1)"
+
+
+def test_a_cycle_within_a_package_is_seen(tmp_path: Path) -> None:
     package = write(
         tmp_path,
         {
-            "middle.py": "def f():\n    from . import beside",
-            "beside.py": "from toy.middle import f",
+            "sub/one.py": "def f():\n    from . import two",
+            "sub/two.py": "from toy.sub.one import f",
         },
     )
-    assert set(import_cycle(package)) == {"middle.py", "beside.py"}
+    assert upward_imports(package, SMALL) == []
+    assert set(import_cycle(package)) == {"sub/one.py", "sub/two.py"}
 
 
-def test_a_file_without_a_level_is_seen(tmp_path: Path) -> None:
-    assert without_a_level(write(tmp_path, {"new.py": ""}), SMALL) == ["new.py"]
+def test_a_crowded_folder_and_a_long_file_are_seen(tmp_path: Path) -> None:
+    package = write(tmp_path, {"low.py": "x = 1\ny = 2\nz = 3"})
+    assert crowded_folders(package, 2) == {".": 3}
+    assert long_files(package, 2) == {"low.py": 3}
+
+
+def test_a_file_without_a_layer_is_seen(tmp_path: Path) -> None:
+    assert without_a_layer(write(tmp_path, {"new.py": ""}), SMALL) == ["new.py"]
 
 
 @pytest.mark.parametrize(
