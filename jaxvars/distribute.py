@@ -42,7 +42,7 @@ from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.parallel.batches import Batches as Batches
 from jaxvars.parallel.placement import fully_sharded as fully_sharded
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context as _context
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves
 
@@ -131,7 +131,7 @@ class Strategy(ABC):
         Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.distribute`.
         """
         kwargs = dict(kwargs or {})
-        if LOCAL.frame is not LOCAL.eager or _trace.is_staging():
+        if LOCAL.frame is not LOCAL.eager or _context.is_staging():
             return fn(*args, **kwargs)
         with self.scope():
             return self._program(fn)(*args, **kwargs)

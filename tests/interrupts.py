@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import jaxvars as jv
 from jaxvars.core.frames import DETOUR, LOCAL
 from jaxvars.core.store import BUSY, HAND
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Place: TypeAlias = tuple[str, int, str, str]
 
@@ -179,7 +179,7 @@ def check_nothing_is_left() -> None:
     if DETOUR:  # until it is gone: a cycle of an exception's may hold it
         gc.collect()
     assert not DETOUR
-    assert _trace.place(None) is _trace.EVAL
+    assert context.place(None) is context.EVAL
 
 
 # ---------------------------------------------------------------- what is interrupted

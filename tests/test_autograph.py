@@ -19,6 +19,8 @@ import pytest
 from autograph_programs import NO_GRADIENT, PROGRAMS
 
 import jaxvars as jv
+from jaxvars.autograph import calls
+from jaxvars.tracing import jaxprs
 
 
 def leaves(result):
@@ -86,7 +88,7 @@ def compiled(fn):
 
 # ---------------------------------------------------------------- what is staged, and what is not
 def primitives(fn, *args):
-    return jv._trace.primitives_in(jax.make_jaxpr(jv.autograph.convert(fn))(*args))
+    return jaxprs.primitives_in(jax.make_jaxpr(jv.autograph.convert(fn))(*args))
 
 
 def test_a_traced_array_is_scanned():
@@ -771,7 +773,7 @@ def test_functions_of_libraries_are_left_alone():
     code = jv.autograph.to_code(lambda x: jax.nn.relu(x))
     assert "converted_call(jax.nn.relu" in code
     assert compiled(lambda x: optax.l2_loss(jnp.clip(x, 0, 1), 0.0))(3.0) == 0.5
-    assert len(jv._autograph_calls._REWRITTEN) < 1000
+    assert len(calls._REWRITTEN) < 1000
 
 
 def test_loop_options():

@@ -18,7 +18,7 @@ from checkpoint_training import Training
 
 import jaxvars as jv
 from jaxvars import tf
-from jaxvars.checkpoint import Checkpoint
+from jaxvars.checkpoint import Checkpoint, files
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.core.store import NEWS, SEEKERS
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
@@ -263,7 +263,7 @@ def test_no_step_takes_away_what_is_being_saved(tmp_path: Path):
 
 def test_checkpoints_are_written_at_once_by_several_threads(tmp_path: Path):
     values = [Checkpoint(v=jv.Variable(float(n)))._snapshot() for n in range(4)]
-    write = jv._checkpoint_files.write
+    write = files.write
     forms = [(n, tmp_path / f"{n}{ending}") for n in range(4) for ending in ("", ".npz")]
     threads = [threading.Thread(target=write, args=(path, values[n])) for n, path in forms]
     for thread in threads:

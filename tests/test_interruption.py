@@ -15,7 +15,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.errors import ForeignTransformError, TapeError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 @pytest.fixture
@@ -141,9 +141,9 @@ def test_what_it_does_happens_once_and_outside(how: Any, on_signal: Any):
 )
 def test_a_variable_is_written_in_the_middle_of_a_bind(write: Callable[[jv.Variable], Any]):
     n = jv.Variable([0.0, 0.0])
-    with _trace.at(None):  # pyright: ignore[reportArgumentType] - as JAX has it there
+    with context.at(None):  # pyright: ignore[reportArgumentType] - as JAX has it there
         write(n)
-        assert _trace.place(None) is None
+        assert context.place(None) is None
     assert n.numpy().tolist() in ([1.0, 1.0], [1.0, 0.0])
 
 

@@ -17,7 +17,7 @@ import jaxvars as jv
 from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.sizes import compared
 from jaxvars.symbolic.specialize import at_sizes, size_at, symbol
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import jaxprs, recorder
 
 
 @jax.custom_vjp
@@ -42,7 +42,7 @@ def test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_s
     opened = jax.make_jaxpr(program)(w, spec)
     for n in (1, 4):
         x = jnp.asarray(np.random.default_rng(n).normal(size=(n, 3)), jnp.float32)
-        run = _trace.jaxpr_function(at_sizes(opened, {"batch": n}))
+        run = jaxprs.jaxpr_function(at_sizes(opened, {"batch": n}))
         for got, wanted in zip(jax.jit(run)(w, x), program(w, x), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-5)
         slope = jax.grad(lambda w: run(w, x)[0])(w)  # noqa: B023
@@ -63,7 +63,7 @@ def sizes_in(fn, *shapes):
     found = []
 
     def traced(*xs):
-        with _trace.recording(_open_values._CURRENT.followed):
+        with recorder.recording(_open_values._CURRENT.followed):
             value = fn(*xs)
         found.append(_open_values.sizes_of(value))
         return value
@@ -222,7 +222,7 @@ def test_functions_that_keep_results_take_sizes():
         return x + counts(x.shape[0]) + counted.counts(x.shape[0])
 
     opened = jax.make_jaxpr(f)(jax.ShapeDtypeStruct((n,), "int32"))
-    found = _trace.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3, "int32"))
+    found = jaxprs.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3, "int32"))
     assert found[0].tolist() == [1, 3, 5]
 
 
@@ -235,7 +235,7 @@ def test_sizes_are_compared_with_arrays_in_the_program():
     spec = jax.ShapeDtypeStruct((compared(symbol("batch")),), "float32")
     for other in (jnp.array([3, 4]), np.array([3, 4])):
         opened = jax.make_jaxpr(lambda x: x.shape[0] == other)(spec)  # noqa: B023
-        found = _trace.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3))
+        found = jaxprs.jaxpr_function(at_sizes(opened, {"batch": 3}))(jnp.ones(3))
         assert found[0].tolist() == [True, False]
 
 

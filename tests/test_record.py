@@ -19,7 +19,7 @@ from jaxvars.autodiff import tape as _tape
 from jaxvars.autodiff.recording import Record, is_inexact
 from jaxvars.autodiff.sparse_rows import total
 from jaxvars.errors import TapeError
-from jaxvars.tracing.trace import recording
+from jaxvars.tracing.recorder import recording
 
 X = jax.random.normal(jax.random.key(0), (4, 6))
 M = jax.random.normal(jax.random.key(1), (6, 6)) / 3

@@ -1,4 +1,4 @@
-"""The one file that touches JAX's tracing machinery: where we are, capture, the Recorder."""
+"""The one package that touches JAX's tracing machinery: where we are, capture, the Recorder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.tracing import trace as _trace
-from jaxvars.tracing.trace import EVAL, Equation, Recorder, recording
+from jaxvars.tracing import capture, context, jaxprs
+from jaxvars.tracing.context import EVAL
+from jaxvars.tracing.recorder import Equation, Recorder, recording
 
 
 class Log:
@@ -41,8 +42,8 @@ class Log:
 
 # ---------------------------------------------------------------- where we are
 def test_the_bottom_is_the_trace_that_runs_things() -> None:
-    assert _trace.current() is EVAL
-    assert not _trace.is_staging()
+    assert context.current() is EVAL
+    assert not context.is_staging()
 
 
 @pytest.mark.parametrize("transform", ["jit", "scan", "vmap", "grad", "jvp", "eval_shape"])
@@ -50,7 +51,7 @@ def test_transforms_are_told_apart(transform: str) -> None:
     seen: list[tuple[bool, bool]] = []
 
     def look(x: Any) -> Any:
-        seen.append((_trace.current() is not EVAL, _trace.is_staging()))
+        seen.append((context.current() is not EVAL, context.is_staging()))
         return x * 2.0
 
     run: dict[str, Any] = {
@@ -63,14 +64,14 @@ def test_transforms_are_told_apart(transform: str) -> None:
     }
     run[transform]()
     assert seen[0] == (True, transform in ("jit", "scan", "eval_shape"))
-    assert _trace.current() is EVAL
+    assert context.current() is EVAL
 
 
 def test_what_is_recorded_differentiated_or_batched_is_told() -> None:
     seen: list[bool] = []
 
     def look(x: Any) -> Any:
-        seen.append(_trace.is_differentiated())
+        seen.append(context.is_differentiated())
         return x * 1.0
 
     look(1.0)
@@ -84,26 +85,26 @@ def test_what_is_recorded_differentiated_or_batched_is_told() -> None:
 
 def test_recorders_are_stripped() -> None:
     with recording(Log()):
-        assert isinstance(_trace.current(), Recorder)
-        assert _trace.strip(_trace.current()) is EVAL
-        assert not _trace.is_staging()
+        assert isinstance(context.current(), Recorder)
+        assert context.strip(context.current()) is EVAL
+        assert not context.is_staging()
         with recording(Log()):
-            assert _trace.strip(_trace.current()) is EVAL
-    assert _trace.current() is EVAL
+            assert context.strip(context.current()) is EVAL
+    assert context.current() is EVAL
 
 
 def test_a_trace_that_is_over_is_put_back_to_the_one_before() -> None:
     left: list[Any] = []
-    jax.jit(lambda x: left.append(_trace.current()) or x)(1.0)
+    jax.jit(lambda x: left.append(context.current()) or x)(1.0)
     v = jv.Variable(1.0)
-    _trace.at(left[0]).__enter__()  # as when Ctrl-C comes while JAX leaves it
+    context.at(left[0]).__enter__()  # as when Ctrl-C comes while JAX leaves it
     assert float(v) == 1.0
-    assert _trace.current() is EVAL
+    assert context.current() is EVAL
     with recording(Log()) as _, recording(Log()):
-        inner = _trace.current()
-        _trace.at(left[0]).__enter__()
-        assert _trace.put_back()
-        assert _trace.current() is inner
+        inner = context.current()
+        context.at(left[0]).__enter__()
+        assert context.put_back()
+        assert context.current() is inner
 
 
 class Incomparable:
@@ -137,7 +138,7 @@ def test_what_is_raised_while_jax_compares_is_raised(
     f = jax.jit(lambda x, option: x, static_argnums=1)
     f(1.0, Incomparable())
     monkeypatch.setattr(Incomparable, "error", error)
-    with pytest.raises(found, match=message), _trace.restoring():
+    with pytest.raises(found, match=message), context.restoring():
         f(1.0, Incomparable())
 
 
@@ -151,7 +152,7 @@ def test_what_is_raised_while_jax_compares_is_raised(
 )
 @pytest.mark.parametrize("name", ["TimeoutError", "builtins.TimeoutError"])
 def test_what_is_raised_in_what_jax_calls_is_raised(text: str, name: str) -> None:
-    @_trace.restoring()
+    @context.restoring()
     def run() -> None:
         raise RuntimeError(text.format(f"{name}: too late"))
 
@@ -186,7 +187,7 @@ def test_what_ends_the_program_in_a_callback_ends_it(error: Any, found: Any, mad
 
 def _left_none(*_: Any, **__: Any) -> Any:
     """Leave no trace current, as an interrupt does in the middle of a bind."""
-    _trace.at(None).__enter__()  # pyright: ignore[reportArgumentType] - as JAX does
+    context.at(None).__enter__()  # pyright: ignore[reportArgumentType] - as JAX does
     raise KeyboardInterrupt
 
 
@@ -208,10 +209,10 @@ def test_an_interrupt_leaves_no_trace_of_jaxs(
     where: str, action: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"jax.{where}".replace("jax.jnp", "jax.numpy"), _left_none)
-    with _trace.at(EVAL):  # whatever comes of it
+    with context.at(EVAL):  # whatever comes of it
         with pytest.raises(KeyboardInterrupt):
             action()
-        assert _trace.place(None) is EVAL
+        assert context.place(None) is EVAL
 
 
 class _Relu(jv.losses.Loss):
@@ -231,12 +232,12 @@ def _gradient(ask: Any) -> Any:
 def test_settings_are_forgotten_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     step = jv.compile(lambda x: x * 2)
     assert step(1.0) == 2.0
-    first = _trace.settings()
-    assert _trace.settings() == first
-    monkeypatch.setattr(_trace, "_KEPT", 1)
+    first = context.settings()
+    assert context.settings() == first
+    monkeypatch.setattr(context, "_KEPT", 1)
     with jax.default_matmul_precision("BF16_BF16_F32_X3"), jax.numpy_rank_promotion("warn"):
-        assert _trace.settings() > first
-    assert _trace.settings() > first
+        assert context.settings() > first
+    assert context.settings() > first
     assert step(1.0) == 2.0
 
 
@@ -244,18 +245,18 @@ def test_an_operation_is_bound_under_the_trace_that_is_asked_for() -> None:
     found: list[Any] = []
 
     def f(x: Any) -> Any:
-        with _trace.at(EVAL):
+        with context.at(EVAL):
             found.append(jnp.asarray(2.0) * 3.0)
         return x
 
     jax.jit(f)(1.0)
-    assert not _trace.is_tracer(found[0])
+    assert not context.is_tracer(found[0])
     assert found[0] == 6.0
 
 
 def test_fresh_is_the_same_value_as_another_object() -> None:
     x = jnp.arange(3.0)
-    y = _trace.fresh(x)
+    y = context.fresh(x)
     assert y is not x
     assert y.tolist() == x.tolist()
     assert y.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
@@ -264,41 +265,41 @@ def test_fresh_is_the_same_value_as_another_object() -> None:
 def test_abstract_values_are_strongly_typed() -> None:
     weak = jnp.asarray(1.0) if jax.typeof(jnp.asarray(1.0)).weak_type else jnp.add(1.0, 1.0)
     assert jax.typeof(weak).weak_type
-    assert not _trace.aval_of(weak).weak_type
-    assert _trace.aval_of(np.ones((2, 3), np.float32)).shape == (2, 3)
+    assert not context.aval_of(weak).weak_type
+    assert context.aval_of(np.ones((2, 3), np.float32)).shape == (2, 3)
 
 
 # ---------------------------------------------------------------- capture
 def read(index: int, *, shape: tuple[int, ...] = ()) -> Any:
-    aval = _trace.aval_of(jnp.zeros(shape))
-    return _trace.read_variable(_trace.strip(_trace.current()), index, aval)
+    aval = context.aval_of(jnp.zeros(shape))
+    return capture.read_variable(context.strip(context.current()), index, aval)
 
 
 def test_reads_become_the_first_inputs_in_order() -> None:
-    closed, indices = _trace.capture(lambda x: (read(7) - x, read(3) * 2.0), [1.0])
+    closed, indices = capture.capture(lambda x: (read(7) - x, read(3) * 2.0), [1.0])
     assert indices == [7, 3]
-    run = _trace.jaxpr_function(closed)
+    run = jaxprs.jaxpr_function(closed)
     assert run(10.0, 4.0, 1.0) == [9.0, 8.0]
 
 
 def test_a_read_in_a_scan_is_hoisted() -> None:
     def f(x: Any) -> Any:
-        outside = _trace.strip(_trace.current())
-        aval = _trace.aval_of(jnp.zeros(()))
+        outside = context.strip(context.current())
+        aval = context.aval_of(jnp.zeros(()))
 
         def body(carry: Any, _: Any) -> Any:
-            return carry + _trace.read_variable(outside, 0, aval), None
+            return carry + capture.read_variable(outside, 0, aval), None
 
         return jax.lax.scan(body, x, None, length=3)[0]
 
-    closed, indices = _trace.capture(f, [jnp.asarray(1.0)])
+    closed, indices = capture.capture(f, [jnp.asarray(1.0)])
     assert set(indices) == {0}
-    assert "read_variable" not in _trace.primitives_in(closed)
-    assert _trace.jaxpr_function(closed)(*[10.0] * len(indices), 1.0) == [31.0]
+    assert "read_variable" not in jaxprs.primitives_in(closed)
+    assert jaxprs.jaxpr_function(closed)(*[10.0] * len(indices), 1.0) == [31.0]
 
 
 def count(closed: Any, name: str) -> int:
-    return sum(eqn.primitive.name == name for eqn in _trace.open_jaxpr(closed).eqns)
+    return sum(eqn.primitive.name == name for eqn in jaxprs.open_jaxpr(closed).eqns)
 
 
 def test_what_nobody_needs_is_dropped_and_the_rest_left_to_xla() -> None:
@@ -306,7 +307,7 @@ def test_what_nobody_needs_is_dropped_and_the_rest_left_to_xla() -> None:
         jnp.exp(x)
         return jnp.sin(x) + jnp.sin(x)
 
-    closed, _ = _trace.capture(f, [jnp.asarray(1.0)])
+    closed, _ = capture.capture(f, [jnp.asarray(1.0)])
     assert (count(closed, "sin"), count(closed, "exp")) == (2, 0)
 
 
@@ -320,13 +321,13 @@ TWINS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize("twins", TWINS)
-@pytest.mark.parametrize("run", [_trace.jaxpr_function, _trace.flat_function])
+@pytest.mark.parametrize("run", [jaxprs.jaxpr_function, jaxprs.flat_function])
 def test_constants_are_not_told_apart_by_how_they_print(run: Any, twins: Any) -> None:
     def f(x: Any) -> Any:
         return [jax.lax.mul(x.astype(jnp.asarray(c).dtype), c) for c in twins]
 
     with np.printoptions(precision=1, suppress=True):
-        closed, _ = _trace.capture(f, [np.float16(-1.0)])
+        closed, _ = capture.capture(f, [np.float16(-1.0)])
         found = run(closed)(np.float16(-1.0))
     want = f(np.float16(-1.0))
     assert [(x.dtype, np.asarray(x).tobytes()) for x in found] == [
@@ -350,7 +351,7 @@ def test_a_flat_function_runs_once_what_is_the_same_and_twice_what_only_looks_so
         return same, other, loop(x, 2.0), loop(x, 3.0)
 
     closed = jax.make_jaxpr(f)(jnp.ones(2))
-    flat = jax.make_jaxpr(_trace.flat_function(closed))(jnp.ones(2))
+    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(jnp.ones(2))
     counts = [count(flat, name) for name in ("sin", "custom_jvp_call", "pad", "scan")]
     assert counts == [1, 1, 2, 2]
 
@@ -361,8 +362,8 @@ def test_what_draws_runs_as_often_as_it_stands_there(inside: Any) -> None:
         return jax.lax.rng_uniform(0.0, 1.0, (4,))
 
     drawn = inside(draw)
-    closed, _ = _trace.capture(lambda: [drawn(), drawn()], [])
-    for run in (_trace.jaxpr_function(closed), _trace.flat_function(closed)):
+    closed, _ = capture.capture(lambda: [drawn(), drawn()], [])
+    for run in (jaxprs.jaxpr_function(closed), jaxprs.flat_function(closed)):
         one, other = jax.jit(run)()
         assert not np.array_equal(one, other)
 
@@ -404,29 +405,29 @@ def test_effects_are_neither_merged_nor_dropped() -> None:
         jax.debug.callback(lambda v: seen.append(float(v)), x)
         return x
 
-    closed, _ = _trace.capture(f, [1.0])
-    _trace.jaxpr_function(closed)(2.0)
+    closed, _ = capture.capture(f, [1.0])
+    jaxprs.jaxpr_function(closed)(2.0)
     jax.effects_barrier()
     assert seen == [2.0, 2.0]
 
 
 def test_the_last_outputs_have_the_inputs_that_they_need() -> None:
     closed = jax.make_jaxpr(lambda a, b, c: (a + b, c * 2.0))(1.0, 2.0, 3.0)
-    sliced, needed = _trace.last_outputs(closed, 1)
+    sliced, needed = jaxprs.last_outputs(closed, 1)
     assert needed == [False, False, True]
-    assert _trace.jaxpr_function(sliced)(5.0) == [10.0]
+    assert jaxprs.jaxpr_function(sliced)(5.0) == [10.0]
 
 
 def test_a_closure_is_taken_apart() -> None:
     table = jnp.arange(3.0)
-    run, consts = _trace.closure(lambda x: [x * table], [jnp.zeros(3)])
+    run, consts = jaxprs.closure(lambda x: [x * table], [jnp.zeros(3)])
     assert len(consts) == 1
     assert run([jnp.full(3, 2.0)], [jnp.ones(3)])[0].tolist() == [2.0, 2.0, 2.0]
 
 
 def test_primitives_are_found_inside_of_others() -> None:
     closed = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), c), x, None, 2))(1.0)
-    assert {"scan", "sin"} <= _trace.primitives_in(closed)
+    assert {"scan", "sin"} <= jaxprs.primitives_in(closed)
 
 
 # ---------------------------------------------------------------- the recorder
@@ -437,7 +438,7 @@ def test_a_listener_hears_every_operation_and_values_stay_plain() -> None:
         z = jax.lax.sin(y)
     assert log.names == ["mul", "sin"]
     assert log.staged == [False, False]
-    assert not _trace.is_tracer(z)
+    assert not context.is_tracer(z)
     assert log.equations[1].inputs[0] is y
     jax.lax.cos(z)
     assert log.names == ["mul", "sin"]
@@ -499,19 +500,19 @@ def test_an_exception_ends_the_recording() -> None:
         raise KeyError
     jax.lax.sin(jnp.asarray(1.0))
     assert log.names == []
-    assert _trace.current() is EVAL
+    assert context.current() is EVAL
 
 
 def test_recorders_are_used_again_and_keep_no_listener() -> None:
     log = Log()
     with recording(log):
-        first = _trace.current()
+        first = context.current()
     with recording(Log()):
-        assert _trace.current() is first
+        assert context.current() is first
         with recording(Log()):
-            second = _trace.current()
+            second = context.current()
     with recording(Log()), recording(Log()):
-        assert _trace.current() is second
+        assert context.current() is second
     held = weakref.ref(log)
     del log
     gc.collect()
@@ -523,7 +524,7 @@ def test_each_thread_has_its_own() -> None:
 
     def work() -> None:
         jax.lax.sin(jnp.asarray(1.0))
-        names.append(_trace.current() is EVAL)
+        names.append(context.current() is EVAL)
 
     with recording(log):
         thread = threading.Thread(target=work)
@@ -663,10 +664,10 @@ def test_a_flat_function_runs_what_stands_twice_once():
         return inner(x) + jnp.sin(x), inner(y), jnp.sin(y)
 
     closed = jax.make_jaxpr(f)(1.0, 2.0)
-    flat = jax.make_jaxpr(_trace.flat_function(closed))(1.0, 2.0)
+    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(1.0, 2.0)
     assert (count(flat, "sin"), count(flat, "jit")) == (2, 0)
     expected = f(0.3, 0.4)
-    for got, wanted in zip(_trace.flat_function(closed)(0.3, 0.4), expected, strict=True):
+    for got, wanted in zip(jaxprs.flat_function(closed)(0.3, 0.4), expected, strict=True):
         assert float(got) == float(wanted)
 
 
@@ -680,7 +681,7 @@ def test_a_flat_function_keeps_effects_and_inner_shardings():
         jax.debug.callback(lambda: None)
         return inner(x)
 
-    flat = jax.make_jaxpr(_trace.flat_function(jax.make_jaxpr(f)(jnp.ones(2))))(jnp.ones(2))
+    flat = jax.make_jaxpr(jaxprs.flat_function(jax.make_jaxpr(f)(jnp.ones(2))))(jnp.ones(2))
     assert (count(flat, "debug_callback"), count(flat, "jit")) == (2, 1)
 
 
@@ -689,6 +690,6 @@ def test_a_flat_function_tells_literals_apart():
         return x * 0.0, x * -0.0, x * 2.0, x * 2.0
 
     closed = jax.make_jaxpr(f)(3.0)
-    flat = jax.make_jaxpr(_trace.flat_function(closed))(3.0)
+    flat = jax.make_jaxpr(jaxprs.flat_function(closed))(3.0)
     assert count(flat, "mul") == 3
-    assert [float(x) for x in _trace.flat_function(closed)(3.0)] == [0.0, -0.0, 6.0, 6.0]
+    assert [float(x) for x in jaxprs.flat_function(closed)(3.0)] == [0.0, -0.0, 6.0, 6.0]

@@ -13,7 +13,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.debugging import verify
 from jaxvars.errors import CheckError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 X = jnp.array([0.5, -1.0])
 
@@ -137,7 +137,7 @@ def test_gradients_of_variables_that_share_a_name_are_all_compared():
     a, b = jv.Variable(2.0), jv.Variable(3.0)
 
     def loss():
-        is_traced = _trace.is_tracer(a + 0)
+        is_traced = context.is_tracer(a + 0)
         return (jax.lax.stop_gradient(a) if is_traced else a + 0) * b
 
     with pytest.raises(CheckError, match=r"the gradient of variable 'Variable' is 0\.0 by a tape"):
@@ -160,7 +160,7 @@ def _adds_in_place(a):
 
 
 def _other_class(x):
-    return [x] if _trace.is_tracer(x) else (x,)
+    return [x] if context.is_tracer(x) else (x,)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_flags_static_arguments_and_control_flow_stay_those_of_the_compiled_func
 
 def test_a_difference_of_zero_may_be_asked_for():
     def f(x):
-        return x * (1 + 1e-6) if _trace.is_tracer(x) else x
+        return x * (1 + 1e-6) if context.is_tracer(x) else x
 
     verify(f, X)
     with pytest.raises(CheckError, match=r"call 1: result, element"):

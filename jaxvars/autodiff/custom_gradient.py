@@ -24,7 +24,7 @@ from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
@@ -32,7 +32,7 @@ from jaxvars.tracing.key_order import ordered_like
 Value: TypeAlias = Any
 
 
-@_trace.restoring()
+@context.restoring()
 def stop_gradient(value: Any) -> Any:
     """Return the value, or pytree of values, as a constant of differentiation.
 
@@ -94,7 +94,7 @@ def _is_moving(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
-@_trace.restoring()
+@context.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     own: set[int] = set()
     touched = stage(lambda *xs: _whole(run, form, fn, own, xs), values, None)
@@ -106,7 +106,7 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     aside = [cell for cell in touched.reads if cell.key not in own]
     cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
-    if _trace.strip(_trace.current()) is not _trace.EVAL:  # differentiated maybe in another trace
+    if context.strip(context.current()) is not context.EVAL:  # maybe differentiated elsewhere
         with overlooking():  # it is raised again if a gradient is asked for
             outer, forward = _traced(forward, cells, len(aside), values)
     outer = [*map(LOCAL.frame.read, aside), *outer]
@@ -154,7 +154,7 @@ def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., 
 def _known(forward: Any, again: Any, given: Any) -> tuple[list[Value], Any]:
     arrays, pull = forward(*given)
     pulled = pull()
-    if _trace.current() is not _trace.EVAL:  # who differentiates it again finds the same rule
+    if context.current() is not context.EVAL:  # who differentiates it again finds the same rule
         arrays = again(arrays, *given)
     return arrays, pulled
 
@@ -202,7 +202,7 @@ def _traced(
 
 def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Value], Callable[..., Any]]:
     """Return what a traced `forward` closes over, and it as a function of that, too."""
-    program, outer = _trace.opened(staged.program)
+    program, outer = jaxprs.opened(staged.program)
     keys = [cell.key for cell in cells]
 
     def forward(outer: Any, cell_values: Any, xs: Any) -> Any:
@@ -280,10 +280,10 @@ def with_pullback(
 
     @jax.custom_vjp
     def rule(*_: Value) -> list[Value]:
-        return list(map(_trace.fresh, values))
+        return list(map(context.fresh, values))
 
     def forward(*again: Value) -> tuple[list[Value], None]:
-        return (rule(*again) if _trace.is_differentiated() else list(values)), None
+        return (rule(*again) if context.is_differentiated() else list(values)), None
 
     rule.defvjp(forward, lambda _, upstream: tuple(pull(*upstream)))
     return rule(*inputs)
@@ -295,12 +295,12 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
     JAX runs a rule when it differentiates the program, and keeps what came out.
     """
-    if not _trace.has_users_rule(staged.program):
+    if not jaxprs.has_users_rule(staged.program):
         return staged
 
     def run(*xs: Value) -> list[Value]:
         reads = [*map(LOCAL.frame.read, staged.reads)]
-        made = _trace.with_rules(staged.program, [*reads, *xs], call)
+        made = jaxprs.with_rules(staged.program, [*reads, *xs], call)
         results, new = staged.split(made)
         LOCAL.frame.write_all(staged.writes, new)
         return list(results)
@@ -384,7 +384,7 @@ def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
         form[:] = treedef, [leaf is not None for leaf in leaves]
         return [leaf for leaf in leaves if leaf is not None]
 
-    run, consts = _trace.closure(flat, specs)
+    run, consts = jaxprs.closure(flat, specs)
     treedef, given = form
 
     def call(consts: Any, upstream: Sequence[Value]) -> Any:
@@ -423,7 +423,7 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    @_trace.restoring()
+    @context.restoring()
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves = Rebuild((args, kwargs))
         values, leaves.arrays = leaves.arrays, []

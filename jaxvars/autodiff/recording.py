@@ -26,11 +26,11 @@ import jax.numpy as jnp
 
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.errors import TapeError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.checkpointed_while import in_reverse
 from jaxvars.tracing.dependencies import paths
-from jaxvars.tracing.trace import Equation
+from jaxvars.tracing.recorder import Equation
 
 Value: TypeAlias = Any
 
@@ -145,15 +145,15 @@ class Record:
             raise TapeError(_REF_WRITTEN)
         linear, outputs = None, None
         # After such a rule all runs again if it is differentiated again, as in JAX.
-        self._after_rule |= staged and _trace.is_differentiated() and _has_users_rule(equation)
+        self._after_rule |= staged and context.is_differentiated() and _has_users_rule(equation)
         twice = staged and not self._after_rule and _runs_twice(equation, reverse=self._reverse)
-        if twice or _trace.is_single(equation.name, _shown_params(equation)):
+        if twice or jaxprs.is_single(equation.name, _shown_params(equation)):
             with for_tape(through_assigns=self.through_assigns):
                 outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
         given = set(map(id, equation.inputs))
-        outputs = [_trace.fresh(x) if id(x) in given else x for x in outputs]
+        outputs = [context.fresh(x) if id(x) in given else x for x in outputs]
         node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
         if followed := node.moved(self.active):
             self.active.update((id(x), x) for x in followed)
@@ -240,23 +240,23 @@ def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
     differentiates that again would miss the rule, so there it may run twice; and so may one that
     knows its pullback alone where tangents are to be pushed forward.
     """
-    inside = [_trace.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
+    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
     names = {equation.name}.union(*inside)
     if not reverse and _PULLS in names:
         return False
-    if not _trace.CUSTOM.isdisjoint(names) and _trace.is_differentiated():
+    if not jaxprs.CUSTOM.isdisjoint(names) and context.is_differentiated():
         return False
     large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
     return large or not _NOT_MERGED.isdisjoint(names)
 
 
 def _has_users_rule(equation: Equation) -> bool:
-    inside = map(_trace.has_users_rule, _inner_jaxprs(equation))
-    return _trace.runs_users_code(equation) or any(inside)
+    inside = map(jaxprs.has_users_rule, _inner_jaxprs(equation))
+    return jaxprs.runs_users_code(equation) or any(inside)
 
 
 def _inner_jaxprs(equation: Equation) -> Iterable[Any]:
-    return _trace.inner_jaxprs(_shown_params(equation))
+    return jaxprs.inner_jaxprs(_shown_params(equation))
 
 
 def _shown_params(equation: Equation) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _branches_in_loop(equation: Equation) -> bool:
     It does so for a cond in a scan, and the loop would run once more. A pullback that is made
     at once has no such loop; but it takes zeros for outputs that nobody uses.
     """
-    inside = map(_trace.primitives_in, _inner_jaxprs(equation))
+    inside = map(jaxprs.primitives_in, _inner_jaxprs(equation))
     return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
 
 
@@ -294,7 +294,7 @@ def _linearize(
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is asked for at all
     values = iter(floats)
-    inside = map(_trace.primitives_in, _inner_jaxprs(equation))
+    inside = map(jaxprs.primitives_in, _inner_jaxprs(equation))
     if reverse and not pull and any(_PULLS in names for names in inside):
         linear, pull = _pulled(linear, moving), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
@@ -370,7 +370,7 @@ class Program:
     ) -> None:
         linear = [None if replay_loops else node.linear for node in nodes]
         self.is_pure = not any(linear) and not any(
-            _trace.runs_users_code(node.equation) for node in nodes
+            jaxprs.runs_users_code(node.equation) for node in nodes
         )
         self.connected = [id(x) in needed for x in sources]
         self.constants: list[Value] = []
@@ -400,12 +400,12 @@ class Program:
     def knows_pullback_alone(self) -> bool:
         """Tell whether an operation can't be differentiated forward, by JAX."""
         return any(node.equation.name == _PULLS for node in self._nodes) or any(
-            _PULLS in _trace.primitives_in(program) for program in self._inner()
+            _PULLS in jaxprs.primitives_in(program) for program in self._inner()
         )
 
     def holds_programs(self) -> bool:
         """Tell whether an operation is a whole program: a call of a compiled function."""
-        return not all(_trace.is_light(program, _FEW) for program in self._inner())
+        return not all(jaxprs.is_light(program, _FEW) for program in self._inner())
 
     def _inner(self) -> Iterable[Any]:
         """Return the programs that operations hold."""
@@ -414,7 +414,7 @@ class Program:
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""
         equations = [node.equation for node in self._nodes]
-        found = [_trace.while_loops(e.name, _shown_params(e)) for e in equations]
+        found = [jaxprs.while_loops(e.name, _shown_params(e)) for e in equations]
         return list(dict.fromkeys(itertools.chain(*found)))
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:

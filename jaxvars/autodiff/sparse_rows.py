@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tracing.trace import Equation
+from jaxvars.tracing.recorder import Equation
 
 Value: TypeAlias = Any
 

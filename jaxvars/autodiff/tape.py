@@ -37,13 +37,13 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.tensor import refuse_masked
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import ordered_like
-from jaxvars.tracing.trace import recording
+from jaxvars.tracing.recorder import recording
 
 Value: TypeAlias = Any
 
@@ -106,7 +106,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
                 "@jv.compile'd function that has the tape in it, or set a flag and compute after "
                 "the call."
             )
-        self._place = _trace.strip(_trace.current())
+        self._place = context.strip(context.current())
         placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
         opened = placed, frame, others, LOCAL.eager  # which each thread has one of
         self._open.append(opened)
@@ -138,7 +138,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
         except BaseException:  # pragma: no cover - sweeps of interrupts take coverage's place
             self._close(opened, *error)
             raise
-        _trace.restoring().__exit__(*error or (None,))
+        context.restoring().__exit__(*error or (None,))
         if not opened[0].in_order and error[:1] == (None,):
             raise TapeError(
                 f"A tape is closed at {user_line()} out of order: tapes that are open in a thread "
@@ -231,7 +231,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
             if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
                 value = target.value  # which is a read, where it is seen
                 if target.cell.key not in self._reads:
-                    self.saw(target.cell, _trace.fresh(value))
+                    self.saw(target.cell, context.fresh(value))
             reads = self._reads.get(target.cell.key)
             return reads[-1] if reads else None
         value = plain(target)
@@ -244,7 +244,7 @@ class _Recording(ABC):  # noqa: B024 - not of use by itself, but it has all its 
 
     def _refuse_inside(self, what: str) -> None:
         """Refuse what has no effect where a function is staged that the tape sees whole."""
-        if self._open and _trace.strip(_trace.current()) is not self._place:
+        if self._open and context.strip(context.current()) is not self._place:
             raise TapeError(
                 f"{what} is called at {user_line()} in a loop, branch or compiled function that "
                 "the tape is around: the tape sees that as one operation. Open a tape inside, or "
@@ -282,7 +282,7 @@ class _Relay:
         """Tell whether an operation is of interest."""
         return self.recording._record.wants(inputs)
 
-    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation of interest."""
         return self.recording._record.run(equation, staged)
 
@@ -416,7 +416,7 @@ class GradientTape(_Recording):
         self._clear()
         self._used = False
 
-    @_trace.restoring()
+    @context.restoring()
     def gradient(
         self,
         target: Any,
@@ -451,7 +451,7 @@ class GradientTape(_Recording):
             self._explain_all(target, leaves)
         return ordered_like(sources, jax.tree.unflatten(treedef, found))
 
-    @_trace.restoring()
+    @context.restoring()
     def row_gradients(
         self,
         target: Any,
@@ -504,7 +504,7 @@ class GradientTape(_Recording):
         self._explain_integers(sources, targets)
         return grads
 
-    @_trace.restoring()
+    @context.restoring()
     def jacobian(
         self,
         target: Any,
@@ -545,7 +545,7 @@ class GradientTape(_Recording):
                 ]
         return ordered_like(sources, jax.tree.unflatten(treedef, grads))
 
-    @_trace.restoring()
+    @context.restoring()
     def batch_jacobian(
         self,
         target: Any,
@@ -880,7 +880,7 @@ def _backward(program: Program) -> Callable[..., list[Value]]:
         _, pull = jax.vjp(lambda *moving: function(moving, constants), *sources)
         return list(pull(cotangents))
 
-    if _trace.current() is not _trace.EVAL or not program.is_pure:
+    if context.current() is not context.EVAL or not program.is_pure:
         return backward
     key = program.key()
     known = _SEEN.get(key)
@@ -942,7 +942,7 @@ class ForwardAccumulator(_Recording):
                 )
             self._watch(primal)
 
-    @_trace.restoring()
+    @context.restoring()
     def jvp(
         self,
         primals: Any,

@@ -28,7 +28,7 @@ from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable, _restore
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -283,7 +283,7 @@ class Checkpoint(Module):
         if path is None:
             return Status(None)
         self._check(is_saving=False)
-        with _trace.at(_trace.EVAL):
+        with context.at(context.EVAL):
             restoring = Restore(open_stored(path), self._roots(), self, self._trees())
             restoring.begin()
         return Status(restoring)
@@ -389,7 +389,7 @@ def numbered(prefix: PathLike, number: int) -> Path:
 
 
 def _refuse_traced(what: str) -> None:
-    if LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL:
+    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "
             "pure, or in a JAX transform): files are written and read by Python. Do it outside."

@@ -40,7 +40,7 @@ from jaxvars.core.traversal import _holds_objects as holds_objects
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 from jaxvars.tensors.tensor import is_string, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
@@ -252,7 +252,7 @@ class Restore(Seeker):
             raise self._error("does not fit variables that were created since", misfits)
         _TAKING.append(None)
         try:
-            with _trace.at(_trace.EVAL):
+            with context.at(context.EVAL):
                 mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
                 values = [placed(cells[path], self.waiting[path]) for path in mine]
                 LOCAL.eager.write_all([cells[path] for path in mine], values, ())

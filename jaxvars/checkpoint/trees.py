@@ -28,7 +28,7 @@ from jaxvars.core.frames import Owner
 from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import is_string, string
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -70,7 +70,7 @@ class Leaf:
                     "Checkpoint holds the tree that it was given: assign the new one before it is "
                     f"saved, checkpoint.{path.partition('/')[0]} = new_tree."
                 )
-            return _trace.fresh(value) if copy else value
+            return context.fresh(value) if copy else value
         elif isinstance(value, jax.ShapeDtypeStruct):
             raise CheckpointError(f"There is no value at {path} yet, only its shape: {value}.")
         elif why := _why_not(value):

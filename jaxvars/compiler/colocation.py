@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding
 from jaxvars.core.store import SHARED, STORE, Cell
 from jaxvars.devices.mesh import place_text, replicated_like
 from jaxvars.errors import ShardingError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Named: TypeAlias = Iterable[tuple[str, Value]]
@@ -30,7 +30,7 @@ _WORDS = ("incompatible devices", "does not match the sharding", "evenly divide 
 
 def placed(value: Value) -> Any:
     """Return the sharding that somebody has chosen for a value, or None."""
-    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    known = isinstance(value, jax.Array) and not context.is_tracer(value)
     chosen = known and value.committed
     return value.sharding if chosen else None
 

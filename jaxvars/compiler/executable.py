@@ -59,7 +59,7 @@ from jaxvars.core.store import (
     stored,
 )
 from jaxvars.errors import CompileError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 
 Value: TypeAlias = Any
 Leaves: TypeAlias = Sequence[Value]
@@ -136,11 +136,11 @@ class Entry:
         self.is_stale = False
         self.broke_off = False
         self.run: Callable[[Leaves], Any] = self._first_run
-        primitives = _trace.primitives_in(staged.program)
+        primitives = jaxprs.primitives_in(staged.program)
         self.has_callbacks = bool(_CALLBACKS & primitives)
         self._makes_keys = bool(_KEYS & primitives)
         # A check of numbers fails after the program has run, when donated values are gone.
-        checked = _trace.numbers_are_checked()
+        checked = context.numbers_are_checked()
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._arrivals = arrivals
@@ -208,7 +208,7 @@ class Entry:
         known = [*(cell.home for cell in cells_of(self)), *(self._arrivals.shardings or ())]
         on_mesh = mesh_of(known) is not None
         program = self.staged.program
-        self._flat = _trace.flat_function(program) if on_mesh else self.staged.function()
+        self._flat = jaxprs.flat_function(program) if on_mesh else self.staged.function()
         homes = tuple(cell.home for cell in self._tray.cells)
         if any(homes):
             options["out_shardings"] = (homes, None)
@@ -228,7 +228,7 @@ class Entry:
     def _run_grouped(self, given: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
         kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
-        if _trace.settings() != self.key[2]:  # jit is here whenever they are new to it
+        if context.settings() != self.key[2]:  # jit is here whenever they are new to it
             raise Miss
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise OtherShapes
@@ -342,13 +342,13 @@ class Entry:
             finish=self._finish,
             doubt=self._doubt(),
             keeps=not self._donates,
-            keys=_trace.key_maker() if self._makes_keys else None,
+            keys=context.key_maker() if self._makes_keys else None,
             careful=self._run_carefully,
         )
 
     def _doubt(self) -> Callable[[Tray], bool] | None:
         """Return what says whether the last run failed, if it is to be asked at each call."""
-        if self._donates and _trace.largest_value(self.staged.program) < _LARGE:
+        if self._donates and jaxprs.largest_value(self.staged.program) < _LARGE:
             return None
         return functools.partial(has_failed, wait=not self._donates)
 
@@ -381,7 +381,7 @@ class Entry:
             return self._call((), *self._lend(), *leaves)
         if self._donates and not SHARED.isdisjoint(tray.keys):
             shared = SHARED.intersection([cell.key for cell in self._given])
-            STORE.update([(key, _trace.fresh(STORE[key])) for key in shared])
+            STORE.update([(key, context.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
         old = self._gather(self._given)
         inputs = [(x,) for x in (old, *self._lend(), *leaves)]
@@ -460,7 +460,7 @@ class Entry:
     # ------------------------------------------------------------ looking inside
     def check_settings(self) -> None:
         """Raise CompileError if JAX's settings are others than it was traced under."""
-        if _trace.settings() != self.key[2]:
+        if context.settings() != self.key[2]:
             raise CompileError(
                 f"{self.name} was traced under other settings of JAX (jax.enable_x64, "
                 "jax.default_matmul_precision, jax.set_mesh, ...) than those of now, and can only "
@@ -493,8 +493,8 @@ def _is_hot(frame: FrameType, tray: Tray) -> bool:
 
 
 def _copies(values: Leaves) -> Leaves:
-    with _trace.at(_trace.EVAL):
-        return list(map(_trace.fresh, values))
+    with context.at(context.EVAL):
+        return list(map(context.fresh, values))
 
 
 def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
@@ -514,9 +514,9 @@ def _all_entries() -> list[Entry]:
 
 
 def _check_place() -> None:
-    if _trace.current() is not _trace.EVAL:
-        _trace.put_back()
-    if (DETOUR and LOCAL.frame is not LOCAL.eager) or _trace.current() is not _trace.EVAL:
+    if context.current() is not context.EVAL:
+        context.put_back()
+    if (DETOUR and LOCAL.frame is not LOCAL.eager) or context.current() is not context.EVAL:
         raise Elsewhere
 
 

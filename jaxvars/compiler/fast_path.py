@@ -55,7 +55,7 @@ from jaxvars.compiler.signature import counts_as_itself
 from jaxvars.core.frames import DETOUR, Owner
 from jaxvars.core.store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 from jaxvars.tensors.tensor import is_endless, is_uncut
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.identity import bits_of, form_of
 from jaxvars.tracing.key_order import Order, order_of, order_test
 
@@ -191,7 +191,7 @@ def write(
         guards.append("config.jax_default_prng_impl == keys")
     if parts.tray is not None:  # jit does not ask for this either, and would donate what is lost
         checked = "is_on(nan_check) or is_on(inf_check)"
-        guards.append(f"({checked})" if _trace.numbers_are_checked() else f"not ({checked})")
+        guards.append(f"({checked})" if context.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
     leaves = [
@@ -205,8 +205,8 @@ def write(
     )
     names.update(parts._asdict(), **rest._asdict())
     names.update(DETOUR=DETOUR, STORE=STORE, HAND=HAND, BUSY=BUSY)
-    names.update(uncut=is_uncut, place=_trace.place, EVAL=_trace.EVAL, starmap=starmap)
-    names.update(nan_check=_trace.NAN_CHECK, inf_check=_trace.INF_CHECK, is_on=_trace.is_on)
+    names.update(uncut=is_uncut, place=context.place, EVAL=context.EVAL, starmap=starmap)
+    names.update(nan_check=context.NAN_CHECK, inf_check=context.INF_CHECK, is_on=context.is_on)
     names.update(config=jax.config)
     exec(compile(text, HOT_PATH_FILE, "exec"), names)
     return names["run"]
@@ -254,7 +254,7 @@ def is_traced(kind: type) -> bool:
     """Tell whether values of exactly this type are traced."""
     if kind in _NUMBERS or issubclass(kind, np.number | np.ndarray):
         return True
-    return issubclass(kind, jax.Array) and not issubclass(kind, _trace.Tracer)
+    return issubclass(kind, jax.Array) and not issubclass(kind, context.Tracer)
 
 
 def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) -> str | None:
@@ -335,7 +335,7 @@ class HotPaths:
 
     def miss(self, *, by_shape: bool) -> bool:
         """Return whether there are others, for JAX's settings now; else forget those there are."""
-        if not by_shape and self._turn(_trace.settings()):
+        if not by_shape and self._turn(context.settings()):
             return bool(self._flat or self._trees)
         self.cool(by_shape=by_shape)
         return False

@@ -76,7 +76,7 @@ from jaxvars.symbolic.propagate import following
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.tensor import TensorSpec, is_string
 from jaxvars.tensors.wrapping import boxing
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
@@ -212,7 +212,7 @@ class Function:
             for entry in tuple(self._entries.values()):
                 entry.broke_off = True
             if not is_about_places(error) and not is_about_deleted(error):
-                with _trace.restoring():
+                with context.restoring():
                     self._explain(error, args, kwargs)
                     raise error
         return self._slow_call
@@ -270,7 +270,7 @@ class Function:
             return self.python_function(*args, **kwargs)
         if is_interrupting_trace():
             return outside(lambda: self._slow_call(*args, **kwargs))
-        with _trace.restoring():
+        with context.restoring():
             return self._run(self._signature.bind(args, kwargs), args, kwargs)
 
     def _explain(self, error: BaseException, args: Any, kwargs: Any) -> None:
@@ -381,7 +381,7 @@ class Function:
             "function may create variables on its first call only; keep them, for example as "
             "`if self.w is None: self.w = jv.Variable(...)`, or create them outside."
         )
-        here, broken_off = _trace.current(), list[BrokenOff]()
+        here, broken_off = context.current(), list[BrokenOff]()
         reason = refusal if objects in self._initialized else None
         is_open = is_symbolic(call)
         given = list(map(with_compared_sizes, call.values)) if is_open else call.values
@@ -391,7 +391,7 @@ class Function:
                 if staged.created:
                     self._initialize(*self._known(staged, call, real))
             except BaseException:  # whatever it is: variables exist, and need their values
-                with contextlib.suppress(Exception), _trace.at(here):
+                with contextlib.suppress(Exception), context.at(here):
                     for trace in broken_off:
                         self._initialize(*self._known(trace.created(), call, real))
                 raise
@@ -415,7 +415,7 @@ class Function:
                     "nobody keeps it: it would be created anew on each call. Create it outside, "
                     "or keep it, for example as self.w."
                 )
-        program, used = _trace.last_outputs(staged.program, len(staged.created))
+        program, used = jaxprs.last_outputs(staged.program, len(staged.created))
         given = [*map(LOCAL.frame.read, staged.reads), *values]
         inputs = list(itertools.compress(given, used))
         if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
@@ -423,7 +423,7 @@ class Function:
                 f"{self._signature.name} creates variables from its arguments: call it once with "
                 "real ones before asking for its trace."
             )
-        firsts = _trace.jaxpr_function(program)(*inputs)
+        firsts = jaxprs.jaxpr_function(program)(*inputs)
         for made, value in zip(staged.created, firsts, strict=True):
             cell = made.ref()
             if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays

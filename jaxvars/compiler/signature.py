@@ -32,7 +32,7 @@ from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.symbolic.sizes import uncompared
 from jaxvars.tensors.tensor import TensorSpec, check_argument, is_endless, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.identity import Inexact, Same, exact, form_of
 from jaxvars.tracing.key_order import in_order, order_of
 
@@ -189,7 +189,7 @@ def check_result(result: Any, name: str) -> None:
                 "return what the traced one returned. Return a list or a tuple."
             )
     for leaf in jax.tree.leaves(result):
-        if not isinstance(leaf, jax.Array | Owner) and reaches(leaf, _trace.is_tracer):
+        if not isinstance(leaf, jax.Array | Owner) and reaches(leaf, context.is_tracer):
             raise CompileError(
                 f"{name} returns a {type(leaf).__name__} that holds traced values. JAX does not "
                 "know its parts, so that they would have no values outside. Return a tuple, list, "
@@ -282,7 +282,7 @@ class Signature:
 
         values = [x for x, t in zip(leaves, traced, strict=True) if t]
         objects = [x for x, key in zip(leaves, keys, strict=True) if isinstance(key, Itself)]
-        key = (form_of(treedef), keys, _trace.settings(), indices_are_checked(), order)
+        key = (form_of(treedef), keys, context.settings(), indices_are_checked(), order)
         return Call(key, values, objects, rebuild)
 
     def _check(self, leaf: Any, treedef: Any, i: int) -> None:

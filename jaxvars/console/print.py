@@ -26,7 +26,7 @@ import numpy as np
 from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import plain
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]
@@ -183,7 +183,7 @@ def _append(path: Path, text: str) -> None:
 # ---------------------------------------------------------------- now or when it runs
 def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
-    known = [None if _trace.is_tracer(x) else np.array(x) for x in arrays]
+    known = [None if context.is_tracer(x) else np.array(x) for x in arrays]
     traced = [i for i, x in enumerate(known) if x is None]
 
     def render(*values: Value) -> str:
@@ -205,7 +205,7 @@ def _emit(render: Render, operands: Sequence[Value], dtypes: list[Any], options:
         jax.debug.callback(write, *values, ordered=options.ordered and not _is_on_several_devices())
         return ()
 
-    if not any(map(_trace.is_tracer, operands)) and not _trace.is_staging():
+    if not any(map(context.is_tracer, operands)) and not context.is_staging():
         write(*operands)
     elif not operands:
         stage()

@@ -27,7 +27,7 @@ from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
 from jaxvars.errors import CompileError, user_line
 from jaxvars.tensors.array_like import plain
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -196,7 +196,7 @@ class Progress(Generic[T]):
             CompileError: in a function that is traced, where there are no values.
         """
         for value in values.values():
-            if _trace.is_tracer(value):
+            if context.is_tracer(value):
                 raise CompileError(_no_value(list(values)))
         self._values.update(values)
 

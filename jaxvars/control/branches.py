@@ -46,7 +46,7 @@ from jaxvars.core.frames import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
@@ -125,14 +125,14 @@ def named_cond(
 
 def _other(truth: Value) -> Value:
     """Return the opposite: the index of what is to run, the first if it holds."""
-    return ~truth if _trace.is_tracer(truth) else not truth
+    return ~truth if context.is_tracer(truth) else not truth
 
 
 def _choose(
     index: Value, branches: Sequence[Any], operands: Any, names: Names, ways: Names
 ) -> tuple[Any, ...]:
     refuse_if_forked("A function is run by jaxvars")
-    if not _trace.is_tracer(index):
+    if not context.is_tracer(index):
         return _with_arrays(branches[int(index)](*operands))
     given = Rebuild(operands, whole=Owner)
     values, given.arrays = given.arrays, []

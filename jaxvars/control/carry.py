@@ -23,7 +23,7 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tensors.wrapping import is_boxing, words
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.identity import Same, exact
 from jaxvars.tracing.key_order import map_leaves
 
@@ -84,7 +84,7 @@ def converted(value: Value, kind: Type) -> Value:
     have = type_of(array)
     if have.dtype == kind.dtype and have.weak == kind.weak:
         return array
-    if not _trace.is_tracer(value) and jnp.issubdtype(kind.dtype, jnp.integer):
+    if not context.is_tracer(value) and jnp.issubdtype(kind.dtype, jnp.integer):
         _check_fits(np.asarray(value), kind)
     return jax.lax.convert_element_type(array, kind.dtype)
 
@@ -410,7 +410,7 @@ def settled(value: Any) -> Value:
     Known integers are as wide as they were given.
     """
     value = plain(value)
-    if _trace.is_tracer(value):
+    if context.is_tracer(value):
         return value
     if type(value) is int:  # of any size: NumPy's largest one stands for what is larger
         value = max(min(value, _LARGEST), -_LARGEST)
@@ -441,7 +441,7 @@ def truth(pred: Any) -> Value:
             "all elements, or for any? Write jnp.all(...) or jnp.any(...)."
         )
     value = value if value.dtype == bool else value != 0
-    return value if _trace.is_tracer(value) else bool(value)
+    return value if context.is_tracer(value) else bool(value)
 
 
 def index_of(index: Any, count: int) -> Value:
@@ -455,7 +455,7 @@ def index_of(index: Any, count: int) -> Value:
         raise ControlFlowError(
             f"The index of a branch at {user_line()} is an integer, not {type_of(value)}."
         )
-    if _trace.is_tracer(value):
+    if context.is_tracer(value):
         return jnp.clip(value, 0, min(count - 1, jnp.iinfo(value.dtype).max))
     return min(max(int(value), 0), count - 1)
 

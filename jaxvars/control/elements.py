@@ -20,7 +20,7 @@ from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import TensorSpec, _is_literal, _is_weak, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Shape: TypeAlias = tuple[int | None, ...]
@@ -105,7 +105,7 @@ def known_size(size: Any) -> int:
     """
     if is_open(size):
         return size
-    if _trace.is_tracer(plain(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):
+    if context.is_tracer(plain(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(
             f"The size of a TensorArray is a whole number that is known, not {size!r}. In compiled "
             "code take it from a shape, x.shape[0], or give an upper bound."
@@ -119,10 +119,10 @@ def place_of(index: Any) -> Any:
     """Return an index as a Python number if it is known, as a traced scalar if not."""
     index = plain(index)
     is_whole = hasattr(index, "dtype") and jnp.issubdtype(index.dtype, jnp.integer)
-    if _trace.is_tracer(index) and is_whole and not index.shape:
+    if context.is_tracer(index) and is_whole and not index.shape:
         return widened(index)
     try:
-        if not isinstance(index, bool) and not _trace.is_tracer(index):
+        if not isinstance(index, bool) and not context.is_tracer(index):
             return operator.index(index)
     except TypeError:
         pass
@@ -132,10 +132,10 @@ def place_of(index: Any) -> Any:
 def places_of(indices: Any) -> Any:
     """Return indices as a list if they are known, as a traced vector if not."""
     indices = plain(indices)
-    array = indices if _trace.is_tracer(indices) else np.asarray(indices)
+    array = indices if context.is_tracer(indices) else np.asarray(indices)
     if array.ndim != 1 or not (jnp.issubdtype(array.dtype, jnp.integer) or array.size == 0):
         raise TypeError(
             f"Indices of elements are a vector of whole numbers, not {array.dtype} of shape "
             f"{array.shape}."
         )
-    return widened(array) if _trace.is_tracer(indices) else array.astype(int).tolist()
+    return widened(array) if context.is_tracer(indices) else array.astype(int).tolist()

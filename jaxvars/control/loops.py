@@ -34,7 +34,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import plain
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.tracing.dependencies import depending_p, paths
 from jaxvars.tracing.interruption import overlooking
@@ -80,7 +80,7 @@ def while_loop(
     return named_while(cond_fun, alone(body_fun), (init_val,), (name,), max_iterations)[0]
 
 
-@_trace.restoring()
+@context.restoring()
 def named_while(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., tuple[Any, ...]],
@@ -199,7 +199,7 @@ def fori_loop(
     """
     name = parameter_name(body_fun, 1)
     first, last = _integer(lower), _integer(upper)
-    if not (_trace.is_tracer(first) or _trace.is_tracer(last)):
+    if not (context.is_tracer(first) or context.is_tracer(last)):
         return _counted(int(first), int(last), body_fun, init_val, name, unroll or 1)
     if unroll is not None:
         raise ControlFlowError(
@@ -229,7 +229,7 @@ def _integer(bound: Any) -> Value:
 
 def _strong(bound: Value) -> Value:
     """Return a bound without a weak type; raises OverflowError for one that JAX cannot hold."""
-    if _trace.is_tracer(bound):
+    if context.is_tracer(bound):
         return jax.lax.convert_element_type(bound, bound.dtype)
     return np.asarray(bound.item(), jax.dtypes.canonicalize_dtype(bound.dtype))
 
@@ -296,7 +296,7 @@ def scan(
     return carry, ys
 
 
-@_trace.restoring()
+@context.restoring()
 def named_scan(
     body_fun: Callable[[Any, Any], tuple[tuple[Any, ...], Any]],
     init: tuple[Any, ...],
@@ -381,7 +381,7 @@ def _python_scan(
 
 def _is_staged() -> bool:
     """Tell whether loops are to be staged rather than run."""
-    return _trace.strip(_trace.current()) is not _trace.EVAL
+    return context.strip(context.current()) is not context.EVAL
 
 
 def _like_users(user: Callable[..., Any], fn: Callable[..., Any]) -> Callable[..., Any]:

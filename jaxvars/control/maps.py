@@ -17,7 +17,7 @@ from jaxvars.core.staging import Rebuild, stage
 from jaxvars.core.store import Cell
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 
 Value: TypeAlias = Any
@@ -25,7 +25,7 @@ Value: TypeAlias = Any
 _EXAMPLES = object()  # the name of the axis of examples: nobody else's
 
 
-@_trace.restoring()
+@context.restoring()
 def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Run a function for each element along the first axis of arrays, one after the other.
 
@@ -63,7 +63,7 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
     return ordered_like(parts[0], jax.tree.map(lambda *ys: jnp.concatenate(ys), *parts))
 
 
-@_trace.restoring()
+@context.restoring()
 def vectorized_map(
     f: Callable[[Any], Any], elems: Any, *, in_axes: Any = 0, out_axes: Any = 0
 ) -> Any:

@@ -13,7 +13,7 @@ from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.control.carry import Type, type_of
 from jaxvars.core.frames import LOCAL, CaptureFrame, moves
 from jaxvars.core.staging import Staged
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
 
 Value: TypeAlias = Any
@@ -30,7 +30,7 @@ class Program:
     """A staged function over the values of cells by key."""
 
     def __init__(self, staged: Staged) -> None:
-        self._run, self.consts = _trace.opened(staged.program)
+        self._run, self.consts = jaxprs.opened(staged.program)
         self._reads = [cell.key for cell in staged.reads]
         self.writes = [cell.key for cell in staged.writes]
 

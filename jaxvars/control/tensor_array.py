@@ -39,7 +39,7 @@ from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
@@ -287,7 +287,7 @@ class TensorArray:
             ShapeError: when the lengths are not equal, or do not add up.
             TypeError: when the lengths are traced.
         """
-        if _trace.is_tracer(lengths):
+        if context.is_tracer(lengths):
             raise TypeError("The lengths for split are traced: give them as Python numbers.")
         pieces = np.asarray(lengths).ravel().tolist()
         array = to_tensor(plain(value), what="the value to split")

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxvars.core.frames import LOCAL, Frame, within
 from jaxvars.core.store import STORE, Cell, take
 from jaxvars.errors import ForeignTransformError, user_line
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def abstract(fn: Callable[[], T]) -> T:
     def run() -> None:
         returned.append(within(_AbstractFrame(), fn))
 
-    if LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL:
+    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise ForeignTransformError(
             f"jv.abstract is called at {user_line()} inside a compiled function or a transform. "
             "Call it outside, and use there what it returned."
@@ -71,7 +71,7 @@ class _AbstractFrame(Frame):
     lifts = False
 
     def __init__(self) -> None:
-        super().__init__(_trace.strip(_trace.current()))
+        super().__init__(context.strip(context.current()))
         self._values: dict[int, Value] = {}
 
     def get(self, cell: Cell) -> Value:
@@ -92,5 +92,5 @@ class _AbstractFrame(Frame):
         self._values[cell.key] = value
 
     def _stand_in(self, cell: Cell) -> Value:
-        with _trace.at(self.trace):
+        with context.at(self.trace):
             return jnp.zeros(cell.aval.shape, cell.aval.dtype)

@@ -24,7 +24,7 @@ import numpy as np
 from jaxvars.core.frames import LOCAL, CaptureFrame, Signal, moves
 from jaxvars.core.store import Cell
 from jaxvars.errors import CheckError, user_line
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 
 Value: TypeAlias = Any
 
@@ -94,7 +94,7 @@ def _raise_in_callback(failure: Any) -> None:
 
 def _deliver(failure: Value) -> None:
     """Raise a failure where it cannot be threaded out: now, or in a callback."""
-    if _trace.is_tracer(failure):
+    if context.is_tracer(failure):
         jax.debug.callback(_raise_in_callback, failure)
     else:
         raise_if_failed(failure)
@@ -122,8 +122,8 @@ def require(
     Raises:
         CheckError: when it does not hold; no variable is changed by the step then.
     """
-    with _trace.at(_trace.strip(_trace.current())):  # nothing that a tape differentiates
-        if not _trace.is_tracer(good) and bool(np.all(good)):
+    with context.at(context.strip(context.current())):  # nothing that a tape differentiates
+        if not context.is_tracer(good) and bool(np.all(good)):
             return
         shown = {name: jnp.asarray(x) for name, x in (values or {}).items()}
         report(_failure(jnp.asarray(good), message, shown, line or user_line()))
@@ -142,7 +142,7 @@ def report(failure: Value) -> None:
 # ---------------------------------------------------------------- checks in files
 def sites_in(program: Any) -> dict[str, Any]:
     """Return what the checks in a program say when they fail, as data, by number as text."""
-    used = _trace.integers_in(program)
+    used = jaxprs.integers_in(program)
     sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
     for words in sites.values():  # which element it was cannot be told where sizes are open
         sizes = words["shape"]

@@ -69,7 +69,7 @@ from jaxvars.errors import (
 )
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.tensor import is_string
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import is_interruption
@@ -129,7 +129,7 @@ class Signal(Owner):
     __slots__ = ("__weakref__", "cell")
 
     def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Value], None]) -> None:
-        self.cell = Cell(self, _trace.aval_of(idle), name, None, deliver=deliver)
+        self.cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
         STORE[self.cell.key] = idle
 
 
@@ -230,14 +230,14 @@ class Frame(ABC):
         self._tell(cells, [None] * len(cells))
 
     def _replace(self, *changes: Change) -> None:
-        with _trace.at(self.trace):  # not something that a tape differentiates
+        with context.at(self.trace):  # not something that a tape differentiates
             for cell, change in changes:
                 self.put(cell, change(self.get(cell)))
 
     def check_writable(self, cell: Cell) -> None:
         """Raise ForeignTransformError unless we are in this frame's own trace."""
-        elsewhere = cell.deliver is None and _trace.strip(_trace.current()) is not self.trace
-        if elsewhere and not _trace.put_back():
+        elsewhere = cell.deliver is None and context.strip(context.current()) is not self.trace
+        if elsewhere and not context.put_back():
             raise _foreign_write(cell)
 
     def observe(self, tape: Any) -> None:
@@ -267,7 +267,7 @@ class Frame(ABC):
     # frame it was read in goes on with it until the value changes.
     def begin(self, epoch: int | None) -> None:
         """Have JAX use inner functions traced in this epoch again, and no others."""
-        memory = _trace.remembering(epoch)
+        memory = context.remembering(epoch)
         memory.__enter__()
         self._epochs.append((epoch, memory))
 
@@ -285,7 +285,7 @@ class Frame(ABC):
     def note_inner_read(self) -> None:
         """End the epoch if a variable is being read in an inner function."""
         current_epoch = self._epochs and self._epochs[-1][0] == LOCAL.epoch
-        if current_epoch and _trace.strip(_trace.current()) is not self.trace:
+        if current_epoch and context.strip(context.current()) is not self.trace:
             LOCAL.epoch = next(_EPOCHS)
 
     def is_shared(self, cell: Cell) -> bool:
@@ -312,8 +312,8 @@ class Frame(ABC):
     def _renamed(self, value: Value) -> Value:
         if is_string(value.dtype):
             return value
-        with _trace.at(self.trace):
-            return _trace.fresh(value)
+        with context.at(self.trace):
+            return context.fresh(value)
 
 
 @final
@@ -321,7 +321,7 @@ class EagerFrame(Frame):
     """The bottom of each thread's stack: values live in `STORE`."""
 
     def __init__(self) -> None:
-        super().__init__(_trace.EVAL)
+        super().__init__(context.EVAL)
 
     def read(self, cell: Cell) -> Value:
         """Return the value on the device of the open scope, if there is one."""
@@ -333,7 +333,7 @@ class EagerFrame(Frame):
     def read_all(self, cells: Sequence[Cell]) -> list[Value]:
         """Return the values; no step of another thread comes between."""
         is_alone = len(cells) < 2 or FORKED or is_interrupting()
-        if is_alone or _trace.strip(_trace.current()) is not _trace.EVAL:
+        if is_alone or context.strip(context.current()) is not context.EVAL:
             return super().read_all(cells)
         values = take_all(cells)
         if self.observers:
@@ -349,8 +349,8 @@ class EagerFrame(Frame):
             return inherited(cell)
         if cell.deliver is not None:
             return STORE[cell.key]  # which never changes
-        staging = _trace.current() is not _trace.EVAL and not is_interrupting()
-        if staging and _trace.is_staging():
+        staging = context.current() is not context.EVAL and not is_interrupting()
+        if staging and context.is_staging():
             if is_for_tape():
                 raise _read_by_kept_rule(cell)
             _warn_stale(cell)
@@ -360,7 +360,7 @@ class EagerFrame(Frame):
 
     def peek(self, cell: Cell) -> Value | None:
         """Return the value from `STORE`."""
-        is_run = _trace.strip(_trace.current()) is _trace.EVAL
+        is_run = context.strip(context.current()) is context.EVAL
         return self.get(cell) if is_run else take(cell)
 
     def write_all(
@@ -377,10 +377,10 @@ class EagerFrame(Frame):
                 cell.deliver(value)  # may raise: before anything is changed
                 continue
             self.check_writable(cell)
-            if _trace.is_tracer(value):
+            if context.is_tracer(value):
                 raise _foreign_write(cell)
             if theirs is None or id(value) in theirs:
-                value = _trace.copied(value)
+                value = context.copied(value)
             else:
                 kept.add(cell.key)
             pairs.append((cell, value))
@@ -414,12 +414,14 @@ class EagerFrame(Frame):
             new = {cell.key: at_home(cell, change(stored(cell))) for cell, change in changes}
             STORE.update(new)
 
-        with _trace.at(_trace.EVAL):
+        with context.at(context.EVAL):
             exclusively(replace)
 
     def create(self, cell: Cell, value: Value) -> None:
         """Put the first value into `STORE`."""
-        if _trace.is_tracer(value) or (_trace.current() is not _trace.EVAL and _trace.is_staging()):
+        if context.is_tracer(value) or (
+            context.current() is not context.EVAL and context.is_staging()
+        ):
             raise CreationError(
                 f"Variable {cell.name!r} is created at {user_line()} while a plain JAX transform "
                 "(jax.jit, scan, grad, ...) traces the function: its value would be a tracer. "
@@ -440,7 +442,7 @@ class BoundFrame(Frame):
     """Holds the values of the cells it was given, while a function runs."""
 
     def __init__(self, values: dict[int, Value], parent: Frame) -> None:
-        super().__init__(_trace.strip(_trace.current()))
+        super().__init__(context.strip(context.current()))
         self.values = values
         self.parent = parent
 
@@ -485,7 +487,7 @@ class CaptureFrame(Frame):
     """
 
     def __init__(self, refuse_creation: str | None) -> None:
-        super().__init__(_trace.strip(_trace.current()))
+        super().__init__(context.strip(context.current()))
         self.refuse_creation = refuse_creation
         self.cells: list[Cell] = []
         self.values: dict[int, Value] = {}
@@ -505,7 +507,7 @@ class CaptureFrame(Frame):
     ) -> None:
         """Write several cells; what interrupts the trace writes them outside."""
         if is_interrupting_trace():
-            if any(map(_trace.is_tracer, values)):
+            if any(map(context.is_tracer, values)):
                 raise _interrupting_write(cells[0])
             return outside(lambda: LOCAL.eager.write_all(cells, values, held))
         return super().write_all(cells, values, held)
@@ -518,7 +520,7 @@ class CaptureFrame(Frame):
 
     def get(self, cell: Cell) -> Value:
         """Return the cell's value; the first time, make it an input of the program."""
-        inner = _trace.strip(_trace.current())
+        inner = context.strip(context.current())
         if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
             raise _read_by_kept_rule(cell)  # JAX would keep a tracer of ours in its program
         self.note_inner_read()
@@ -527,7 +529,7 @@ class CaptureFrame(Frame):
         elif cell.key in self._news:
             self._news.discard(cell.key)
             source = self._input(cell)
-            with _trace.at(self.trace):
+            with context.at(self.trace):
                 self.values[cell.key] = reread(self.values[cell.key], source)
         return self.values[cell.key]
 
@@ -547,13 +549,13 @@ class CaptureFrame(Frame):
 
     def keeps_signals(self) -> bool:
         """Tell whether we are in this frame's own trace."""
-        return _trace.strip(_trace.current()) is self.trace
+        return context.strip(context.current()) is self.trace
 
     def _input(self, cell: Cell) -> Value:
         if cell.key not in self._inputs:
             if is_string(cell.aval.dtype):
                 raise _string_in_program(cell)
-            value = _trace.read_variable(self.trace, len(self.cells), cell.aval)
+            value = capture.read_variable(self.trace, len(self.cells), cell.aval)
             self._inputs[cell.key] = value
             self.cells.append(cell)
         return self._inputs[cell.key]
@@ -658,7 +660,7 @@ def is_interrupting_trace() -> bool:
 
 def outside(fn: Callable[[], T]) -> T:
     """Run `fn` as if no function was being traced."""
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         return within(LOCAL.eager, fn)
 
 
@@ -669,7 +671,7 @@ def moves(cell: Cell) -> bool:
 
 def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     """Return the value where the cell was placed, if it was placed anywhere."""
-    if cell.home is not None and not _trace.is_tracer(value) and value.sharding != cell.home:
+    if cell.home is not None and not context.is_tracer(value) and value.sharding != cell.home:
         value = jax.device_put(value, cell.home)
     for tell in PLACED:
         tell(cell, value, verb)

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from jaxvars.core.checks import require
 from jaxvars.core.frames import Detour
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
@@ -77,19 +77,19 @@ def indices_are_checked() -> bool:
 
 def check_inside(index: Value, size: Any, what: str) -> None:
     """If indices are checked, have the program fail unless a traced index is in range."""
-    if _Switch.on and _trace.is_tracer(index):
+    if _Switch.on and context.is_tracer(index):
         _require_inside(index, size, f"An index is outside of {what} of size {size}")
 
 
 def watched(value: Value) -> AbstractContextManager[object]:
     """Return a context in which operations on a traced value are checked, if indices are."""
-    on = _Switch.on and _trace.is_tracer(value)
-    return _trace.recording(_INDICES) if on else nullcontext()
+    on = _Switch.on and context.is_tracer(value)
+    return recorder.recording(_INDICES) if on else nullcontext()
 
 
 @final
 class _Indices:
-    """Looks at each operation that reads or writes by index: a `_trace.Listener`."""
+    """Looks at each operation that reads or writes by index: a `recorder.Listener`."""
 
     __slots__ = ()
     follows = False  # what is closed over is of no interest
@@ -98,7 +98,7 @@ class _Indices:
         """Return whether an operation is of interest: each is."""
         return True
 
-    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and check its indices."""
         if _is_indexing(equation.name):
             for axis, size, extent, index in _axes(equation.name, equation.inputs, equation.params):
@@ -107,8 +107,8 @@ class _Indices:
                 _require_inside(index, size - extent + 1, message)
             with jax.named_scope(_CHECKED):
                 return list(equation.function(*equation.inputs))
-        if any(map(_has_unchecked, _trace.inner_jaxprs(equation.params))):
-            return _trace.run_inside(equation, self)
+        if any(map(_has_unchecked, jaxprs.inner_jaxprs(equation.params))):
+            return recorder.run_inside(equation, self)
         return list(equation.function(*equation.inputs))
 
 
@@ -123,7 +123,7 @@ def _is_indexing(name: str) -> bool:
 
 def _has_unchecked(program: Any) -> bool:
     """Return whether a program has an operation that is yet to be checked: twice does no harm."""
-    return _trace.has_primitive(program, _is_indexing, outside=_CHECKED)
+    return jaxprs.has_primitive(program, _is_indexing, outside=_CHECKED)
 
 
 def _axes(
@@ -161,7 +161,7 @@ def _require_inside(index: Value, size: Any, message: str) -> None:
 
 def _around() -> AbstractContextManager[object]:
     """Return what is entered around code that is traced: more of the same."""
-    return _trace.recording(_INDICES) if _Switch.on else nullcontext()
+    return recorder.recording(_INDICES) if _Switch.on else nullcontext()
 
 
 AROUND.append(_around)

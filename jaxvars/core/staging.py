@@ -20,7 +20,7 @@ from jaxvars.core.frames import LOCAL, CaptureFrame, Created, within
 from jaxvars.core.store import Cell
 from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import capture, jaxprs
 from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.fork import refuse_if_forked
@@ -140,7 +140,7 @@ class Staged:
 
     def function(self) -> Callable[..., list[Value]]:
         """Return the program as a function of flat inputs."""
-        return _trace.jaxpr_function(self.program)
+        return jaxprs.jaxpr_function(self.program)
 
     def split(self, outputs: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
         """Return what of the program's outputs are results, and what the cells written."""
@@ -164,7 +164,7 @@ class Staged:
 
     def to_run(self) -> Staged:
         """Return the same without what only matters to whoever differentiates it."""
-        program, kept = _trace.without(self.program, reread_p, len(self.reads))
+        program, kept = jaxprs.without(self.program, reread_p, len(self.reads))
         return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
 
 
@@ -194,7 +194,7 @@ def stage(
             kept.clear()
         return outputs
 
-    program, indices = _trace.capture(flat, specs)
+    program, indices = capture.capture(flat, specs)
     cells = found.pop("cells")
     return Staged(program=program, reads=[cells[i] for i in indices], **found)
 
@@ -216,7 +216,7 @@ class BrokenOff:
 
     def __init__(self, frame: CaptureFrame) -> None:
         self._frame = frame
-        self._resumed = _trace.Resumed(frame.trace)
+        self._resumed = capture.Resumed(frame.trace)
 
     def created(self) -> Staged:
         """Return what makes the first values of the variables that have none."""

@@ -32,7 +32,7 @@ from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import array_text
 from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.tensor import to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
@@ -81,7 +81,7 @@ class State(Mapping[str, Any]):
         cells = named_cells(objects, named, untold.append)
         values = LOCAL.frame.read_all(list(cells.values()))
         if copy:
-            values = [v if isinstance(v, np.ndarray) else _trace.fresh(v) for v in values]
+            values = [v if isinstance(v, np.ndarray) else context.fresh(v) for v in values]
         return cls(Layout(cells, untold), values)
 
     def commit(self, *, copy: bool = True) -> None:

@@ -46,7 +46,7 @@ from jaxvars.errors import (
     UninitializedError,
     user_line,
 )
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
@@ -183,7 +183,7 @@ def exclusively(action: Callable[[], T]) -> T:
         ForeignTransformError: where waiting would never end.
     """
     _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
-    with _trace.restoring(), _waiting:
+    with context.restoring(), _waiting:
         while HAND[0] is BUSY:
             _refuse_to_wait()
             time.sleep(1e-5)
@@ -509,8 +509,8 @@ def _copied(value: Value, cell: Cell) -> Value:
             "not there yet. Read it before, and keep what the finalizer needs."
         )
     try:
-        with _trace.at(_trace.EVAL):  # whatever JAX was at when the signal came
-            return _trace.fresh(value)
+        with context.at(context.EVAL):  # whatever JAX was at when the signal came
+            return context.fresh(value)
     except RecursionError:  # pragma: no cover - a signal came while JAX compiled this very copy
         return jax.device_put(np.array(value), value.sharding)
 

@@ -44,7 +44,7 @@ from jaxvars.tensors.tensor import (
     is_string,
     to_tensor,
 )
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Value: TypeAlias = Any
@@ -159,12 +159,12 @@ class Variable(Face, Owner):
         name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
-        with _trace.restoring(), _trace.evaluating():
+        with context.restoring(), context.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
             self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
-            self.cell = Cell(self, _trace.aval_of(value), name, home_of(sharding, value, name))
+            self.cell = Cell(self, context.aval_of(value), name, home_of(sharding, value, name))
         LOCAL.frame.create(self.cell, value)
 
     # ------------------------------------------------------------ what it is
@@ -209,7 +209,7 @@ class Variable(Face, Owner):
             value = LOCAL.frame.peek(self.cell)  # not brought to the device of a scope
         except UninitializedError:
             return self.cell.home  # where it will be
-        if value is None or _trace.is_tracer(value) or is_string(self.dtype):
+        if value is None or context.is_tracer(value) or is_string(self.dtype):
             return None
         return value.sharding
 
@@ -364,7 +364,7 @@ class Variable(Face, Owner):
         """Make parts the smaller of themselves and the updates."""
         return self._scatter_nd("min", indices, updates)
 
-    @_trace.restoring()
+    @context.restoring()
     def batch_scatter_update(self, indices: Any, updates: Any) -> Variable:
         """Replace rows batch by batch: `v[b, indices[b, i]] = updates[b, i]`.
 
@@ -397,7 +397,7 @@ class Variable(Face, Owner):
         _check_bounds(rows, self.shape[0], self.name)
         return self._update(how, rows, updates)
 
-    @_trace.restoring()
+    @context.restoring()
     def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
         parts = _integers(indices, self.name)
         if not parts.ndim or parts.shape[-1] > self.ndim:
@@ -409,9 +409,9 @@ class Variable(Face, Owner):
             _check_bounds(parts[..., axis], self.shape[axis], self.name)
         return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
 
-    @_trace.restoring()
+    @context.restoring()
     def _update(self, how: str, index: Any, updates: Any) -> Variable:
-        with _trace.evaluating():
+        with context.evaluating():
             shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
         new = self._operand(updates, shape)
 
@@ -513,7 +513,7 @@ class Slice(Face):
         self._taken: Value = None
 
     @property
-    @_trace.restoring()
+    @context.restoring()
     def value(self) -> Value:
         """The part, as an array."""
         if self._taken is None:
@@ -562,7 +562,7 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
 def _owned(given: Any, dtype: Any, what: str) -> Value:
     """Return a value as a tensor, in memory that nobody else can donate."""
     value = to_tensor(given, dtype, what=what)
-    return value if is_host(given) else _trace.fresh(on_mesh(value))
+    return value if is_host(given) else context.fresh(on_mesh(value))
 
 
 def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
@@ -596,8 +596,8 @@ _KNOWN = (int, np.ndarray, np.generic, jax.Array)
 
 def _integers(indices: Any, name: str) -> Value:
     given = plain(indices)
-    known = all(isinstance(x, _KNOWN) and _trace.is_known(x) for x in jax.tree.leaves(given))
-    with _trace.at(_trace.EVAL) if known else nullcontext():  # known to the end: not staged
+    known = all(isinstance(x, _KNOWN) and context.is_known(x) for x in jax.tree.leaves(given))
+    with context.at(context.EVAL) if known else nullcontext():  # known to the end: not staged
         array = to_tensor(given, what=f"the indices into variable {name!r}")
     if not array.size and isinstance(given, list | tuple):  # of nothing: NumPy makes it floats
         return array.astype(jnp.int32)
@@ -608,7 +608,7 @@ def _integers(indices: Any, name: str) -> Value:
 
 def _check_bounds(indices: Value, size: int, name: str) -> None:
     """Refuse indices that JAX would clamp or drop without a word."""
-    if _trace.is_tracer(indices) or indices.size == 0:
+    if context.is_tracer(indices) or indices.size == 0:
         return
     known = np.asarray(indices)  # jnp's min would be staged where a function is traced
     low, high = int(known.min()), int(known.max())
@@ -630,7 +630,7 @@ def _plain_index(index: Any) -> Any:
 
 def _check_index(variable: Variable, index: Any) -> None:
     """Refuse an index that is known and out of bounds; let NumPy be the judge."""
-    if any(map(_trace.is_tracer, jax.tree.leaves(index))):
+    if any(map(context.is_tracer, jax.tree.leaves(index))):
         return
     known = jax.tree.map(lambda x: np.asarray(x) if isinstance(x, jax.Array) else x, index)
     try:
@@ -640,7 +640,7 @@ def _check_index(variable: Variable, index: Any) -> None:
 
 
 def _shown(value: Value | None) -> str:
-    if value is None or _trace.is_tracer(value):
+    if value is None or context.is_tracer(value):
         return "(traced)"
     if (count := processes_of(value)) > 1:
         return f"(on {count} processes)"

@@ -38,7 +38,7 @@ from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.shapes import Sizes, misfit
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -271,7 +271,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(number: Any) -> str:
-    return "traced" if _trace.is_tracer(number) else f"{float(number):.3g}"
+    return "traced" if context.is_tracer(number) else f"{float(number):.3g}"
 
 
 def _said(message: str | None, what: str) -> str:

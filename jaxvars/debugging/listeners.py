@@ -15,7 +15,7 @@ import threading
 from typing import final
 
 from jaxvars.core.frames import LOCAL, Detour
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, recorder
 
 
 @final
@@ -23,19 +23,19 @@ class _Local(threading.local):
     """What stands in each thread, lowest first."""
 
     def __init__(self) -> None:
-        self.placed: list[tuple[_trace.Listener, _trace.recording]] = []
+        self.placed: list[tuple[recorder.Listener, recorder.recording]] = []
         self.detour = Detour()
 
 
 _LOCAL = _Local()
 
 
-def stands(listener: _trace.Listener) -> bool:
+def stands(listener: recorder.Listener) -> bool:
     """Tell whether a listener stands in this thread."""
     return any(placed is listener for placed, _ in _LOCAL.placed)
 
 
-def stand(listener: _trace.Listener, what: str) -> None:
+def stand(listener: recorder.Listener, what: str) -> None:
     """Let a listener see what this thread runs from now on.
 
     Args:
@@ -50,12 +50,12 @@ def stand(listener: _trace.Listener, what: str) -> None:
         _put(listener)
 
 
-def leave(listener: _trace.Listener, what: str) -> None:
+def leave(listener: recorder.Listener, what: str) -> None:
     """Let a listener see no more, if it stands; see `stand`."""
     if not stands(listener):
         return
     _refuse_elsewhere(f"{what} is disabled")
-    others: list[_trace.Listener] = []
+    others: list[recorder.Listener] = []
     while _LOCAL.placed:
         placed, recording = _LOCAL.placed.pop()
         recording.__exit__(None, None, None)
@@ -66,20 +66,20 @@ def leave(listener: _trace.Listener, what: str) -> None:
             _put(other)
 
 
-def _put(listener: _trace.Listener) -> None:
-    recording = _trace.recording(listener)
+def _put(listener: recorder.Listener) -> None:
+    recording = recorder.recording(listener)
     _LOCAL.placed.append((listener, recording))
     _LOCAL.detour.begin()
     recording.__enter__()
 
 
 def _refuse_elsewhere(what: str) -> None:
-    trace = _trace.current()
+    trace = context.current()
     depth = 0
-    while isinstance(trace, _trace.Recorder):
+    while isinstance(trace, recorder.Recorder):
         trace, depth = trace.parent, depth + 1
     is_alone = depth == len(_LOCAL.placed)
-    if LOCAL.frame is not LOCAL.eager or trace is not _trace.EVAL or not is_alone:
+    if LOCAL.frame is not LOCAL.eager or trace is not context.EVAL or not is_alone:
         raise RuntimeError(
             f"{what} inside a tape, a compiled function or a transform: do it outside, around all "
             "of it."

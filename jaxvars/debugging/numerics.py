@@ -1,6 +1,6 @@
 """The check of every operation for NaN and infinities: `enable_check_numerics`.
 
-A listener stands on this thread's trace (`_trace.recording`) and looks at what each operation
+A listener stands on this thread's trace (`recorder.recording`) and looks at what each operation
 gives. Eagerly it raises at once. A function that is traced meanwhile gets the checks into its
 program, its branches and loops included, each with the user's line.
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxvars.core.checks import FAILURE, require
 from jaxvars.debugging.listeners import leave, stand, stands
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
@@ -66,7 +66,7 @@ def disable_check_numerics() -> None:
 
 @final
 class _Numerics:
-    """Looks at each operation: a `_trace.Listener`."""
+    """Looks at each operation: a `recorder.Listener`."""
 
     __slots__ = ()
     follows = False  # what is closed over is of no interest
@@ -75,7 +75,7 @@ class _Numerics:
         """Tell whether an operation is of interest: each is."""
         return True
 
-    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and check what it gives."""
         outputs = list(equation.function(*equation.inputs))
         if equation.name not in _MOVES and not any(map(_is_failed_check, outputs)):
@@ -93,7 +93,7 @@ def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None
     Values that are known are looked at with NumPy first, which costs the least.
     """
     values = list(map(jax.lax.stop_gradient, outputs))
-    if not any(map(_trace.is_tracer, values)) and all(np.isfinite(x).all() for x in values):
+    if not any(map(context.is_tracer, values)) and all(np.isfinite(x).all() for x in values):
         return
     given = [jnp.isfinite(x).all() for x in inputs]
     was_finite = jnp.stack(given).all() if given else jnp.asarray(True)
@@ -106,7 +106,7 @@ def _is_failed_check(x: Value) -> bool:
     """Tell whether a compiled function says, with this, that a check in it has failed."""
     like = FAILURE.aval
     alike = getattr(x, "shape", None) == like.shape and x.dtype == like.dtype
-    return alike and not _trace.is_tracer(x) and bool(x[0])
+    return alike and not context.is_tracer(x) and bool(x[0])
 
 
 _MOVES = frozenset({"stop_gradient", "copy", "read_variable"})
@@ -118,7 +118,7 @@ def _is_float(x: Value) -> bool:
 
 def _around() -> AbstractContextManager[None]:
     """Return what is entered around code that is traced: more of the same."""
-    return _trace.recording(_NUMERICS) if stands(_NUMERICS) else nullcontext()
+    return recorder.recording(_NUMERICS) if stands(_NUMERICS) else nullcontext()
 
 
 AROUND.append(_around)

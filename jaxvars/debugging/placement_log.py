@@ -20,7 +20,7 @@ from jaxvars.core.frames import PLACED
 from jaxvars.core.store import Cell
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, recorder
 
 Value: TypeAlias = Any
 
@@ -65,7 +65,7 @@ def get_log_device_placement() -> bool:
 
 @final
 class _Log:
-    """Writes a line for each operation: a `_trace.Listener`."""
+    """Writes a line for each operation: a `recorder.Listener`."""
 
     __slots__ = ()
     follows = False  # what is closed over is of no interest
@@ -74,7 +74,7 @@ class _Log:
         """Tell whether an operation is of interest: each is."""
         return True
 
-    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and write where."""
         outputs = list(equation.function(*equation.inputs))
         where = _where([*outputs, *equation.inputs])
@@ -96,7 +96,7 @@ def _told_of(cell: Cell, value: Value, verb: str) -> None:
 def _where(values: Sequence[Value]) -> str | None:
     """Return the device of the first value that has one; None for values being traced."""
     for value in values:
-        if isinstance(value, jax.Array) and not _trace.is_tracer(value):
+        if isinstance(value, jax.Array) and not context.is_tracer(value):
             return device_text(value)
     return None
 

@@ -24,7 +24,7 @@ import jax
 import numpy as np
 
 from jaxvars.errors import DeviceError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 
@@ -192,7 +192,7 @@ def brought_here(value: Any) -> Any:
 
 def is_elsewhere(value: Any, home: Any) -> bool:
     """Tell whether a value was put on a single device that is not that of `home`."""
-    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    known = isinstance(value, jax.Array) and not context.is_tracer(value)
     alone = known and value.committed and len(value.sharding.device_set) == 1
     return alone and value.sharding != home
 

@@ -24,7 +24,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDev
 from jaxvars.devices.device import scope_home
 from jaxvars.errors import DeviceError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import ordered_like
 
 Value: TypeAlias = Any
@@ -144,7 +144,7 @@ def _check_axes(mesh: Any) -> None:
 
 def current_mesh() -> Mesh | None:
     """Return the mesh in force, or None."""
-    with _trace.at(_trace.EVAL):  # JAX tells only outside of traces
+    with context.at(context.EVAL):  # JAX tells only outside of traces
         found = jax.sharding.get_mesh()
     return None if found.empty else found
 
@@ -185,7 +185,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
 
 def put(value: Value, sharding: Any) -> Value:
     """Move a value, or tell XLA where a traced one is to be."""
-    if _trace.is_tracer(value):
+    if context.is_tracer(value):
         return jax.lax.with_sharding_constraint(value, sharding)
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "a value that is put on devices")
@@ -278,7 +278,7 @@ def home_of(sharding: Any, value: Value, name: str) -> Any:
     """Return where a variable stays: as asked, as its value is spread, or as the scopes say."""
     if sharding is not None:
         return as_sharding(sharding, value.shape, f"Variable {name!r}")
-    if not _trace.is_tracer(value) and len(value.sharding.device_set) > 1:
+    if not context.is_tracer(value) and len(value.sharding.device_set) > 1:
         return value.sharding
     found = current_mesh()
     return scope_home() if found is None else NamedSharding(found, PartitionSpec())
@@ -286,7 +286,7 @@ def home_of(sharding: Any, value: Value, name: str) -> Any:
 
 def on_mesh(value: Value) -> Value:
     """Return a value on the mesh in force, where nothing else can be computed with."""
-    found = None if _trace.is_tracer(value) or not value.committed else current_mesh()
+    found = None if context.is_tracer(value) or not value.committed else current_mesh()
     if found is None or value.sharding.device_set == set(found.devices.flat):
         return value
     return jax.device_put(value, NamedSharding(found, PartitionSpec()))

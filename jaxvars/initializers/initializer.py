@@ -21,7 +21,7 @@ from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
 from jaxvars.tensors.tensor import as_dtype
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
 
@@ -38,7 +38,7 @@ class Initializer(ABC):
     def __init_subclass__(cls) -> None:
         told_by_pickle(cls)
 
-    @_trace.restoring()
+    @context.restoring()
     def __call__(self, shape: Shape, dtype: Any = None) -> Value:
         """Return a value.
 

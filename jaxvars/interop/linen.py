@@ -22,7 +22,7 @@ from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, se
 from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.tensors.tensor import TensorSpec
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Method: TypeAlias = str | Callable[..., Any] | None
@@ -128,11 +128,11 @@ class LinenModule(FlaxModule):
 
         def first() -> Any:
             run, arrays = _by_arrays(init, args, kwargs)
-            traced = any(map(_trace.is_tracer, arrays))
+            traced = any(map(context.is_tracer, arrays))
             made = run(arrays) if traced else _compiled(run, arrays)
             return {n: tree for n, tree in made.items() if not _is_sown(n, made, again)}
 
-        traced = any(map(_trace.is_tracer, jax.tree.leaves((args, kwargs))))
+        traced = any(map(context.is_tracer, jax.tree.leaves((args, kwargs))))
         return first() if traced else lifted(first)
 
     # ------------------------------------------------------------ calls

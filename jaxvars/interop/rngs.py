@@ -28,7 +28,7 @@ from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
 from jaxvars.random.generator import Generator, _furthest, _stepped
 from jaxvars.random.seeds import IMPL, key_of, unseen
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -112,7 +112,7 @@ class Draws:
         self.keys: dict[str, Value] = {}
         self._steps: list[tuple[str, Cell, Value, Value]] = []
         frame = LOCAL.frame
-        self._taken = frame is LOCAL.eager and _trace.strip(_trace.current()) is frame.trace
+        self._taken = frame is LOCAL.eager and context.strip(context.current()) is frame.trace
         for name, generator in streams.items():
             self._draw(name, generator.state.cell)
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
@@ -153,7 +153,7 @@ def _label_hint(y_true: Value, y_pred: Value) -> str:
 
 def check_whole(labels: Value, what: str) -> None:
     """Raise DtypeError where labels are known and are no whole numbers."""
-    if labels.dtype.kind in "iub" or _trace.is_tracer(labels):
+    if labels.dtype.kind in "iub" or context.is_tracer(labels):
         return
     known = np.asarray(labels).astype(np.float64)
     broken = known[known != np.trunc(known)]
@@ -167,7 +167,7 @@ def check_whole(labels: Value, what: str) -> None:
 def check_labels(labels: Value, classes: int, what: str, ignored: int | None = None) -> None:
     """Raise where labels are known and are no integers from 0 to below the number of classes."""
     check_whole(labels, what)
-    if _trace.is_tracer(labels) or not labels.size:
+    if context.is_tracer(labels) or not labels.size:
         return
     known = np.asarray(labels).astype(np.int64)
     wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
@@ -194,7 +194,7 @@ def _run(
     return kernel(y_true, y_pred, **dict(static), **numbers)
 
 
-@_trace.restoring()
+@context.restoring()
 def elementwise(
     kernel: Callable[..., Value],
     y_true: Any,
@@ -220,7 +220,7 @@ def elementwise(
     return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
 
 
-@_trace.restoring()
+@context.restoring()
 def with_labels(
     kernel: Callable[..., Value],
     y_true: Any,

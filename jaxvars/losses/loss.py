@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.losses.inputs import float_dtype, leading, tensor, wide
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
@@ -78,7 +78,7 @@ class Loss(ABC):
     def call(self, y_true: Any, y_pred: Any) -> Value:
         """Return the values, one for each sample."""
 
-    @_trace.restoring()
+    @context.restoring()
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Value:
         """Return the loss.
 

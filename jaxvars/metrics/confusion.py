@@ -26,7 +26,7 @@ from jaxvars.metrics.thresholds import (
     even_thresholds,
     inputs,
 )
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -75,7 +75,7 @@ class Thresholded(Metric, ABC):
     def _parts(self) -> list[Value]:
         return [self._tally(kind).parts.value for kind in self._kinds]
 
-    @_trace.restoring()
+    @context.restoring()
     def _one(self, values: Value) -> Value:
         """Return a value for each threshold, or that of the only one."""
         return self._rounded(values[0] if len(self._at) == 1 else values)

@@ -25,7 +25,7 @@ from jaxvars.losses.inputs import (
 from jaxvars.metrics.metric import Metric, divide, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -75,7 +75,7 @@ def confusion_matrix(
     return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
 
 
-@_trace.restoring()
+@context.restoring()
 def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     trues, preds = squeezed(true.shape, pred.shape)
@@ -92,7 +92,7 @@ def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, V
 
 
 def _largest(*arrays: Value) -> int:
-    if any(map(_trace.is_tracer, arrays)):
+    if any(map(context.is_tracer, arrays)):
         raise ValueError(
             "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
         )
@@ -100,7 +100,7 @@ def _largest(*arrays: Value) -> int:
 
 
 def _check_in(array: Value, classes: int, what: str) -> None:
-    if _trace.is_tracer(array) or not array.size:
+    if context.is_tracer(array) or not array.size:
         return
     known = np.asarray(array)
     wrong = known[(known < 0) | (known >= classes)]

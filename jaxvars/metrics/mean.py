@@ -20,14 +20,14 @@ from jaxvars.losses.inputs import squeezed, tensor, wide
 from jaxvars.metrics.metric import Metric, divide, unseen
 from jaxvars.metrics.sums import parts_of, summed, total
 from jaxvars.metrics.tally import take_all
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Weight: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- sums
-@_trace.restoring()
+@context.restoring()
 def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Value, Weight, int]:
     """Return values and weights with the axes that they are multiplied along.
 

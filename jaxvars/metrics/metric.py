@@ -32,7 +32,7 @@ from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.tally import Tally
 from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.tensor import as_dtype
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
@@ -88,7 +88,7 @@ class Metric(Module, ABC):
         self.update_state(*args, **kwargs)
         return self.result()
 
-    @_trace.restoring()
+    @context.restoring()
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
         refuse_if_forked("A metric is reset")
@@ -191,7 +191,7 @@ class Metric(Module, ABC):
                 f"{here} here, {there} there."
             )
 
-    @_trace.restoring()
+    @context.restoring()
     def _rounded(self, value: Value) -> Value:
         """Return a result in the metric's dtype."""
         return value.astype(self.dtype)
@@ -209,11 +209,11 @@ def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: s
     return Variable(lambda: make(sizes, kind), trainable=False, name=f"{metric.name}/{name}")
 
 
-@_trace.restoring()
+@context.restoring()
 def unseen(compute: Callable[[], Value]) -> Value:
     """Compute without a tape taking note of it, or differentiating it."""
     refuse_if_forked("A metric is updated")
-    with _trace.at(_trace.strip(_trace.current())):
+    with context.at(context.strip(context.current())):
         return jax.lax.stop_gradient(compute())
 
 

@@ -15,7 +15,7 @@ from jaxvars.core.traversal import Holder, behind
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 from jaxvars.tensors.tensor import to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
@@ -122,7 +122,7 @@ def checked_pairs(pairs: Pairs) -> list[tuple[Value, Variable]]:
 
 def _gradient(gradient: Any, variable: Variable) -> Value:
     what = f"the gradient of variable {variable.name!r}"
-    value = gradient if _trace.is_tracer(gradient) else to_tensor(gradient, what=what)
+    value = gradient if context.is_tracer(gradient) else to_tensor(gradient, what=what)
     if value.shape != variable.shape:
         raise ShapeError(
             f"{what[0].upper()}{what[1:]} has shape {value.shape}, but the variable has shape "

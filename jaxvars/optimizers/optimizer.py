@@ -46,7 +46,7 @@ from jaxvars.optimizers.checks import (
 from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Swap, Tie, as_rate, home_like, is_lost
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe, run_step
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -270,7 +270,7 @@ class Optimizer(Module, ABC):
         """Return the loss times what the gradients will be divided by."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
-    @_trace.restoring()
+    @context.restoring()
     def _apply(
         self,
         pairs: list[tuple[Any, Variable]],

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from jaxvars.optimizers.options import Options
 from jaxvars.optimizers.rules import wide
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]
@@ -148,7 +148,7 @@ def run_step(
 ) -> Values:
     """Return the new values; compile the step unless it is being traced, or given functions."""
     given = (carry, grads, rate, accept, extra)
-    open_ = any(_trace.is_tracer(x) or callable(x) for x in jax.tree.leaves(given))
+    open_ = any(context.is_tracer(x) or callable(x) for x in jax.tree.leaves(given))
     return (recipe.step if open_ else recipe.jitted)(*given)
 
 

@@ -30,7 +30,7 @@ from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_home
 from jaxvars.tensors.tensor import is_string
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
 Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec
@@ -67,7 +67,7 @@ def place(
     >>> layer["kernel"].sharding.spec
     P(None, 'model')
     """
-    if LOCAL.frame is not LOCAL.eager or _trace.is_staging():
+    if LOCAL.frame is not LOCAL.eager or context.is_staging():
         raise ForeignTransformError(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
             "In them, jv.shard says how a value is spread."

@@ -47,7 +47,7 @@ from jaxvars.random.stateless import stateless_shuffle as stateless_shuffle
 from jaxvars.random.stateless import stateless_truncated_normal as stateless_truncated_normal
 from jaxvars.random.stateless import stateless_uniform as stateless_uniform
 from jaxvars.random.stateless import stateless_uniform_full_int as stateless_uniform_full_int
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -72,7 +72,7 @@ def get_global_generator() -> Generator:
     with _Global.lock:
         if _Global.generator is None:
             # A compiled function may be the first to ask: the generator is not one that it makes.
-            with _trace.at(_trace.EVAL), jax.default_device(None):
+            with context.at(context.EVAL), jax.default_device(None):
                 _Global.generator = within(LOCAL.eager, Generator)
         return _Global.generator
 

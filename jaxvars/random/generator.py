@@ -33,7 +33,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import plain
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -107,7 +107,7 @@ class Generator(Module):
         made.reset(state)
         return made
 
-    @_trace.restoring()
+    @context.restoring()
     def split(self, count: int = 1) -> list[Generator]:
         """Return new generators with streams of their own; one draw.
 
@@ -119,7 +119,7 @@ class Generator(Module):
         keys = jax.random.split(self.next_key(), count)
         return [Generator(keys[i]) for i in range(count)]
 
-    @_trace.restoring()
+    @context.restoring()
     def make_seeds(self, count: int = 1) -> Value:
         """Return seeds for stateless functions: uint32[2, count], one in each column; one draw.
 
@@ -163,8 +163,8 @@ class Generator(Module):
         True
         """
         delta = plain(delta)
-        count = delta if _trace.is_tracer(delta) else operator.index(delta)
-        if not _trace.is_tracer(delta) and not 0 <= count < 2**64:
+        count = delta if context.is_tracer(delta) else operator.index(delta)
+        if not context.is_tracer(delta) and not 0 <= count < 2**64:
             raise ValueError(f"A stream moves on by 0 or more draws, not by {count}.")
         words = words_of(count)
         LOCAL.frame.modify(self.state.cell, lambda old: _skipped(old, words))
@@ -256,7 +256,7 @@ class Generator(Module):
         return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
 
 
-@_trace.restoring()
+@context.restoring()
 def _first_state(key: Value) -> Value:
     words = jax.random.key_data(key)
     if words.shape != (2,):

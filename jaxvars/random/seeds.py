@@ -20,7 +20,7 @@ import numpy as np
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_dtype, refuse_masked
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
@@ -31,7 +31,7 @@ _MASK = 0xFFFFFFFF
 _SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.random."
 
 
-@_trace.restoring()
+@context.restoring()
 def key_of(seed: Any) -> Value:
     """Return the key that a seed stands for.
 
@@ -57,7 +57,7 @@ def key_of(seed: Any) -> Value:
 
 
 def words_of(seed: Any) -> Value:
-    if _trace.is_tracer(seed):
+    if context.is_tracer(seed):
         return _traced_words(seed)
     refuse_masked([seed], "a seed")
     numbers = np.asarray(seed)
@@ -97,7 +97,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         ShapeError: when it is none, or not known while a function is traced.
     """
     shape = plain(shape)
-    if any(map(_trace.is_tracer, jax.tree.leaves(shape))):
+    if any(map(context.is_tracer, jax.tree.leaves(shape))):
         raise ShapeError(
             f"The shape {shape} is only known when the compiled function runs, and a program has "
             "fixed shapes. Use x.shape, or name the argument in static_argnames."
@@ -156,11 +156,11 @@ def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
-@_trace.restoring()
+@context.restoring()
 def unseen(draw: Callable[[], Value]) -> Value:
     """Draw without a tape taking note of it."""
     refuse_if_forked("Random numbers are drawn")
-    with _trace.at(_trace.strip(_trace.current())):
+    with context.at(context.strip(context.current())):
         return draw()
 
 
@@ -169,7 +169,7 @@ def is_number(value: Value, number: int) -> bool:
 
 
 def known(*values: Value) -> bool:
-    return not any(map(_trace.is_tracer, values))
+    return not any(map(context.is_tracer, values))
 
 
 def check_range(low: Value, high: Value, dtype: Any) -> None:

@@ -38,13 +38,13 @@ from jaxvars.random.seeds import (
 )
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- numbers
-@_trace.restoring()
+@context.restoring()
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -68,7 +68,7 @@ def stateless_normal(
     return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -101,7 +101,7 @@ def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[i
     return mean + stddev * noise
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
 ) -> Value:
@@ -135,7 +135,7 @@ def stateless_uniform(
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_randint(
     shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
 ) -> Value:
@@ -179,7 +179,7 @@ def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: 
     return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
     """Return integers, each that the dtype can hold as likely as the others.
 
@@ -200,7 +200,7 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Value:
     return jax.lax.bitcast_convert_type(bits, dtype)
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:
     """Return True with probability `p`, else False.
 
@@ -224,7 +224,7 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
     return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_binomial(
     shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
 ) -> Value:
@@ -248,7 +248,7 @@ def stateless_binomial(
     return found.astype(as_dtype(dtype))
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Value:
     """Return Poisson distributed counts.
 
@@ -266,7 +266,7 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
     return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -286,7 +286,7 @@ def stateless_exponential(
     return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
@@ -312,7 +312,7 @@ def stateless_gamma(
 
 
 # ---------------------------------------------------------------- choices
-@_trace.restoring()
+@context.restoring()
 def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Value:
     """Return classes, drawn with probabilities `softmax(logits)`.
 
@@ -342,7 +342,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     """Return `x` in random order, or the integers below it.
 
@@ -366,7 +366,7 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     """Return the slices of an array along an axis in random order.
 
@@ -387,7 +387,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     return stateless_permutation(array, seed, axis)
 
 
-@_trace.restoring()
+@context.restoring()
 def stateless_choice(
     a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
 ) -> Value:

@@ -50,7 +50,7 @@ from jaxvars.saved.loaded import Loaded as Loaded
 from jaxvars.saved.loaded import Parts
 from jaxvars.saved.loaded import SavedFunction as SavedFunction
 from jaxvars.saved.serialize import Options, exported, function_words
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Words: TypeAlias = dict[str, Any]
 
@@ -307,5 +307,5 @@ def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
 
 
 def _refuse_traced() -> None:
-    if LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL:
+    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")

@@ -25,7 +25,7 @@ import numpy as np
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import _array_of, to_tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.identity import exact, held
 
 Value: TypeAlias = Any
@@ -344,7 +344,7 @@ def _is_close(given: Value, dtype: str, closeness: int) -> bool:
 def _check_integers(given: Value, dtype: Any, path: str) -> None:
     """Raise Mismatch unless a dtype holds integers as they are."""
     mine: Any = jax.dtypes.canonicalize_dtype(given.dtype)
-    if _trace.is_tracer(given):
+    if context.is_tracer(given):
         if not _holds_all(dtype, mine):
             cure = f"Convert it where it is known to fit, with .astype({str(dtype)!r})"
             raise Mismatch(f"{path} is {mine}, and {dtype} may not hold it. {cure}")

@@ -29,7 +29,7 @@ from jaxvars.errors import SavedError
 from jaxvars.saved.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
 from jaxvars.saved.program import is_weak, moves, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.key_order import in_order
 
@@ -226,7 +226,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _refuse_callbacks(entry: Entry) -> None:
-    found = sorted(_CALLBACKS & _trace.primitives_in(entry.staged.program))
+    found = sorted(_CALLBACKS & jaxprs.primitives_in(entry.staged.program))
     if found:
         raise SavedError(
             f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "

@@ -24,7 +24,7 @@ from jaxvars.errors import user_line
 from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars.summary.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import plain
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -48,7 +48,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     steps = STEP.setting if step is None else Setting(step, True)
     step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
     operands = [_without_gradient(x) for x in (*values, step, condition)]
-    if not _trace.is_staging() and not any(map(_trace.is_tracer, operands)):
+    if not context.is_staging() and not any(map(context.is_tracer, operands)):
         call.put(WRITER.setting.value, operands, may_wait=True)
     else:
         _stage(call, steps, operands)
@@ -82,8 +82,8 @@ def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
     line = user_line()
     call = call._replace(line=lambda: line)
     writers, conditions = WRITER.setting, CONDITION.setting
-    known = [None if _trace.is_tracer(x) else x for x in operands]
-    traced = [i for i, x in enumerate(operands) if _trace.is_tracer(x)]
+    known = [None if context.is_tracer(x) else x for x in operands]
+    traced = [i for i, x in enumerate(operands) if context.is_tracer(x)]
     looks_up_step = not steps.traced and len(operands) - 2 not in traced
     looks_up_condition = not conditions.traced and len(operands) - 1 not in traced
 
@@ -130,7 +130,7 @@ def _is_on_several_devices() -> bool:
 
 
 def _without_gradient(x: Value) -> Value:
-    return jax.lax.stop_gradient(x) if _trace.is_tracer(x) else x
+    return jax.lax.stop_gradient(x) if context.is_tracer(x) else x
 
 
 # ---------------------------------------------------------------- steps and conditions

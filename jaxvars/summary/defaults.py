@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import CompileError, user_line
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 class Setting(NamedTuple):
@@ -71,7 +71,7 @@ class Default:
 
 def is_tracing() -> bool:
     """Tell whether a function is being traced: what is called now runs later."""
-    return LOCAL.frame is not LOCAL.eager or _trace.is_staging()
+    return LOCAL.frame is not LOCAL.eager or context.is_staging()
 
 
 WRITER = Default("writer", None)

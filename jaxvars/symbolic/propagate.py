@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 
 Value: TypeAlias = Any
@@ -33,7 +33,7 @@ _LARGEST = 64  # of how many sizes is kept book
 
 @final
 class _Followed:
-    """Knows which values are sizes: a `_trace.Listener`."""
+    """Knows which values are sizes: a `recorder.Listener`."""
 
     __slots__ = ("_known",)
     follows = False  # what is closed over is of no interest
@@ -52,15 +52,15 @@ class _Followed:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        if _trace.is_tracer(value) or np.size(value) > _LARGEST:
+        if context.is_tracer(value) or np.size(value) > _LARGEST:
             return None
         return np.asarray(value)
 
     def wants(self, inputs: Sequence[Value]) -> bool:
         """Tell whether sizes are among the inputs, or all inputs are known."""
-        return any(id(x) in self._known for x in inputs) or not any(map(_trace.is_tracer, inputs))
+        return any(id(x) in self._known for x in inputs) or not any(map(context.is_tracer, inputs))
 
-    def run(self, equation: _trace.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and work out what sizes it gives."""
         outputs = list(equation.function(*equation.inputs))
         given = list(map(self.sizes, equation.inputs))
@@ -97,7 +97,7 @@ def following() -> Generator[None]:
 
 def _around() -> AbstractContextManager[None]:
     followed = _CURRENT.followed
-    return nullcontext() if followed is None else _trace.recording(followed)
+    return nullcontext() if followed is None else recorder.recording(followed)
 
 
 AROUND.append(_around)
@@ -198,7 +198,7 @@ def _moved(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -
         np.arange(start, start + x.size, dtype=np.int32).reshape(x.shape)
         for start, x in zip(starts, given[:count], strict=True)
     ]
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         (found,) = run(*places, *given[count:])
     pool = _objects([size for x in given[:count] for size in _exact(x).reshape(-1)])
     return pool[np.asarray(found)] if np.ndim(found) else _objects([pool[int(found)]]).reshape(())
@@ -209,7 +209,7 @@ def _of_program(params: Mapping[str, Any], given: Sequence[Sizes]) -> list[Sizes
     if params.get("name") in _WHOLE:
         return [np.asarray(_WHOLE[params["name"]](*map(_exact, given)), object)]
     closed = params["jaxpr"]
-    jaxpr = _trace.open_jaxpr(closed)
+    jaxpr = jaxprs.open_jaxpr(closed)
     known: dict[Any, Sizes | None] = dict(zip(jaxpr.invars, given, strict=True))
     known.update(zip(jaxpr.constvars, map(np.asarray, closed.consts), strict=True))
     for eqn in jaxpr.eqns:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import jaxprs
 
 Value: TypeAlias = Any
 Size: TypeAlias = Any  # an int, or a symbolic expression
@@ -83,7 +83,7 @@ def at_sizes(closed: Any, sizes: Mapping[str, Size]) -> Any:
     [ShapedArray(float32[3])]
     """
     made = _Filling(sizes).program(closed)
-    jaxpr, info = _trace.open_jaxpr(made), _trace.open_jaxpr(closed).debug_info
+    jaxpr, info = jaxprs.open_jaxpr(made), jaxprs.open_jaxpr(closed).debug_info
     opened = jaxpr.replace(debug_info=info)
     return opened if jaxpr is made else made.replace(jaxpr=opened)
 
@@ -125,14 +125,14 @@ class _Filling:
 
     def program(self, program: Any) -> Any:
         """Return a jaxpr, closed or not, for known sizes."""
-        jaxpr, consts = _trace.open_jaxpr(program), getattr(program, "consts", ())
+        jaxpr, consts = jaxprs.open_jaxpr(program), getattr(program, "consts", ())
         specs = [self._spec(var.aval) for var in jaxpr.invars]
         made = jax.make_jaxpr(lambda *values: self._run(jaxpr, consts, values))(*specs)
         if hasattr(program, "consts"):
             return made
         if made.consts:
             raise NotImplementedError("An inner program would close over arrays.")
-        return _trace.open_jaxpr(made)
+        return jaxprs.open_jaxpr(made)
 
     def _spec(self, aval: Any) -> Any:
         shape = tuple(map(self._size, aval.shape))
@@ -168,7 +168,7 @@ class _Filling:
             return type(value)(*map(self._param, value))
         if isinstance(value, tuple | list):
             return type(value)(map(self._param, value))
-        if hasattr(_trace.open_jaxpr(value), "eqns"):
+        if hasattr(jaxprs.open_jaxpr(value), "eqns"):
             return self.program(value) if _mentions(value) else value
         if any(map(is_open, getattr(value, "shape", ()))):  # what kind of array it is
             return value.update(shape=tuple(map(self._size, value.shape)))
@@ -194,7 +194,7 @@ def _mentions(value: Any) -> bool:
     """Tell whether symbolic sizes are in a program, or in a parameter of an operation."""
     if isinstance(value, tuple | list):
         return any(map(_mentions, value))
-    jaxpr = _trace.open_jaxpr(value)
+    jaxpr = jaxprs.open_jaxpr(value)
     if not hasattr(jaxpr, "eqns"):
         return is_open(value) or any(map(is_open, getattr(value, "shape", ())))
     variables = [*jaxpr.invars, *(var for eqn in jaxpr.eqns for var in eqn.outvars)]

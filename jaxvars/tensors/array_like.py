@@ -19,7 +19,7 @@ import numpy as np
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -50,7 +50,7 @@ def _operand(value: Any) -> Any:
 
 def processes_of(value: Value) -> int:
     """Return over how many processes a value lies, if this one has not all of it; else 1."""
-    known = isinstance(value, jax.Array) and not _trace.is_tracer(value)
+    known = isinstance(value, jax.Array) and not context.is_tracer(value)
     if not known or value.is_fully_addressable or value.is_fully_replicated:
         return 1
     return len({device.process_index for device in value.sharding.device_set})

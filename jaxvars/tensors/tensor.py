@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, warn_user
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
@@ -329,7 +329,7 @@ def _is_text(value: object) -> bool:
 
 
 def _converted(array: Array, dtype: Any) -> Array:
-    with _trace.restoring(), _trace.evaluating():
+    with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             return jax.lax.convert_element_type(array, dtype)
         # JAX copies in the background, while the caller may already change his array: wait.
@@ -407,7 +407,7 @@ def _check_kind(have: Any, want: Any, what: str) -> None:
 
 def _check_range(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
     """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
-    if value.dtype == dtype or value.size == 0 or _trace.is_tracer(value):
+    if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
         return
     array = np.asarray(value)
     if _kind(dtype) in "iu":

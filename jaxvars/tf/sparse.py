@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -63,7 +63,7 @@ def to_dense(
     sparse = _checked(sp_input)
     values = sparse.values._array
     sizes = tuple(host_array(sparse.dense_shape._array, "sparse.to_dense").tolist())
-    if not _trace.is_tracer(sparse.indices._array):
+    if not context.is_tracer(sparse.indices._array):
         _check_inside(np.asarray(sparse.indices._array), sizes, validate_indices)
     fill = _zero(values) if default_value is None else to_array(default_value, sparse.dtype)
     places = tuple(sparse.indices._array.T)

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import capture
 
 Value: TypeAlias = Any
 
@@ -75,7 +75,7 @@ def _batched(values: Sequence[Value], axes: Sequence[int | None]) -> tuple[Value
     return reread_p.bind(*whole), 0
 
 
-reread_p = _trace.new_primitive("reread")
+reread_p = capture.new_primitive("reread")
 reread_p.def_impl(lambda value, source: value)
 reread_p.def_abstract_eval(lambda value, source: value)
 ad.primitive_jvps[reread_p] = _differentiated

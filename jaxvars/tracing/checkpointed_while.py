@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import capture, jaxprs
 
 Value: TypeAlias = Any
 Values: TypeAlias = Sequence[Value]
@@ -110,13 +110,13 @@ _COLLECTIVE = frozenset(
 
 def _is_jaxs(jaxpr: Any) -> bool:
     """Tell whether a loop has to be JAX's: one with effects, or on several devices."""
-    if _trace.open_jaxpr(jaxpr).effects or _trace.primitives_in(jaxpr) & _COLLECTIVE:
+    if jaxprs.open_jaxpr(jaxpr).effects or jaxprs.primitives_in(jaxpr) & _COLLECTIVE:
         return True
     return any(getattr(aval, "vma", None) for aval in jaxpr.in_avals)
 
 
 def _jax_loop(*values: Value, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> list[Value]:
-    test, turn = map(_trace.jaxpr_function, (cond_jaxpr, body_jaxpr))
+    test, turn = map(jaxprs.jaxpr_function, (cond_jaxpr, body_jaxpr))
     consts, first = values[:count], list(values[count:])
     return jax.lax.while_loop(
         lambda carry: test(*consts, *carry)[0], lambda carry: turn(*consts, *carry), first
@@ -131,7 +131,7 @@ def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
         run = functools.partial(_moved, primals, moving, params)
         outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
-    if len(_trace.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
+    if len(jaxprs.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
         raise TooManyLoopsError
     outputs, saved = _saving(primals, params)
     made = iter(
@@ -171,7 +171,7 @@ def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Value], lis
     return made, [0] * len(made)
 
 
-while_p = _trace.new_primitive("while")
+while_p = capture.new_primitive("while")
 while_p.multiple_results = True
 while_p.def_impl(_jax_loop)
 while_p.to_lojax = _jax_loop  # JAX 0.12 asks for it where a body has an operation like searchsorted
@@ -212,8 +212,8 @@ def _at(place: Value, rows: Values) -> list[Value]:
 
 def _functions(params: Any) -> tuple[Callable[..., list[Value]], Callable[..., list[Value]]]:
     return (
-        _trace.jaxpr_function(params["cond_jaxpr"]),
-        _trace.jaxpr_function(params["body_jaxpr"]),
+        jaxprs.jaxpr_function(params["cond_jaxpr"]),
+        jaxprs.jaxpr_function(params["body_jaxpr"]),
     )
 
 
@@ -270,7 +270,7 @@ def _pulled_back(
     return [None] * (saved + len(primals)) + [found[i] for i in moving]
 
 
-tangent_p = _trace.new_primitive("while_tangent")
+tangent_p = capture.new_primitive("while_tangent")
 tangent_p.multiple_results = True
 tangent_p.def_impl(_tangents)
 tangent_p.to_lojax = _tangents

@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
-from jaxvars.tracing.trace import carried_by_scan, new_primitive, open_jaxpr
+from jaxvars.tracing.capture import new_primitive
+from jaxvars.tracing.jaxprs import carried_by_scan, open_jaxpr
 
 Params: TypeAlias = dict[str, Any]
 Masks: TypeAlias = list[int]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import jaxvars as jv
 from jaxvars.core.frames import DETOUR, LOCAL
 from jaxvars.errors import CompileError, JaxvarsError, NotATensorError, StateError, TapeError
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 counter = jv.Variable(0, name="counter")
 
@@ -249,7 +249,7 @@ def test_a_state_is_pickled_by_paths_and_put_into_other_variables():
 
 # ---------------------------------------------------------------- tapes
 def is_clean() -> bool:
-    return _trace.current() is _trace.EVAL and not DETOUR and not LOCAL.frame.observers
+    return context.current() is context.EVAL and not DETOUR and not LOCAL.frame.observers
 
 
 def test_tapes_closed_out_of_order_say_so_and_leave_nothing_open():

@@ -23,7 +23,7 @@ from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.wrapping import boxed
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.interruption import is_of_handler
 
 Value: TypeAlias = Any
@@ -38,7 +38,7 @@ _LISTS = "the items appended to a list"
 def decide(condition: Any) -> Any:
     """Return True or False, or a traced bool where Python cannot say."""
     value = plain(check_size(condition))
-    if _trace.is_known(value):
+    if context.is_known(value):
         return bool(value)
     if value.size != 1:
         raise ControlFlowError(

@@ -24,13 +24,13 @@ from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.wrapping import boxed, is_boxing, type_for
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
 
 def _is_traced(value: Any) -> bool:
-    return not _trace.is_known(plain(value))
+    return not context.is_known(plain(value))
 
 
 def _cast(kind: type, dtype: Any) -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
 
 def _print(*values: Any, **words: Any) -> None:
     leaves = jax.tree.leaves(values)  # reads Variables
-    at_run_time = in_block() or not all(map(_trace.is_known, leaves))
+    at_run_time = in_block() or not all(map(context.is_known, leaves))
     at_run_time = at_run_time and not is_boxing()  # TensorFlow's print is Python's
     (print_values if at_run_time else builtins.print)(*values, **words)
 

@@ -23,7 +23,7 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import boxed, settled_numbers
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.interruption import overlooking
 
 Value: TypeAlias = Any
@@ -71,7 +71,7 @@ _LIGHT = 32  # operations: fewer cost less than a branch
 def _is_light_test(test: Run) -> bool:
     """Tell whether a test may as well always run: it computes a bool, cheaply, and no more."""
     program = _program_of(test)
-    if program is None or not _trace.is_light(program, _LIGHT):
+    if program is None or not jaxprs.is_light(program, _LIGHT):
         return False
     outputs = program.out_avals
     return len(outputs) == 1 and outputs[0].dtype == bool and outputs[0].size == 1
@@ -113,10 +113,10 @@ def compare(left: Any, *steps: Any) -> Any:
 
 def _contains(item: Any, container: Any) -> Any:
     values = plain(container)
-    if not _trace.is_known(values):
+    if not context.is_known(values):
         return boxed(jnp.any(values == plain(item)))
     candidates = isinstance(values, tuple | list | range)
-    if not candidates or all(_trace.is_known(plain(x)) for x in (item, *values)):
+    if not candidates or all(context.is_known(plain(x)) for x in (item, *values)):
         return item in container
     found: Any = False
     for candidate in values:
@@ -156,7 +156,7 @@ def get_item(values: Any, index: Any) -> Any:
     >>> get_item([1, 2, 3], 1)
     2
     """
-    traced = not all(map(_trace.is_known, jax.tree.leaves(index)))
+    traced = not all(map(context.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
         return boxed(as_array(values)[jax.tree.map(plain, index)])
     if traced and isinstance(values, list | tuple) and all(map(_is_number, values)):

@@ -37,7 +37,7 @@ from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.wrapping import boxed, is_box, is_boxing
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
@@ -85,7 +85,7 @@ def _either(stage: Run, run: Run) -> None:
 
 def _known_rows(iterated: Any, _: Sequential) -> list[Any]:
     """Return the rows of a box whose value is known, as boxes whose values are known."""
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         return boxed(list(plain(iterated)))
 
 
@@ -187,7 +187,7 @@ def for_stmt(
     if items is None:
         _python_for(iterated, extra_test, body, state, options)
     elif is_boxing() and isinstance(items.length, int) and items.stacked:
-        known = is_box(iterated) and _trace.is_known(plain(iterated))
+        known = is_box(iterated) and context.is_known(plain(iterated))
         rows = functools.partial(_known_rows if known else _traced_rows, iterated, items)
         _either(
             lambda: _stage_for(items, extra_test, body, state, options),

@@ -20,7 +20,7 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import is_box, type_for
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 
 Value: TypeAlias = Any
@@ -80,7 +80,7 @@ def sequential(values: Any) -> Sequential | None:
     if type(values) in SEQUENTIALS:
         return SEQUENTIALS[type(values)](values)
     array = plain(values)
-    if (_trace.is_known(array) and not is_box(values)) or not jnp.ndim(array):
+    if (context.is_known(array) and not is_box(values)) or not jnp.ndim(array):
         return None
     return _of_array(array)
 
@@ -109,7 +109,7 @@ def _counted(length: int) -> Value:
 
 def range(*bounds: Any) -> Any:
     """Return Python's range, or one to a traced end."""
-    if all(_trace.is_known(plain(bound)) for bound in bounds):
+    if all(context.is_known(plain(bound)) for bound in bounds):
         known = builtins.range(*bounds)
         return of_range(known) if any(map(is_box, bounds)) else known
     start, stop, step = _bounds(*map(plain, bounds))
@@ -136,7 +136,7 @@ def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
                 f"range() takes integers; at {user_line()} it is given "
                 f"{jnp.result_type(bound)}{list(jnp.shape(bound))}"
             )
-    known = [_widened(x) if not _trace.is_known(x) else int(x) for x in bounds]
+    known = [_widened(x) if not context.is_known(x) else int(x) for x in bounds]
     return (0, known[0], 1) if len(known) == 1 else (known[0], known[1], (*known[2:], 1)[0])
 
 
@@ -157,7 +157,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     items = sequential(values)
     if items is None:
         return builtins.enumerate(values, start)
-    start = start if _trace.is_known(plain(start)) else _widened(plain(start))
+    start = start if context.is_known(plain(start)) else _widened(plain(start))
     return Sequential(
         items.length,
         lambda i: (start + i, items.item(i)),

@@ -38,7 +38,7 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import Face, plain
 from jaxvars.tensors.wrapping import boxed, settled_numbers, words
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
 
 T = TypeVar("T")
@@ -421,7 +421,7 @@ def _untraced(value: Any) -> Any:
     """Return a value with forms for what is traced, which must not outlive its trace."""
     if isinstance(value, Perhaps):
         return Perhaps(value.name, value.line, _untraced(value.value), None)
-    change = lambda x: _form(x) if _trace.is_tracer(x) else x  # noqa: E731 - said once
+    change = lambda x: _form(x) if context.is_tracer(x) else x  # noqa: E731 - said once
     return map_leaves(change, value, is_leaf=_is_variable)
 
 

@@ -23,7 +23,7 @@ from jaxvars.tf.registry.rows import Row, operations
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_axis, one_int, refused, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -35,7 +35,7 @@ _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 # ---------------------------------------------------------------- by index
 def checkable(indices: Value) -> bool:
     """Tell whether the values of indices can be looked at without waiting for an accelerator."""
-    if _trace.is_tracer(indices):
+    if context.is_tracer(indices):
         return False
     if _has_cpu_alone() or not isinstance(indices, jax.Array):
         return True
@@ -95,7 +95,7 @@ def rows_at(table: Value, indices: Value) -> Value:
     try:
         check_indices(indices, table.shape)
     except InvalidArgumentError as error:
-        if not _trace.is_staging():
+        if not context.is_staging():
             raise
         return _failing(error, (*indices.shape, *table.shape[1:]), table.dtype)
     return _take(table, indices, 0) if type(table) is np.ndarray else lookup(table, indices)

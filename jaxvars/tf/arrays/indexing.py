@@ -20,7 +20,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Part: TypeAlias = Any  # an int, a slice, None, Ellipsis, or an index that is traced
@@ -97,7 +97,7 @@ def _part(part: Any) -> Part:
         array = to_array(part)
         if array.ndim or array.dtype.kind not in "iu":
             raise _no_index(part)
-        return array if _trace.is_tracer(array) else int(array)
+        return array if context.is_tracer(array) else int(array)
     return _integer(part)
 
 
@@ -124,7 +124,7 @@ def _bound(bound: Any) -> int | None:
     if bound is None:
         return None
     found = _part(bound)
-    if _trace.is_tracer(found):
+    if context.is_tracer(found):
         raise TypeError(
             "The size of a slice must be known when the function is traced, and this bound is "
             "computed in it. For a part of fixed size write tf.slice(x, begin, size), or "
@@ -154,7 +154,7 @@ def masked(array: Value, mask: Any, axis: int = 0) -> Value:
     sizes = array.shape[axis : axis + chosen.ndim]
     if sizes != chosen.shape:
         raise ValueError(f"Shapes {_words(sizes)} and {_words(chosen.shape)} are incompatible")
-    if _trace.is_tracer(chosen):
+    if context.is_tracer(chosen):
         raise TypeError(
             "How many elements a mask chooses must be known when the function is traced, and this "
             "mask is computed in it. Use tf.where(mask, x, 0), which keeps the shape, or do it "

@@ -13,7 +13,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, known, one_axis, one_int, refused, space_of
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -53,7 +53,7 @@ def _stack(values: list[Value], axis: Any) -> Value:
 
 
 def _parallel_stack(values: list[Value]) -> Value:
-    if not _trace.is_staging():
+    if not context.is_staging():
         raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
     return _stack(values, 0)
 

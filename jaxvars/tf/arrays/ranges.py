@@ -13,7 +13,7 @@ from jaxvars.tf.registry.rows import Refused, Row, operations
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, float64, int32
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -71,7 +71,7 @@ def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
 def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Value:
     if length > _LONG:
         return jnp.arange(length).astype(first.dtype) * step + first
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         return jnp.asarray(np.arange(length).astype(first.dtype) * step + first)
 
 

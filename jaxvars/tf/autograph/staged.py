@@ -17,7 +17,7 @@ from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, is_size
 
-_RANGE = _creation_ranges.__getattr__("range")
+_RANGE = _creation_ranges.range
 
 
 def _range(

@@ -18,7 +18,7 @@ from jaxvars.core.frames import LOCAL, entered
 from jaxvars.tensors.wrapping import Manners, Words, boxing
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 def _box(value: Any) -> Any:
@@ -106,5 +106,5 @@ def init_scope() -> Generator[None]:
     ...     executing_eagerly()
     True
     """
-    with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+    with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
         yield

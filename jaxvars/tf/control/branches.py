@@ -25,7 +25,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 _NO_CASE = "Input error: None of conditions evaluated as True:"
 
@@ -79,7 +79,7 @@ def cond(
         missing = "true_fn" if true_fn is None else "false_fn"
         raise TypeError(f"cond(): '{missing}' argument required")
     truth = _truth(pred)
-    if not _trace.is_tracer(truth):
+    if not context.is_tracer(truth):
         return true_fn() if truth else false_fn()
     return wrap(_control.cond(truth, _of_arrays(true_fn), _of_arrays(false_fn)))
 
@@ -97,7 +97,7 @@ def _truth(pred: Any) -> Any:
             "tf.reduce_any(x) or tf.reduce_all(x)"
         )
     array = array.reshape(())
-    return array.astype(bool) if _trace.is_tracer(array) else bool(array)
+    return array.astype(bool) if context.is_tracer(array) else bool(array)
 
 
 def _of_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,7 +127,7 @@ def case(
     """
     pairs = _pairs(pred_fn_pairs, "pred_fn_pairs")
     truths = [_truth(pred) for pred, _ in pairs]
-    if exclusive and any(map(_trace.is_tracer, truths)):
+    if exclusive and any(map(context.is_tracer, truths)):
         held = jnp.stack([jnp.asarray(truth) for truth in truths])
         require(held.sum() <= 1, "Input error: exclusive=True: more than 1 conditions hold")
     if default is None:
@@ -138,7 +138,7 @@ def case(
 
 def _some(truths: Sequence[Any]) -> None:
     """Raise InvalidArgumentError, now or when the program runs, unless a condition holds."""
-    if any(_trace.is_tracer(truth) for truth in truths):
+    if any(context.is_tracer(truth) for truth in truths):
         require(jnp.any(jnp.stack([jnp.asarray(t) for t in truths])), _NO_CASE)
     elif not any(truths):
         raise InvalidArgumentError(None, None, _NO_CASE)
@@ -187,7 +187,7 @@ def switch_case(
     index = to_array(branch_index)
     if not jnp.issubdtype(index.dtype, jnp.integer):
         raise TypeError(f"'branch_index' must be an integer Tensor, got {index.dtype}")
-    if not _trace.is_tracer(index):
+    if not context.is_tracer(index):
         return branches[int(index) if 0 <= int(index) < count else count]()
     inside = (index >= 0) & (index < count)
     which = jnp.where(inside, index, count)
@@ -277,7 +277,7 @@ def _python_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
 
 def _staged_loop(cond: Any, body: Any, state: Any, most: Any) -> Any:
     limit = None if most is None else to_array(most)
-    if limit is None or not _trace.is_tracer(limit):
+    if limit is None or not context.is_tracer(limit):
         return _loops.while_loop(
             lambda state: _truth(cond(*map(wrap, state))),
             lambda state: _next(body, state),
@@ -311,7 +311,7 @@ def Assert(  # noqa: N802 - TensorFlow's name
     """
     truth = to_array(condition)
     shown = _summary(data, 3 if summarize is None else summarize)
-    if _trace.is_tracer(truth):
+    if context.is_tracer(truth):
         require(truth, f"assertion failed: [{shown}]")
     elif not np.all(np.asarray(truth)):
         raise InvalidArgumentError(
@@ -323,7 +323,7 @@ def _summary(data: Any, most: int) -> str:
     lines: list[str] = []
     for part in data:
         array = to_array(part)
-        if _trace.is_tracer(array):
+        if context.is_tracer(array):
             lines.append(str(Tensor(array)))
             continue
         flat = np.asarray(array).reshape(-1)

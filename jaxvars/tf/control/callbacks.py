@@ -35,7 +35,7 @@ from jaxvars.tf.errors import (
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -159,7 +159,7 @@ class _Call:
     def on_host(self, *values: Value) -> list[np.ndarray]:
         """Call it, as the program does."""
         try:
-            with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+            with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
                 return [np.asarray(x) for x in self.tensors(*values)]
         except Exception as error:  # of which XLA would hand on the text alone
             Raised.error = raised = _of_tensorflow(error)
@@ -168,7 +168,7 @@ class _Call:
     def pulled(self, *values: Value) -> list[np.ndarray]:
         """Return the gradient of each argument, given these and the gradients of the results."""
         count = len(values) - len(self.dtypes)
-        with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+        with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
             xs = [Tensor(_device(x)) for x in values[:count]]
             with GradientTape() as tape:
                 for x in filter(_is_float, xs):
@@ -205,7 +205,7 @@ def _is_float(x: Tensor) -> bool:
 
 def _called(call: _Call, inp: Sequence[Any]) -> Any:
     arrays = [to_array(x) for x in inp]
-    if not any(map(_trace.is_tracer, arrays)) and not _trace.is_staging():
+    if not any(map(context.is_tracer, arrays)) and not context.is_staging():
         found = _eagerly(call, arrays)
     elif not call.dtypes:
         jax.experimental.io_callback(call.on_host, [], *arrays, ordered=True)

@@ -13,7 +13,7 @@ from jaxvars.tf.control.callbacks import numpy_function
 from jaxvars.tf.tensors.dtypes import DTYPES
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 def timestamp(name: str | None = None) -> Tensor:
@@ -22,7 +22,7 @@ def timestamp(name: str | None = None) -> Tensor:
     >>> timestamp().dtype
     tf.float64
     """
-    if _trace.is_staging():
+    if context.is_staging():
         return numpy_function(lambda: time.time(), [], DTYPES["float64"], stateful=True)
     return constant(time.time(), DTYPES["float64"])
 
@@ -53,7 +53,7 @@ def is_symbolic_tensor(tensor: Any) -> bool:
     >>> is_symbolic_tensor(constant(1))
     False
     """
-    return isinstance(tensor, Tensor) and _trace.is_tracer(tensor._array)
+    return isinstance(tensor, Tensor) and context.is_tracer(tensor._array)
 
 
 def tuple_(

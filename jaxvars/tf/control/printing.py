@@ -20,7 +20,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import is_text, to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 _OPTIONS = ("output_stream", "end", "sep", "summarize", "name")
@@ -141,7 +141,7 @@ def _send(
     write: Callable[[str, bool], None],
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
-    known = [None if _trace.is_tracer(x) else np.asarray(x) for x in arrays]
+    known = [None if context.is_tracer(x) else np.asarray(x) for x in arrays]
     traced = [i for i, x in enumerate(known) if x is None]
 
     def render(*values: Value) -> str:

@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -120,7 +120,7 @@ class TensorArray:
             ValueError: when it has another shape.
         """
         place = to_array(index)
-        if not _trace.is_tracer(place):
+        if not context.is_tracer(place):
             place = self._inside(int(place), "write")
         return self._after(lambda array: array.write(place, self._element(value)))
 
@@ -132,7 +132,7 @@ class TensorArray:
             InvalidArgumentError: when it was read before, unless `clear_after_read` is False.
         """
         place = to_array(index)
-        if _trace.is_tracer(place):
+        if context.is_tracer(place):
             return Tensor(self._array.read(place))
         place = self._inside(int(place), "read")
         if place in self._cleared:
@@ -247,9 +247,9 @@ def _name(dtype: DType) -> str:
 
 def _known(size: Any) -> Any:
     array = to_array(size)
-    if _trace.is_tracer(array) and is_size(array):
+    if context.is_tracer(array) and is_size(array):
         return one_int(array, "size")
-    if _trace.is_tracer(array):
+    if context.is_tracer(array):
         raise InvalidArgumentError(
             None,
             None,

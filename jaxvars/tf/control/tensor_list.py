@@ -17,7 +17,7 @@ import numpy as np
 from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_text
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -136,7 +136,7 @@ class TensorList:
 
 
 def _known(place: Any) -> int:
-    if _trace.is_tracer(place):
+    if context.is_tracer(place):
         raise InvalidArgumentError(
             None,
             None,
@@ -147,7 +147,7 @@ def _known(place: Any) -> int:
 
 
 def _known_all(places: Any) -> list[int]:
-    if _trace.is_tracer(places):
+    if context.is_tracer(places):
         _known(places)
     return [int(place) for place in np.asarray(places)]
 

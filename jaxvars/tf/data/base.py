@@ -28,7 +28,7 @@ from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, sp
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Change: TypeAlias = Callable[[Iterator[Element], Memory], Iterable[Element]]
 
@@ -105,7 +105,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         After `map` it is found by tracing the function. If that fails, it is the first element's,
         with sizes of None.
         """
-        return self._spec() if not _trace.is_staging() else at_once(self._spec)
+        return self._spec() if not context.is_staging() else at_once(self._spec)
 
     def cardinality(self) -> Tensor:
         """Return how many elements there are: -1 if it never ends, -2 if that is not known."""
@@ -146,7 +146,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
     # ------------------------------------------------------------ iteration
     def __iter__(self) -> DatasetIterator:
-        if _trace.is_staging():
+        if context.is_staging():
             raise refused(
                 "A dataset cannot be iterated over here, inside a tf.function: its elements would "
                 "become constants of the program. Write a `for` statement over it in the function, "
@@ -173,7 +173,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
 
 def staged_loop(dataset: DatasetBase) -> Sequential | None:
     """Return what a staged loop over a dataset goes through."""
-    if not _trace.is_staging():
+    if not context.is_staging():
         return None
     return staged(Feed(dataset._elements, dataset.element_spec, "A dataset"))
 

@@ -20,7 +20,7 @@ from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, numpy, tensors
 from jaxvars.tf.train.graph import Node
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 @final
@@ -48,7 +48,7 @@ class DatasetIterator(Node, Iterator[Any]):
         return self
 
     def __next__(self) -> Any:
-        if _trace.is_staging():
+        if context.is_staging():
             return self._staged().next()
         return tensors(self.next_element())
 
@@ -125,7 +125,7 @@ def staged(feed: Feed) -> Sequential:
 
 
 def _of_iterator(iterator: DatasetIterator) -> Sequential | None:
-    return staged(iterator._staged()) if _trace.is_staging() else None
+    return staged(iterator._staged()) if context.is_staging() else None
 
 
 SEQUENTIALS[DatasetIterator] = _of_iterator

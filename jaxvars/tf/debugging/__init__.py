@@ -30,7 +30,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -164,7 +164,7 @@ def _compare(
         sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
         words = f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}"
         raise InvalidArgumentError(None, None, words) from error
-    if _trace.is_tracer(good):
+    if context.is_tracer(good):
         require(good, _said(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
     elif not np.all(good):
         raise InvalidArgumentError(
@@ -215,7 +215,7 @@ def _sign(
 
 
 def _require(good: Value, said: str, values: dict[str, Value], summarize: int | None) -> None:
-    if _trace.is_tracer(good):
+    if context.is_tracer(good):
         require(good, said, values)
     elif not np.all(good):
         parts = [
@@ -257,7 +257,7 @@ def check_numerics(tensor: Any, message: str, name: Any = None) -> Tensor:
             "bfloat16, half, float, double [Op:CheckNumerics] name: ",
         )
     good = jnp.isfinite(jax.lax.stop_gradient(array))
-    if _trace.is_tracer(good):
+    if context.is_tracer(good):
         require(good, f"{message} : Tensor had NaN or Inf values", {"x": array})
     elif not np.all(good):
         what = [w for w, has in (("Inf", jnp.isinf), ("NaN", jnp.isnan)) if has(array).any()]

@@ -22,7 +22,7 @@ from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.identity import by_identity
 
 
@@ -85,7 +85,7 @@ class Strategy(ABC):
         """
         OPEN.contexts.append((self, ReplicaContext(self)))
         try:
-            if LOCAL.frame is not LOCAL.eager or _trace.is_staging():
+            if LOCAL.frame is not LOCAL.eager or context.is_staging():
                 return fn(*args, **(kwargs or {}))
             with self.core.scope():
                 return self._program(fn)(*args, **(kwargs or {}))

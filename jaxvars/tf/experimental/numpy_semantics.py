@@ -20,7 +20,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import NUMPY_METHODS, OPERATIONS, Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -118,7 +118,7 @@ def _is_list(part: Any) -> bool:
 
 def _index(part: Any) -> Value:
     array = to_array(part)
-    return array if _trace.is_tracer(array) else np.asarray(array)
+    return array if context.is_tracer(array) else np.asarray(array)
 
 
 def _plain(part: Any) -> Any:

@@ -25,15 +25,15 @@ from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import face_of
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context, recorder
 
 Value: TypeAlias = Any
 
 
 def runs_now(leaves: list[Any]) -> bool:
     """Tell whether a call on some arguments runs at once, with values."""
-    at_once = executing_eagerly() and _trace.strip(_trace.current()) is _trace.EVAL
-    return at_once and not any(map(_trace.is_tracer, leaves))
+    at_once = executing_eagerly() and context.strip(context.current()) is context.EVAL
+    return at_once and not any(map(context.is_tracer, leaves))
 
 
 @final
@@ -77,7 +77,7 @@ def call_now(
     finally:
         frame.unobserve(reads)
     arrays = [to_array(x) for x in nest.flatten(result)]
-    if isinstance(_trace.current(), _trace.Recorder):
+    if isinstance(context.current(), recorder.Recorder):
         pullback = _Pullback(grad, nest.flatten(args), reads, arrays, with_variables)
         arrays = pullback.attached(arrays)
     return nest.pack_sequence_as(result, list(map(Tensor, arrays)))

@@ -29,7 +29,7 @@ from jaxvars.tf.autodiff.tape import (
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 _NAMES = frozenset({"gradients", "hessians"})
 
@@ -79,7 +79,7 @@ def names_gradients(fn: Callable[..., Any]) -> bool:
 def graph_tape(*, is_needed: bool) -> Generator[None]:
     """Trace a function inside: for `tf.gradients` if it is needed."""
     tape = CoreTape(persistent=True, everything=True) if is_needed else None
-    _LOCAL.tapes.append((tape, _trace.strip(_trace.current())))
+    _LOCAL.tapes.append((tape, context.strip(context.current())))
     try:
         if tape is None:
             yield
@@ -202,7 +202,7 @@ def _tape(what: str) -> CoreTape:
             f"{what} is not supported when eager execution is enabled. Use tf.GradientTape instead."
         )
     tape, place = _LOCAL.tapes[-1]
-    if _trace.strip(_trace.current()) is not place:
+    if context.strip(context.current()) is not place:
         raise RuntimeError(
             f"{what} is called in a loop or branch of a tf.function, which is one operation for "
             "it: what is computed inside is not known. Use tf.GradientTape there."

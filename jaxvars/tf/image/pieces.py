@@ -13,7 +13,7 @@ from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -89,7 +89,7 @@ def _crop_and_resize(
 
 
 def _check_indices(indices: Value, count: int) -> None:
-    if _trace.is_known(indices) and indices.size:
+    if context.is_known(indices) and indices.size:
         found = np.asarray(indices)
         if found.min() < 0 or found.max() >= count:
             raise Refused(

@@ -8,7 +8,7 @@ import types
 from typing import Any
 
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.layers import handed_out
+from jaxvars.tf.keras.layer_bridge import handed_out
 
 
 @functools.cache

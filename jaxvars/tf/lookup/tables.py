@@ -27,7 +27,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.graph import Node
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -158,7 +158,7 @@ class StaticHashTable(Table):
         return Tensor(_convert.to_array(self._default))
 
     def _looked_up(self, keys: Value) -> Value:
-        if _trace.is_known(keys):
+        if context.is_known(keys):
             return _convert.to_array(self._found(np.asarray(keys), self._default))
         return _searched(self, keys, self._default)
 
@@ -229,7 +229,7 @@ class StaticVocabularyTable(Table):
         _filled(self, initializer)
 
     def _looked_up(self, keys: Value) -> Value:
-        if not _trace.is_known(keys):
+        if not context.is_known(keys):
             raise refused(
                 "A StaticVocabularyTable hashes keys on the host: inside a tf.function they must "
                 "be known. Look up outside of it, or use a StaticHashTable."
@@ -262,7 +262,7 @@ class _Changing(Table, Node, ABC):
 
     # ------------------------------------------------------------ reading
     def _looked_up(self, keys: Value) -> Value:
-        if _trace.is_staging() and not _convert.is_text(keys):
+        if context.is_staging() and not _convert.is_text(keys):
             return self._asked(keys)
         self._read()
         return _convert.to_array(self._found(np.asarray(keys), self._default))
@@ -326,7 +326,7 @@ class _Changing(Table, Node, ABC):
         self._changed(self._take, given)
 
     def _changed(self, change: Any, *arrays: Value) -> None:
-        if not _trace.is_staging():
+        if not context.is_staging():
             change(*arrays)
         elif any(map(_convert.is_text, arrays)):
             numbers = [x for x in arrays if not _convert.is_text(x)]

@@ -18,7 +18,7 @@ from jaxvars.tf.math.elements import floor, magnitude
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -95,13 +95,13 @@ def _refuse_zero(divisor: Value) -> None:
     if type(divisor) is np.ndarray and not divisor.ndim:
         is_zero = not divisor.item()  # a number of Python, or a size
     else:
-        is_zero = not _trace.is_tracer(divisor) and not np.asarray(divisor).all()
+        is_zero = not context.is_tracer(divisor) and not np.asarray(divisor).all()
     if is_zero:
         raise ValueError("Integer division by zero")
 
 
 def _pow(x: Value, y: Value) -> Value:
-    if x.dtype.kind in "iu" and not _trace.is_tracer(y) and (np.asarray(y) < 0).any():
+    if x.dtype.kind in "iu" and not context.is_tracer(y) and (np.asarray(y) < 0).any():
         raise ValueError("Integers to negative integer powers are not allowed")
     return _power(x, y)
 

@@ -20,7 +20,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -56,7 +56,7 @@ def _number(value: Any) -> int | None:
 
 
 def _bins(arr: Value, low: int | None, high: int | None) -> int:
-    if _trace.is_tracer(arr):
+    if context.is_tracer(arr):
         if low is None or low != high:
             raise ValueError(
                 "the size of the result depends on values, which a compiled function does not "
@@ -100,7 +100,7 @@ def _of_same_rank(labels: Value, predictions: Value) -> tuple[Value, Value]:
 
 def _check_labels(arrays: dict[str, Value], classes: int | None) -> None:
     for name, array in arrays.items():
-        if _trace.is_tracer(array):
+        if context.is_tracer(array):
             if classes is None:
                 raise ValueError(
                     "the number of classes depends on values, which a compiled function does not "
@@ -118,7 +118,7 @@ def _check_labels(arrays: dict[str, Value], classes: int | None) -> None:
 def _invert_permutation(x: Value) -> Value:
     if x.ndim != 1:
         raise ValueError(f"invert_permutation expects a 1D vector, not shape {x.shape}.")
-    if not _trace.is_tracer(x) and not np.array_equal(np.sort(x), np.arange(x.size)):
+    if not context.is_tracer(x) and not np.array_equal(np.sort(x), np.arange(x.size)):
         raise ValueError("an element is duplicated in the input, or not between 0 and its size")
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.size, dtype=x.dtype))
 
@@ -137,7 +137,7 @@ def _numbered(values: Value, limits: Value, count: int) -> Value:
 
 
 def _histogram(values: Value, limits: Value, nbins: Any, dtype: Any) -> Value:
-    if not _trace.is_tracer(limits) and not np.diff(np.asarray(limits))[0] > 0:
+    if not context.is_tracer(limits) and not np.diff(np.asarray(limits))[0] > 0:
         words = "value_range should satisfy value_range[0] < value_range[1]"
         raise Refused(InvalidArgumentError(None, None, words))
     places = _bins_of(values, limits, nbins, "int32").reshape(-1)

@@ -17,7 +17,7 @@ from jax import lax
 
 from jaxvars.tf.errors import NotFoundError
 from jaxvars.tf.registry.rows import Refused, Row
-from jaxvars.tracing.trace import EVAL, current
+from jaxvars.tracing.context import EVAL, current
 
 Value: TypeAlias = Any
 

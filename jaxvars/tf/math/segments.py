@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.registry.rows import Row
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Reduce: TypeAlias = Callable[[Value, Value, int], Value]
@@ -126,7 +126,7 @@ def _sorted(reduce: Reduce) -> Callable[[Value, Value], Value]:
         _check_types(ids)
         if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
             raise ValueError("segment_ids should be the same size as dimension 0 of input.")
-        if _trace.is_tracer(ids):
+        if context.is_tracer(ids):
             raise ValueError(_LIMIT_WORDS)
         known = np.asarray(ids)
         if (np.diff(known) < 0).any() or (known < 0).any():
@@ -164,7 +164,7 @@ def _check_types(ids: Value) -> None:
 def _check_range(ids: Value, count: int) -> None:
     if count < 0:
         raise ValueError(f"Input num_segments == {count} must not be negative.")
-    if _trace.is_tracer(ids):
+    if context.is_tracer(ids):
         return  # those that are out of range are dropped
     wrong = np.argwhere(np.asarray(ids) >= count)
     if len(wrong):

@@ -12,7 +12,7 @@ from jaxvars.tf.listing import HOMES
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.nn import activations as _nn_activations
 from jaxvars.tf.nn import backprop as _nn_backprop
-from jaxvars.tf.nn import convolution as _nn_conv
+from jaxvars.tf.nn import convolutions as _nn_conv
 from jaxvars.tf.nn import labels as _nn_labels
 from jaxvars.tf.nn import losses as _nn_losses
 from jaxvars.tf.nn import morphology as _nn_morphology

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.nn.convolution import _depthwise
+from jaxvars.tf.nn.convolutions import _depthwise
 from jaxvars.tf.nn.morphology import _space_paddings
 from jaxvars.tf.registry.rows import Row, find
 from jaxvars.tf.tensors.convert import to_array

@@ -18,7 +18,7 @@ import numpy as np
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, Row, shape_text
 from jaxvars.tf.tensors.convert import as_given
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -127,7 +127,7 @@ def _check_sparse(labels: Value, logits: Value) -> None:
 
 def _check_labels(labels: Value, classes: int) -> None:
     """Raise for labels that are no classes, where that is known without waiting for a device."""
-    if _trace.is_tracer(labels) or next(iter(labels.devices())).platform != "cpu":
+    if context.is_tracer(labels) or next(iter(labels.devices())).platform != "cpu":
         return
     known = np.asarray(labels)
     wrong = known[(known < 0) | (known >= classes)]

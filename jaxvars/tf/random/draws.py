@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Source: TypeAlias = Any
@@ -165,7 +165,7 @@ def _check_range(low: Value, high: Value) -> None:
                 f"shape {shape}",
                 "RandomUniformInt",
             )
-    if _trace.is_tracer(low) or _trace.is_tracer(high):
+    if context.is_tracer(low) or context.is_tracer(high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):
         raise refused(f"Need minval < maxval, got {low} >= {high}", "RandomUniformInt")

@@ -27,7 +27,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -279,7 +279,7 @@ def get_global_generator() -> Generator:
     with _Global.lock:
         if _Global.generator is None:
             check_seeded("get_global_generator")
-            with _trace.at(_trace.EVAL), jax.default_device(None):
+            with context.at(context.EVAL), jax.default_device(None):
                 _Global.generator = within(LOCAL.eager, Generator.from_non_deterministic_state)
         return _Global.generator
 

@@ -28,7 +28,7 @@ from jaxvars.random.seeds import unseen
 from jaxvars.tf.context import scope as _scope
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random.state import state_of, taken
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Seed: TypeAlias = tuple[int, int]
@@ -145,7 +145,7 @@ def key(op: str, seed: Any) -> Value:
 
 
 def _is_eager() -> bool:
-    return LOCAL.frame is LOCAL.eager and _trace.strip(_trace.current()) is _trace.EVAL
+    return LOCAL.frame is LOCAL.eager and context.strip(context.current()) is context.EVAL
 
 
 def _next(op: str, seed: Any, count: int) -> np.ndarray:
@@ -185,7 +185,7 @@ def _of_map(op: str, seed: Any) -> Source:
 
 def _made(seeds: Seed) -> CoreVariable:
     # A function that is traced may ask: the variable is not one that it makes.
-    with _trace.at(_trace.EVAL), jax.default_device(None):
+    with context.at(context.EVAL), jax.default_device(None):
         return within(
             LOCAL.eager, lambda: CoreVariable(state_of(*seeds), trainable=False, name="stream")
         )

@@ -38,7 +38,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -205,7 +205,7 @@ def _fold(row: Row, parameters: list[str]) -> str:
 
 def _static(call: Callable[..., Any], *arguments: Any) -> Any:
     """Compute with sizes, which are known: while a function is traced, too."""
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         return jax.tree.map(np.asarray, call(*arguments))
 
 

@@ -31,7 +31,7 @@ from jaxvars.tf.tensors.python_values import (
 )
 from jaxvars.tf.tensors.python_values import text_array as text_array
 from jaxvars.tf.tensors.python_values import unsupported as unsupported
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text
 
@@ -207,7 +207,7 @@ def _of_host(value: Any, dtype: DType | None) -> Array:
         made, is_shared = of_python(value, dtype), False
     if made.dtype == object:
         return made
-    with _trace.at(_trace.EVAL):  # what nobody else has needs no copy
+    with context.at(context.EVAL):  # what nobody else has needs no copy
         return jnp.array(made) if is_shared else jnp.asarray(made)
 
 
@@ -242,5 +242,5 @@ def _cast(part: Any, dtype: DType) -> Array:
 def is_static(arrays: Sequence[Array]) -> bool:
     """Tell whether arrays are sizes, or known integers with sizes among them."""
     return any(type(array) is np.ndarray for array in arrays) and all(
-        array.dtype.kind in "iub" and not _trace.is_tracer(array) for array in arrays
+        array.dtype.kind in "iub" and not context.is_tracer(array) for array in arrays
     )

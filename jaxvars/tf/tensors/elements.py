@@ -20,7 +20,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import known, refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Element: TypeAlias = Any
 Leaf: TypeAlias = Any
@@ -78,7 +78,7 @@ def tensor(leaf: Leaf) -> Any:
         return leaf
     if _convert.is_text(leaf):
         return Tensor(leaf)
-    with _trace.at(_trace.EVAL):
+    with context.at(context.EVAL):
         return Tensor(jnp.asarray(leaf))
 
 

@@ -17,7 +17,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -111,7 +111,7 @@ def _flatten(slices: IndexedSlices) -> tuple[tuple[Any, ...], tuple[int, ...] | 
     """Return the parts that may be traced, and the shape if it is known."""
     parts = to_array(slices.values), to_array(slices.indices)
     shape = None if slices.dense_shape is None else to_array(slices.dense_shape)
-    if shape is None or not _trace.is_known(shape):
+    if shape is None or not context.is_known(shape):
         return (*parts, shape), None
     return (*parts, None), tuple(np.asarray(shape).tolist())
 

@@ -19,7 +19,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -71,7 +71,7 @@ class SparseTensor:
     def shape(self) -> TensorShape:
         """The shape of the whole tensor, as far as it is known."""
         sizes = self._dense_shape._array
-        if _trace.is_tracer(sizes):
+        if context.is_tracer(sizes):
             return TensorShape([None] * sizes.shape[0])
         return TensorShape(np.asarray(sizes).tolist())
 
@@ -141,7 +141,7 @@ def host_array(array: Value, op: str) -> np.ndarray:
     Raises:
         NotImplementedError: when it is known only when the program runs.
     """
-    if _trace.is_tracer(array):
+    if context.is_tracer(array):
         raise NotImplementedError(
             f"tf.{op} cannot be part of a compiled function: the size of its result depends on "
             "values, and XLA compiles for fixed sizes. Call it outside of tf.function, or by "

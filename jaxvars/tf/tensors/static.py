@@ -21,7 +21,7 @@ from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -42,7 +42,7 @@ def is_known(value: Any) -> bool:
     array = value._array if isinstance(value, Tensor) else value
     if isinstance(array, list | tuple):
         return all(map(is_known, array))
-    return not isinstance(array, jax.Array) or _trace.is_known(array)
+    return not isinstance(array, jax.Array) or context.is_known(array)
 
 
 def known(value: Any, what: str) -> np.ndarray:

@@ -25,7 +25,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -195,7 +195,7 @@ class Tensor(TensorLike):
         """The name of the device that it is on, in TensorFlow's full form."""
         if isinstance(self._array, np.ndarray):
             return device_name(jax.local_devices(backend="cpu")[0])
-        if _trace.is_tracer(self._array):
+        if context.is_tracer(self._array):
             return ""
         return device_name(min(self._array.devices(), key=lambda device: device.id))
 
@@ -211,7 +211,7 @@ class Tensor(TensorLike):
         Raises:
             AttributeError: in a function that is traced, where there is no value.
         """
-        if _trace.is_tracer(self._array):
+        if context.is_tracer(self._array):
             raise AttributeError(
                 "'SymbolicTensor' object has no attribute 'numpy': its value is known when the "
                 "function runs, not while it is traced. Return it, and look at the result."
@@ -312,12 +312,12 @@ class Tensor(TensorLike):
     def __repr__(self) -> str:
         return (
             f"<tf.Tensor: {_described(self)}, numpy={described_value(self)}>"
-            if (not _trace.is_tracer(self._array))
+            if (not context.is_tracer(self._array))
             else _symbolic(self)
         )
 
     def __str__(self) -> str:
-        if _trace.is_tracer(self._array):
+        if context.is_tracer(self._array):
             name = _name_of(self)
             return f"Tensor({f'{chr(34)}{name}{chr(34)}, ' if name else ''}{_described(self)})"
         text = str(self.numpy()) if self._array.ndim else _scalar_text(self)

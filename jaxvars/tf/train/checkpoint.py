@@ -34,7 +34,7 @@ from jaxvars.tf.train.restore import Wait
 from jaxvars.tf.train.status import Status
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN, opened, saved_graph
 from jaxvars.tf.variables.variable import Variable, face_of
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 @final
@@ -224,7 +224,7 @@ class Checkpoint(Holder, Node):
 
 def is_traced() -> bool:
     """Tell whether a function is being traced, so that no file can be read or written now."""
-    return LOCAL.frame is not LOCAL.eager or _trace.strip(_trace.current()) is not _trace.EVAL
+    return LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL
 
 
 def _path(prefix: Any) -> str:

@@ -23,7 +23,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -256,7 +256,7 @@ def _scattering(op: str) -> Generator[None]:
 
 def _refuse_negative(indices: Value) -> None:
     """Refuse indices that are known and count from the end, as they do in jaxvars."""
-    if not _trace.is_tracer(indices) and indices.size and np.asarray(indices).min() < 0:
+    if not context.is_tracer(indices) and indices.size and np.asarray(indices).min() < 0:
         raise IndexError(f"index {np.asarray(indices).min()} is below 0")
 
 

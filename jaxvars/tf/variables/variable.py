@@ -36,7 +36,7 @@ from jaxvars.tf.variables.options import (
     created,
 )
 from jaxvars.tf.variables.updates import Updates, text_or
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -311,7 +311,7 @@ class Variable(Updates, Alias):
             value = LOCAL.frame.peek(self._variable.cell)
         except JaxvarsError:
             return f"<{words}>"
-        if value is None or _trace.is_tracer(value):
+        if value is None or context.is_tracer(value):
             return f"<{words}>"
         return f"<{words}, numpy={described_value(Tensor(_held(value)))}>"
 

@@ -23,14 +23,14 @@ from jaxvars.tf.tensors.elements import Element, host, leaves, packed
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
 
 def at_once(run: Callable[[], Any]) -> Any:
     """Return what a function returns that runs now, eagerly, whatever is traced."""
-    with _trace.at(_trace.EVAL), entered(LOCAL.eager), outside_functions():
+    with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
         return run()
 
 

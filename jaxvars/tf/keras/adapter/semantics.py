@@ -24,7 +24,7 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 
 @final
@@ -54,7 +54,7 @@ def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     if PLACE.is_in_keras:
         return plain(fn(*args, **kwargs))
     was = PLACE.is_run_at_once
-    PLACE.is_run_at_once = was or not _trace.is_staging()
+    PLACE.is_run_at_once = was or not context.is_staging()
     PLACE.is_in_keras = True
     try:
         result = fn(*plain(args), **plain(kwargs))

@@ -34,7 +34,7 @@ from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.context.scope import init_scope
 from jaxvars.tf.keras.adapter import operators as _operators
 from jaxvars.tf.keras.adapter.semantics import PLACE
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 from jaxvars.tracing.around import AROUND, RECORDING
 
 Value: TypeAlias = Any
@@ -121,7 +121,7 @@ def _variable_class(base: Any) -> Any:
 def _read(variable: CoreVariable) -> Value:
     frame = LOCAL.frame
     if frame is LOCAL.eager and PLACE.is_run_at_once:
-        with _trace.at(frame.trace):  # a scan of Keras's own: it runs now, and is not kept
+        with context.at(frame.trace):  # a scan of Keras's own: it runs now, and is not kept
             return frame.read(variable.cell)
     return frame.read(variable.cell)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxvars.tf.linalg.matrices.diagonals import adjoint
 from jaxvars.tf.registry.rows import Refused, Row
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -54,7 +54,7 @@ def _floats(a: Value) -> None:
 
 def refuse_singular(singular: Value) -> None:
     """Raise ValueError if there is no inverse, and that is known."""
-    if not _trace.is_tracer(singular) and np.asarray(singular):
+    if not context.is_tracer(singular) and np.asarray(singular):
         raise ValueError("Input is not invertible.")
 
 

@@ -20,7 +20,7 @@ from jax.scipy.linalg import expm
 from jaxvars.tf.linalg.matrices.diagonals import adjoint
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square
 from jaxvars.tf.registry.rows import Refused, Row
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -105,7 +105,7 @@ def _chosen(values: Value, select: str, limits: Any) -> Any:
         return slice(int(limits[0]), int(limits[1]) + 1)
     if select != "v":
         raise Refused(ValueError("'select' must have a value in {'a', 'i', 'v'}."))
-    if _trace.is_tracer(values):
+    if context.is_tracer(values):
         raise ValueError("which eigenvalues are in a range a compiled function does not know")
     known = np.asarray(values)
     return np.flatnonzero((known > float(limits[0])) & (known <= float(limits[1])))

@@ -11,7 +11,7 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.matrices.diagonals import adjoint
 from jaxvars.tf.linalg.matrices.factors import _cholesky, triangular_solve
 from jaxvars.tf.linalg.matrices.solve import _solved
-from jaxvars.tracing import trace as _trace
+from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
@@ -30,7 +30,7 @@ def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
     batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
     made, singular = _solved(matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), is_adjoint)
-    if not _trace.is_tracer(singular) and bool(np.asarray(singular)):
+    if not context.is_tracer(singular) and bool(np.asarray(singular)):
         raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
     return made
 
@@ -42,7 +42,7 @@ def cholesky(matrix: Value) -> Value:
         InvalidArgumentError: when it is none, and that is known.
     """
     made = _cholesky(matrix)
-    if not _trace.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
+    if not context.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
         raise InvalidArgumentError(
             None, None, "Cholesky decomposition was not successful. The input might not be valid."
         )

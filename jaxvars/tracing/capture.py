@@ -1,0 +1,83 @@
+"""Trace a function whose reads of variables become inputs of its jaxpr.
+
+`read_variable` stages "the value of variable i" as an equation of a trace; `capture` traces a
+function and turns those equations into inputs of the jaxpr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import jax
+import jax.core
+from jax.extend import core as jex
+
+from jaxvars.tracing.context import Trace, Value, at, restoring
+from jaxvars.tracing.jaxprs import _closed, _needed, open_jaxpr
+
+new_primitive = jex.Primitive
+
+
+# ---------------------------------------------------------------- capture
+read_variable_p = new_primitive("read_variable")
+read_variable_p.def_abstract_eval(lambda *, index, aval: aval)
+
+
+def read_variable(trace: Trace, index: int, aval: Any) -> Value:
+    """Stage the value of variable `index` in `trace`, whatever trace is current."""
+    with at(trace):
+        return read_variable_p.bind(index=index, aval=aval)
+
+
+@restoring()
+def capture(fn: Callable[..., Any], specs: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Trace `fn` once and make the variables that it read the first inputs.
+
+    Args:
+        fn: takes values like `specs`, positionally; returns a pytree of arrays.
+        specs: arrays, numbers or `jax.ShapeDtypeStruct`.
+
+    Returns:
+        The closed jaxpr with one input per variable before those of `specs`, and the
+        indices of these variables, as given to `read_variable`.
+    """
+    return _with_variables(jax.make_jaxpr(fn)(*specs))
+
+
+@final
+class Resumed:
+    """What is needed to make a program of a trace that was broken off, even after its body.
+
+    Args:
+        trace: that stages, before anything is staged in it.
+    """
+
+    def __init__(self, trace: Any) -> None:
+        self._trace = trace
+        self._held = trace.frame.tracing_eqns, trace.frame.constvar_to_val  # JAX lets go of them
+
+    def capture(self, values: Sequence[Value]) -> tuple[Any, list[int]]:
+        """Return what `capture` would return for a function with these results."""
+        frame = self._trace.frame
+        frame.tracing_eqns, frame.constvar_to_val = self._held
+        outputs = [self._trace.to_jaxpr_tracer(x, None) for x in values]
+        info = frame.debug_info._replace(result_paths=None)
+        jaxpr, consts = frame.to_jaxpr(self._trace, outputs, info, None)
+        if hasattr(jaxpr, "with_consts"):  # pragma: no cover - JAX 0.12 made them one class
+            return _with_variables(jaxpr.with_consts(consts))
+        return _with_variables(jex.ClosedJaxpr(jaxpr, consts))  # pragma: no cover - before
+
+
+def _with_variables(closed: Any) -> tuple[Any, list[int]]:
+    jaxpr = open_jaxpr(closed)
+    reads = [eqn for eqn in jaxpr.eqns if eqn.primitive is read_variable_p]
+    names = tuple(f"variable_{eqn.params['index']}" for eqn in reads)
+    info = jaxpr.debug_info
+    eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not read_variable_p]
+    opened = jaxpr.replace(
+        invars=[*(eqn.outvars[0] for eqn in reads), *jaxpr.invars],
+        eqns=_needed(eqns, jaxpr.outvars)[0],
+        debug_info=info._replace(arg_names=names + tuple(info.arg_names or ())),
+    )
+    return _closed(closed, opened), [eqn.params["index"] for eqn in reads]

@@ -1,0 +1,275 @@
+"""Which trace code runs under, the settings that it is traced with, and JAX restored after errors.
+
+JAX keeps one *current trace* per thread: it decides what binding a primitive means (run it, stage
+it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` ask and set it. Frames
+(`core/frames.py`) compare traces by identity to tell their own from a foreign transform.
+
+Rules this package keeps:
+- nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
+- four conventions of JAX that its documentation does not promise live here alone: `subfuns=` in
+  the bind of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
+  staging trace has a frame that makes a jaxpr of equations and constants, and that
+  `jax.clear_caches()` clears a `linear_util.cache` by its `cache_clear`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext, suppress
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.core
+from jax.extend import core as jex
+from jax.extend import linear_util
+from jax.extend.core.primitives import copy_p
+
+Value: TypeAlias = Any  # a jax.Array or a tracer: JAX's own types are only partly public
+
+Tracer = jax.core.Tracer
+Trace = jax.core.Trace
+
+
+place = jex.find_top_trace  # `place(None)` is `current()`, for where a call less counts
+
+
+def current() -> Trace:
+    """Return the trace that binds primitives in this thread now."""
+    trace = place(None)
+    return EVAL if trace is None else trace  # None: a signal handler, in the middle of a bind
+
+
+with jax.core.eval_context():
+    EVAL: Trace = current()  # the trace that just runs things
+
+
+at = jex.set_current_trace  # a context manager: bind under that trace
+
+
+class PassThrough(Trace):
+    """A trace that runs everything under `parent`: what a recorder is to those who look past it."""
+
+    __slots__ = ("child", "listener", "parent")
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__()
+        self.parent = parent
+        self.listener: Any = None
+        self.child: PassThrough | None = None
+
+
+@final
+class _Roots(threading.local):
+    """The recorder that each thread puts directly on `EVAL`."""
+
+    recorder: PassThrough | None = None
+
+    def innermost(self) -> Trace:
+        """Return the last recorder in use, or `EVAL`."""
+        trace, found = EVAL, self.recorder
+        while found is not None and found.listener is not None:
+            trace, found = found, found.child
+        return trace
+
+
+ROOTS = _Roots()
+
+
+def strip(trace: Trace) -> Trace:
+    """Return `trace` without the recorders around it."""
+    while isinstance(trace, PassThrough):
+        trace = trace.parent
+    return trace
+
+
+def is_staging() -> bool:
+    """Tell whether operations are being staged into a program instead of run."""
+    if strip(current()) is EVAL or put_back():
+        return False
+    return isinstance(copy_p.bind(_PROBE), Tracer)
+
+
+def put_back() -> bool:
+    """Return whether JAX was left in a trace that is over, and make the one before current again.
+
+    An exception that comes while JAX enters or leaves a trace (Ctrl-C does) can leave it current.
+    A trace is over if no function of JAX is under way.
+    """
+    trace, frame = place(None), sys._getframe(1)
+    if strip(trace) is EVAL:
+        return False
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_JAX_FOLDER):
+            return False
+        frame = frame.f_back
+    at(ROOTS.innermost()).__enter__()
+    return True
+
+
+_JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
+
+
+def restored(error: BaseException) -> BaseException:
+    """Return what was raised, and leave no trace of JAX's behind that it broke off.
+
+    JAX makes an error of its own of whatever is raised while it compares what it knows programs by,
+    or calls back to compile one, such as a KeyboardInterrupt: that is returned instead. So is what
+    ends the program in a callback of the user's; JAX's error is as good for his other exceptions.
+    """
+    put_back()
+    if isinstance(error, ValueError | RuntimeError) and any(x in str(error) for x in _SWALLOWING):
+        last = str(error).rstrip().rpartition("\n")[2].removeprefix(_SWALLOWING[-1])
+        name, _, message = last.partition(":")
+        name = name.rpartition(".")[2]
+        kinds = [kind for kind in _kinds(BaseException) if kind.__name__ == name]
+        if _CALLED_BACK in str(error):
+            kinds = [kind for kind in kinds if not issubclass(kind, Exception)]
+        with suppress(TypeError):  # one that is not made of a message
+            return kinds[0](*filter(None, [_told(kinds[0], message.strip())])) if kinds else error
+    return error
+
+
+def _told(kind: type[BaseException], message: str) -> Any:
+    """Return what an exception was made of, by its message: `sys.exit(3)` of a number."""
+    is_code = issubclass(kind, SystemExit) and message.lstrip("-").isdigit()
+    return int(message) if is_code else message
+
+
+_CALLED_BACK = "error calling callback: "
+_SWALLOWING = (
+    _CALLED_BACK,
+    "should be comparable using __eq__",
+    "Equality of global cache key led to an exception",
+    "Exception raised in callback: ",
+)
+
+
+def _kinds(kind: type[BaseException]) -> Iterator[type[BaseException]]:
+    for known in kind.__subclasses__():
+        yield known
+        yield from _kinds(known)
+
+
+@final
+class restoring(ContextDecorator):  # noqa: N801 - used as a statement, `with restoring()`
+    """Have what is raised go through `restored`: by a statement, or by a function."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None = None, *__: object) -> None:
+        if error is not None and (found := restored(error)) is not error:
+            raise found from error
+
+
+def evaluating() -> AbstractContextManager[object]:
+    """Return a context in which a signal handler computes that came in the middle of a bind."""
+    return at(EVAL) if place(None) is None else nullcontext()
+
+
+def is_differentiated() -> bool:
+    """Tell whether what runs now is itself recorded, or differentiated or batched as it runs."""
+    return isinstance(current(), PassThrough) or (current() is not EVAL and not is_staging())
+
+
+def is_tracer(value: object) -> bool:
+    """Tell whether `value` stands for a value that is not known yet."""
+    return isinstance(value, Tracer)
+
+
+def is_known(value: object) -> bool:
+    """Tell whether Python can decide by `value`: it is no tracer, or one with a value."""
+    return not isinstance(value, Tracer) or value.to_concrete_value() is not None
+
+
+_PROBE = 0.0
+
+
+@restoring()
+def fresh(value: Value) -> Value:
+    """Return the same value as a new object: a copy when run, free in a compiled program."""
+    return copy_p.bind(value)
+
+
+_copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
+
+
+def copied(value: Value) -> Value:
+    """Return a value that is known in memory of its own; strings, which never change, as it is."""
+    if not isinstance(value, jax.Array):
+        return value
+    with at(EVAL):  # unseen by tapes
+        return _copy(value)
+
+
+def aval_of(value: Value) -> Any:
+    """Return the abstract value of `value`, as a strongly typed one."""
+    aval = jax.typeof(value)
+    return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
+
+
+remembering = jax.make_user_context(None)
+"""A context manager: what JAX remembers of inner functions under one key is used under no other.
+
+JAX keeps the traces of jitted and checkpointed functions and of scan bodies by function and
+shapes. Such a trace holds the values of variables that were read in it, as constants.
+"""
+
+
+_COUNT = itertools.count(1)
+_KEPT = 4096  # settings that are known at a time
+_FUNCTION = linear_util.wrap_init(
+    lambda: None, debug_info=jex.DebugInfo("settings", "settings", (), None)
+)
+_SETTING = threading.RLock()  # so that two threads give the same settings the same number
+
+
+def _new_number(*_: Any) -> int:
+    number = next(_COUNT)
+    if number % _KEPT == 0:
+        _forget()
+    return number
+
+
+_number: Any = linear_util.cache(_new_number)  # JAX keeps one for each state of its settings
+_forget, _number.cache_clear = _number.cache_clear, lambda: None  # `jax.clear_caches()` keeps them
+
+
+def settings() -> int:
+    """Return a number for all that `jax.jit` takes into account besides a function's arguments.
+
+    JAX says itself which settings these are: each has part in the keys of its caches. It leaves out
+    what random keys are made of by default, and whether numbers are checked.
+    """
+    with _SETTING, at(EVAL), remembering(None):
+        try:
+            devices = jax.sharding.get_mesh()
+        except ValueError:  # inside of a map with a named axis
+            devices = None
+        return _number(_FUNCTION, devices, key_maker(), numbers_are_checked())
+
+
+def key_maker() -> str:
+    """Return what random keys are made of by default."""
+    return jax.config.jax_default_prng_impl  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
+
+
+NAN_CHECK: Any = jax.debug_nans
+INF_CHECK: Any = jax.debug_infs
+is_on: Callable[[Any], bool] = type(NAN_CHECK).value.fget
+"""Returns whether one of them is on; the property's own function takes a third of its time."""
+
+
+def numbers_are_checked() -> bool:
+    """Return whether JAX raises for a NaN or infinity that a program has computed, after its run.
+
+    >>> with jax.debug_nans(True):
+    ...     numbers_are_checked()
+    True
+    """
+    return is_on(NAN_CHECK) or is_on(INF_CHECK)

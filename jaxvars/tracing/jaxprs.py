@@ -1,0 +1,407 @@
+"""Jaxprs: run them, look into them, and leave out of them what is not needed."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+from jax.extend import core as jex
+
+from jaxvars.tracing.context import _JAX_FOLDER, Value
+from jaxvars.tracing.identity import Same, exact, held
+
+
+def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
+    """Return a closed jaxpr of the last `count` outputs, and which inputs it still has."""
+    jaxpr = open_jaxpr(closed)
+    outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
+    eqns, needed = _needed([e for e in jaxpr.eqns if not e.effects], outputs)
+    used = [var in needed for var in jaxpr.invars]
+    return _closed(closed, _sliced(jaxpr, used, eqns, outputs, result_paths=None)), used
+
+
+def _sliced(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:
+    """Return a jaxpr with some of its inputs, and other equations and outputs."""
+    info = jaxpr.debug_info
+    names = info.arg_names and tuple(itertools.compress(info.arg_names, used))
+    return jaxpr.replace(
+        invars=list(itertools.compress(jaxpr.invars, used)),
+        eqns=eqns,
+        outvars=outputs,
+        debug_info=info._replace(arg_names=names, **changes),
+    )
+
+
+def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
+    """Take an operation that hands its first input on out of a program.
+
+    Returns:
+        The closed jaxpr, and which of its first `count` inputs it still has: the others are
+        not needed any more.
+    """
+    jaxpr = open_jaxpr(closed)
+    if not any(eqn.primitive is primitive for eqn in jaxpr.eqns):
+        return closed, [True] * count
+    same: dict[Any, Any] = {}
+    eqns: list[Any] = []
+    for old in jaxpr.eqns:
+        eqn = old.replace(invars=[_same(var, same) for var in old.invars])
+        if eqn.primitive is primitive:
+            same[eqn.outvars[0]] = eqn.invars[0]
+        else:
+            eqns.append(eqn)
+    outputs = [_same(var, same) for var in jaxpr.outvars]
+    eqns, needed = _needed(eqns, outputs)
+    kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
+    return _closed(closed, _sliced(jaxpr, kept, eqns, outputs)), kept[:count]
+
+
+def _closed(like: Any, jaxpr: Any) -> Any:
+    return jaxpr if open_jaxpr(like) is like else like.replace(jaxpr=jaxpr)
+
+
+def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set[Any]]:
+    """Return the equations that outputs or effects depend on, and the variables they use."""
+    needed = {var for var in outputs if not isinstance(var, jex.Literal)}
+    kept: list[Any] = []
+    for eqn in reversed(eqns):
+        if eqn.effects or any(var in needed for var in eqn.outvars):
+            kept.append(eqn)
+            needed.update(var for var in eqn.invars if not isinstance(var, jex.Literal))
+    return kept[::-1], needed
+
+
+def _same(var: Any, same: dict[Any, Any]) -> Any:
+    return var if isinstance(var, jex.Literal) else same.get(var, var)
+
+
+def _value_key(value: Any) -> Any:
+    """Return what stands for an input of an operation: a number by its type and bits."""
+    if isinstance(value, jax.Array) or np.ndim(value):
+        return Same(value)
+    return jax.typeof(value), np.asarray(value).tobytes()
+
+
+def _program_key(program: Any) -> Any:
+    """Return what two programs that compute the same, in the same order, have in common."""
+    jaxpr = open_jaxpr(program)
+    numbers: dict[Any, int] = {}
+
+    def number(var: Any) -> Any:
+        if isinstance(var, jex.Literal):
+            return var.aval, _value_key(var.val)
+        return numbers.setdefault(var, len(numbers)), var.aval
+
+    rows: list[Any] = [tuple(map(Same, getattr(program, "consts", ())))]
+    rows.append(tuple(map(number, [*jaxpr.constvars, *jaxpr.invars])))
+    for eqn in jaxpr.eqns:
+        params = tuple((name, _param_key(value)) for name, value in eqn.params.items())
+        ends = tuple(map(number, eqn.invars)), tuple(map(number, eqn.outvars))
+        rows.append((eqn.primitive, params, *ends, eqn.ctx))
+    return (*rows, tuple(map(number, jaxpr.outvars)))
+
+
+def _param_key(value: Any) -> Any:
+    is_program = hasattr(open_jaxpr(value), "eqns")
+    return _program_key(value) if is_program else exact(value, held)
+
+
+def closure(
+    fn: Callable[..., Any], specs: Sequence[Any]
+) -> tuple[Callable[..., list[Value]], list[Value]]:
+    """Return `fn`, traced, as a function of (what it closed over, arguments), and the former."""
+    return opened(jax.make_jaxpr(fn)(*specs))
+
+
+def opened(closed: Any) -> tuple[Callable[..., list[Value]], list[Value]]:
+    """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
+    jaxpr = _without_constants(closed)
+    return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
+
+
+def _without_constants(closed: Any) -> Any:
+    """Return the jaxpr inside a closed one, which keeps nothing of what it closed over."""
+    jaxpr = open_jaxpr(closed)
+    return jaxpr if jaxpr is not closed else jaxpr.replace(consts=[])
+
+
+def open_jaxpr(closed: Any) -> Any:
+    """Return the jaxpr inside a closed one (JAX 0.12 made them one class)."""
+    return getattr(closed, "jaxpr", closed)
+
+
+def jaxpr_function(closed: Any) -> Callable[..., list[Value]]:
+    """Return a closed jaxpr as a function from flat inputs to a list of outputs."""
+    return jex.jaxpr_as_fun(closed)
+
+
+def flat_function(closed: Any) -> Callable[..., list[Value]]:
+    """Return a closed jaxpr as a function that runs what stands twice in it once.
+
+    Inner jitted functions are opened. XLA divides a program among devices before it merges what is
+    equal, and would have the devices exchange the same data twice.
+    """
+
+    def run(*values: Value) -> list[Value]:
+        return _run_flat(closed, values, {})
+
+    return run
+
+
+def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> list[Value]:
+    jaxpr = open_jaxpr(closed)
+    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+    for eqn in jaxpr.eqns:
+        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+        if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
+            outputs = _run_flat(eqn.params["jaxpr"], inputs, known)
+        else:
+            outputs = _run_once(eqn, inputs, known)
+        found.update(zip(eqn.outvars, outputs, strict=True))
+    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+
+
+def _asks_nothing(params: dict[str, Any]) -> bool:
+    """Tell whether a jitted function says nothing of shardings or options."""
+    places = [*params.get("in_shardings", ()), *params.get("out_shardings", ())]
+    return not params.get("compiler_options_kvs") and all(
+        type(place).__name__ == "UnspecifiedValue" for place in places
+    )
+
+
+CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
+"""The operations with a derivative of their own."""
+
+
+def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[Value]:
+    single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
+    key = None if single else _call_key(eqn, inputs)
+    if key is None or key not in known:
+        scope = str(eqn.source_info.name_stack)
+        with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
+            made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
+        outputs = made if eqn.primitive.multiple_results else [made]
+        if key is None:
+            return outputs
+        known[key] = outputs
+    return known[key]
+
+
+def _call_key(eqn: Any, inputs: list[Value]) -> Any:
+    """Return what names the results of an operation; it keeps its inputs, known by identity."""
+    is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
+    params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
+    return eqn.primitive, tuple(map(_value_key, inputs)), params, eqn.ctx
+
+
+def is_single(name: str, params: dict[str, Any]) -> bool:
+    """Return whether an operation that stands twice has to run twice: it draws, or has effects."""
+    inside = [open_jaxpr(jaxpr) for jaxpr in inner_jaxprs(params)]
+    draws = "rng_uniform" in {name}.union(*map(primitives_in, inside))
+    return draws or any(jaxpr.effects for jaxpr in inside)
+
+
+def has_users_rule(closed: Any) -> bool:
+    """Return whether a function with a rule of a user's is called in a program, or in its jits."""
+    eqns = open_jaxpr(closed).eqns
+    jits = (eqn.params["jaxpr"] for eqn in eqns if eqn.primitive.name == "jit")
+    return any(map(runs_users_code, eqns)) or any(map(has_users_rule, jits))
+
+
+def with_rules(
+    closed: Any,
+    values: Iterable[Value],
+    call: Callable[[Callable[..., Any], Any, int], Sequence[Value]],
+) -> list[Value]:
+    """Run a program, but for the functions with a rule of a user's.
+
+    Args:
+        closed: the program.
+        values: its inputs.
+        call: takes such a function, a list of its inputs, and how many of them, the first ones, it
+            has closed over; returns its results.
+    """
+    jaxpr = open_jaxpr(closed)
+    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+    for eqn in jaxpr.eqns:
+        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+        bind = functools.partial(_bind, eqn)
+        if runs_users_code(eqn):
+            outputs = call(bind, inputs, eqn.params["num_consts"])
+        elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
+            outputs = with_rules(eqn.params["jaxpr"], inputs, call)
+        else:
+            outputs = bind(*inputs)
+        found.update(zip(eqn.outvars, outputs, strict=True))
+    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+
+
+def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:
+    with eqn.ctx.manager:
+        made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
+    return made if eqn.primitive.multiple_results else [made]
+
+
+def inner_jaxprs(params: dict[str, Any]) -> Iterable[Any]:
+    """Yield the jaxprs that an equation's parameters hold."""
+    return jex.jaxprs_in_params(params)
+
+
+_PRIMITIVES: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def primitives_in(program: Any) -> frozenset[str]:
+    """Return the names of all primitives in a jaxpr and in those it contains."""
+    jaxpr = open_jaxpr(program)
+    if jaxpr not in _PRIMITIVES:
+        names = {eqn.primitive.name for eqn in jaxpr.eqns}
+        inside = (inner for eqn in jaxpr.eqns for inner in inner_jaxprs(eqn.params))
+        _PRIMITIVES[jaxpr] = frozenset(names.union(*map(primitives_in, inside)))
+    return _PRIMITIVES[jaxpr]
+
+
+def largest_value(jaxpr: Any) -> int:
+    """Return the bytes of the largest value that a jaxpr, or one that it contains, computes."""
+    largest, todo = 0, [open_jaxpr(jaxpr)]
+    while todo:
+        for eqn in todo.pop().eqns:
+            shaped = [var.aval for var in eqn.outvars if hasattr(var.aval, "dtype")]
+            largest = max([largest, *(aval.size * aval.dtype.itemsize for aval in shaped)])
+            todo.extend(map(open_jaxpr, inner_jaxprs(eqn.params)))
+    return largest
+
+
+def has_primitive(program: Any, wanted: Callable[[str], bool], *, outside: str) -> bool:
+    """Return whether a program has an operation of a wanted name outside of a named scope."""
+    return any(
+        wanted(eqn.primitive.name)
+        or any(has_primitive(p, wanted, outside=outside) for p in inner_jaxprs(eqn.params))
+        for eqn in open_jaxpr(program).eqns
+        if outside not in str(eqn.source_info.name_stack)
+    )
+
+
+def integers_in(jaxpr: Any) -> set[int]:
+    """Return the single integers that are constants of a jaxpr or of those it contains."""
+    found: set[int] = set()
+    todo = [jaxpr]
+    while todo:
+        closed = todo.pop()
+        known = [var.val for eqn in open_jaxpr(closed).eqns for var in _literals(eqn)]
+        known += getattr(closed, "consts", ())
+        found.update(int(x) for x in known if _is_integer(x))
+        for eqn in open_jaxpr(closed).eqns:
+            todo += inner_jaxprs(eqn.params)
+    return found
+
+
+def _literals(eqn: Any) -> list[Any]:
+    return [var for var in eqn.invars if isinstance(var, jex.Literal)]
+
+
+def _is_integer(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    return isinstance(value, int) or (kind in ("i", "u") and not value.shape)
+
+
+_ITERATING = frozenset({"while", "scan", "cond", "custom_vjp_call", "pure_callback"})
+
+
+def is_light(program: Any, limit: int) -> bool:
+    """Tell whether a program is at most `limit` operations, without effects, loops or branches."""
+    jaxpr = open_jaxpr(program)
+    todo, count = [jaxpr], 0
+    while todo and not jaxpr.effects:
+        for eqn in todo.pop().eqns:
+            inner = [open_jaxpr(found) for found in inner_jaxprs(eqn.params)]
+            todo += inner
+            count += not inner
+            if eqn.primitive.name in _ITERATING:
+                return False
+    return count <= limit and not jaxpr.effects
+
+
+def carried_by_scan(params: dict[str, Any]) -> slice:
+    """Return which inputs of a scan are its carry."""
+    if "ft_in" in params:  # pragma: no cover - from JAX 0.12 on
+        sizes = [len(list(part)) for part in params["ft_in"].unpack()[:2]]
+    else:  # pragma: no cover - before
+        sizes = [params["num_consts"], params["num_carry"]]
+    return slice(sizes[0], sum(sizes))
+
+
+def while_loops(name: str, params: dict[str, Any]) -> list[str]:
+    """Return "f at file.py:12" of the condition of each while loop in an operation."""
+    found = []
+    if name == "while":
+        info = open_jaxpr(params["cond_jaxpr"]).debug_info
+        function, _, line = (info.func_src_info or "").partition(" at ")
+        found = [f"{function} at {Path(line).name}" if line else function]
+    for jaxpr in inner_jaxprs(params):
+        for eqn in open_jaxpr(jaxpr).eqns:
+            found += while_loops(eqn.primitive.name, eqn.params)
+    return found
+
+
+def _evaluated(program: Any, values: Sequence[Value]) -> list[Value]:
+    return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
+
+
+_OPENED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
+_HIDDEN: weakref.WeakKeyDictionary[Any, list[Value]] = weakref.WeakKeyDictionary()
+
+
+def _opened(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
+    """Return a jitted function's program without constants, and it as a function of these too."""
+    if closed not in _OPENED:
+        program, n = _without_constants(closed), len(closed.consts)
+        call = jax.jit(lambda *xs: jax.core.eval_jaxpr(program, list(xs[:n]), *xs[n:]))
+        _OPENED[closed] = program, call
+    return _OPENED[closed]
+
+
+def _hidden_arrays(closed: Any) -> list[Value]:
+    """Return the arrays that jitted functions inside of a program closed over."""
+    jaxpr = open_jaxpr(closed)
+    if jaxpr not in _HIDDEN:
+        _HIDDEN[jaxpr] = found = []
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "jit":
+                found += [x for x in eqn.params["jaxpr"].consts if isinstance(x, jax.Array)]
+            for inner in inner_jaxprs(eqn.params):
+                found += _hidden_arrays(inner)
+    return _HIDDEN[jaxpr]
+
+
+_RULES = ("subfuns", "jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd")
+
+
+def runs_users_code(equation: Any) -> bool:
+    """Return whether to differentiate an operation may run Python that reads what it likes."""
+    return not all(_is_jaxs_own(equation.params.get(name)) for name in _RULES)
+
+
+def _is_jaxs_own(part: Any) -> bool:
+    """Return whether what a custom-derivative call holds calls no function but JAX's own."""
+    if isinstance(part, tuple | list):
+        return all(map(_is_jaxs_own, part))
+    if hasattr(part, "transforms"):
+        return _is_jaxs_own(part.f) and _is_jaxs_own(part.transforms)
+    if not callable(part) or isinstance(part, type):
+        return True
+    if not isinstance(part, FunctionType):
+        inner = getattr(part, "__wrapped__", None)
+        return inner is not None and _is_jaxs_own(inner)
+    held = [cell.cell_contents for cell in part.__closure__ or ()]
+    return part.__code__.co_filename.startswith(_JAX_FOLDER) and _is_jaxs_own(held)

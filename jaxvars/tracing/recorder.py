@@ -1,0 +1,325 @@
+"""A trace that passes everything through, and tells a listener what it was.
+
+It runs each primitive under its parent and hands the values back untouched (they are never
+wrapped). So a listener sees any JAX code, with concrete values and ordinary Python control flow.
+
+Rule this file keeps: a value that a recorded primitive hands back is never the same object as one
+that it was given.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, final
+
+import jax
+import jax.core
+import numpy as np
+from jax.extend.core.primitives import remat_p
+
+from jaxvars.tracing.context import (
+    EVAL,
+    ROOTS,
+    PassThrough,
+    Trace,
+    Value,
+    at,
+    current,
+    place,
+    strip,
+)
+from jaxvars.tracing.identity import Same, exact, held
+from jaxvars.tracing.jaxprs import _evaluated, _hidden_arrays, _opened, inner_jaxprs, open_jaxpr
+
+
+def run_inside(equation: Equation, listener: Listener) -> list[Value]:
+    """Run an operation such that a listener sees what runs inside of it.
+
+    A jitted function becomes a part of the program around it. The blocks of JAX's loops and
+    branches are traced again; those of other operations are not seen.
+    """
+    name, params = equation.name, equation.params
+    if name in ("jit", remat_p.name):
+        with recording(listener):
+            return _evaluated(params["jaxpr"], equation.inputs)
+    if name not in ("cond", "scan", "while"):
+        return list(equation.function(*equation.inputs))
+
+    def heard(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(heard, value))
+        if not hasattr(open_jaxpr(value), "eqns"):
+            return value
+
+        def run(*values: Value) -> list[Value]:
+            with recording(listener):
+                return _evaluated(value, values)
+
+        return jax.make_jaxpr(run)(*value.in_avals)
+
+    params = {name: heard(value) for name, value in params.items()}
+    return list(equation.function(*equation.inputs, **params))
+
+
+# ---------------------------------------------------------------- recorder
+class Listener(Protocol):
+    """Who a Recorder tells of the primitives that pass."""
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Tell whether an operation on `inputs` is of interest."""
+        ...
+
+    def run(self, equation: Equation, staged: bool) -> list[Value]:
+        """Run an equation of interest (the parent trace is current); return its outputs."""
+        ...
+
+
+@final
+class Equation:
+    """One primitive as it ran: a pure function of `inputs`.
+
+    Attributes:
+        name: the primitive's name.
+        function: takes values like `inputs`, returns the list of outputs. That of a loop or
+            branch takes other parameters, too.
+        inputs: the values that it was applied to.
+        params: the primitive's parameters.
+    """
+
+    __slots__ = ("function", "inputs", "name", "params")
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., list[Value]],
+        inputs: Sequence[Value],
+        params: dict[str, Any],
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.inputs = inputs
+        self.params = params
+
+    def key(self) -> tuple[Any, ...]:
+        """Return what names the function: equal keys, same function of the inputs."""
+        params = tuple((name, _hashable(value)) for name, value in self.params.items())
+        return (self.name, len(self.inputs), params)
+
+
+def _hashable(value: Any) -> object:
+    """Return what stands for a parameter in a key; a program or function is not kept alive."""
+    if isinstance(value, tuple) and any(hasattr(part, "transforms") for part in value):
+        return tuple(map(_function_key, value))
+    if callable(value) or hasattr(value, "eqns"):
+        return _reference(value)
+    return exact(value, held)
+
+
+def _function_key(wrapped: Any) -> object:
+    """Return what names one of the functions of a custom-derivative call."""
+    steps = tuple((rule, tuple(map(_given_key, given))) for rule, given in wrapped.transforms)
+    return (_reference(wrapped.f), steps)
+
+
+def _given_key(given: Any) -> object:
+    if isinstance(given, tuple):  # arguments that are not differentiated, each in a wrapper
+        return tuple(_hashable(getattr(part, "val", part)) for part in given)
+    return _hashable(given)
+
+
+def _reference(value: Any) -> object:
+    if getattr(value, "__qualname__", "").startswith("transformation_with_aux"):
+        return None  # JAX makes one for each call, to say what form the outputs had
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return Same(value)
+
+
+@final
+class Recorder(PassThrough):
+    """A trace that runs everything under `parent` and lets a listener see it."""
+
+    __slots__ = ()
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent)
+        self.requires_low = False  # pass calls on whole; the parent lowers what it must
+
+    def stage_value(self, val: Value) -> Value:
+        """Lift a value as the parent would."""
+        return self.parent.stage_value(val)
+
+    def process_primitive(self, primitive: Any, tracers: Any, params: dict[str, Any], /) -> Any:
+        """Run a primitive."""
+        if primitive.name == "jit":
+            return self._process_jit(primitive, tracers, params)
+        if primitive.multiple_results:
+            self._refuse_hidden_arrays(primitive.name, params)
+            return self._pass(
+                primitive.name,
+                lambda *xs, **other: primitive.bind(*xs, **(other or params)),
+                tracers,
+                params,
+            )
+        return self._pass(
+            primitive.name, lambda *xs: [primitive.bind(*xs, **params)], tracers, params
+        )[0]
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **params: Any
+    ) -> list[Value]:
+        """Run a `jax.custom_jvp` function, keeping its rule."""
+        params["subfuns"] = (fun, jvp)
+        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
+    ) -> list[Value]:
+        """Run a `jax.custom_vjp` function, keeping its rule."""
+        params["subfuns"] = (fun, fwd, bwd)
+        return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
+
+    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Value]:
+        """Run the body of a call primitive, one operation after the other."""
+        with at(self):
+            return f.call_wrapped(*tracers)
+
+    def process_shard_map(self, primitive: Any, fun: Any, tracers: Any, /, **params: Any) -> Any:
+        """Run a shard_map as a jitted function, whose body is traced now: it is for one call."""
+        form: list[Any] = []
+
+        def call(*xs: Value) -> list[Value]:
+            form[:] = [primitive.bind(*xs, subfuns=(fun,), **params)]
+            return list(form[0])
+
+        with at(strip(self)):
+            closed = jax.make_jaxpr(call)(*tracers)
+        program, run = _opened(closed)
+        params = {"jaxpr": program}
+        self._refuse_hidden_arrays("shard_map", params)
+        outputs = iter(self._pass("jit", run, [*closed.consts, *tracers], params))
+        return form[0].map(lambda _: next(outputs))
+
+    def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
+        """Run a jitted function, with the arrays it closed over as inputs if they matter."""
+        closed = params["jaxpr"]
+        if (hidden := _hidden_arrays(closed)) and self._follows(hidden):
+            with at(self):  # one operation after the other, so that inner functions are seen
+                return jax.core.eval_jaxpr(open_jaxpr(closed), closed.consts, *args)
+        if closed.consts and self._follows(closed.consts):
+            program, call = _opened(closed)
+            return self._pass("jit", call, [*closed.consts, *args], {"jaxpr": program})
+        return self._pass("jit", lambda *xs: primitive.bind(*xs, **params), args, params)
+
+    def _refuse_hidden_arrays(self, name: str, params: dict[str, Any]) -> None:
+        for jaxpr in inner_jaxprs(params):
+            if (hidden := _hidden_arrays(jaxpr)) and self._follows(hidden):
+                raise NotImplementedError(
+                    f"A jitted function called inside a {name} closes over an array that a "
+                    "GradientTape follows, where its gradient would be lost. Pass the array as "
+                    "an argument:\n"
+                    "    f = jax.jit(lambda x, h: x * h)    # not: jax.jit(lambda x: x * h)"
+                )
+
+    def _follows(self, values: Sequence[Value]) -> bool:
+        """Tell whether what is computed from values that were closed over is of interest."""
+        return getattr(self.listener, "follows", True) and self.listener.wants(values)
+
+    def _pass(
+        self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
+    ) -> list[Value]:
+        with at(self.parent):
+            if self.listener is None or not self.listener.wants(inputs):
+                return function(*inputs)
+            kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
+            equation = Equation(name, function, kept, params)  # the caller may write to his own
+            return self.listener.run(equation, strip(self.parent) is not EVAL)
+
+
+@final
+class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
+    """Let a listener see what runs from here on.
+
+    Recorders are used again: jit keeps an entry in its cache for every trace that it has met,
+    and once that cache is full every jitted call in the process takes its slow path.
+    """
+
+    __slots__ = ("_before", "_listener", "_recorder", "in_order")
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.in_order = True  # False after it was closed before one that was opened in it
+        self._recorder: Recorder | None = None
+
+    def __enter__(self) -> None:
+        self._before = current()
+        self._recorder = _free_recorder(self._before)
+        self._recorder.listener = self._listener
+        at(self._recorder).__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        """Go back, also where `__enter__` was interrupted."""
+        if self._recorder is not None:  # pragma: no branch - it is left again after Ctrl-C
+            self.in_order = place(None) is self._recorder or not self._is_out_of_order()
+            if self._recorder.listener is self._listener:  # else an outer one has closed it
+                at(self._before).__enter__()
+                self._recorder.listener = None
+            self._recorder = None
+
+    def _is_out_of_order(self) -> bool:
+        """Close recorders that were put on this one; return whether it or they close too early."""
+        trace, inner = current(), list[Recorder]()
+        while isinstance(trace, Recorder) and trace is not self._recorder:
+            inner.append(trace)
+            trace = trace.parent
+        if self._recorder is None or self._recorder.listener is not self._listener:
+            return True
+        for recorder in inner if trace is self._recorder else ():
+            recorder.listener = None
+        return trace is self._recorder and bool(inner)
+
+
+def _free_recorder(parent: Trace) -> Recorder:
+    """Return the recorder to put on a trace: the one that was there before, if it is not in use."""
+    if parent is EVAL:
+        found = ROOTS.recorder = ROOTS.recorder or Recorder(EVAL)
+    elif isinstance(parent, Recorder):
+        found = parent.child = parent.child or Recorder(parent)
+    else:
+        return Recorder(parent)
+    return found if found.listener is None else Recorder(parent)
+
+
+def _is_taken(note: Any) -> bool:
+    try:
+        return note.val is not note  # one of the two kinds has no other way to ask
+    except Exception:  # noqa: BLE001 - JAX's own, which is private
+        return False
+
+
+@final
+class _Repeatable:
+    """A custom-derivative call that can be made more than once.
+
+    JAX makes its functions for one call, and notes in each what form its outputs had.
+    """
+
+    __slots__ = ("_params", "_primitive")
+
+    def __init__(self, primitive: Any, params: dict[str, Any]) -> None:
+        self._primitive = primitive
+        self._params = params
+
+    def __call__(self, *inputs: Value) -> list[Value]:
+        notes = [note for f in self._params["subfuns"] for note in f.stores if _is_taken(note)]
+        noted = [note.val for note in notes]
+        for note in notes:
+            note.reset()
+        try:
+            return self._primitive.bind(*inputs, **self._params)
+        finally:
+            for note, value in zip(notes, noted, strict=True):
+                if not _is_taken(note):
+                    note.store(value)
