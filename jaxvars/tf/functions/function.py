@@ -25,6 +25,7 @@ from jaxvars.compiler.function import compile as _compile
 from jaxvars.core.frames import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
+from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
 from jaxvars.tf.functions.arguments import inside, outside
