@@ -62,7 +62,7 @@ from jaxvars.autodiff.custom_gradient import custom_gradient as custom_gradient
 from jaxvars.autodiff.custom_gradient import recompute as recompute
 from jaxvars.autodiff.custom_gradient import recompute_grad as recompute_grad
 from jaxvars.autodiff.custom_gradient import stop_gradient as stop_gradient
-from jaxvars.autodiff.tape import ForwardAccumulator as ForwardAccumulator
+from jaxvars.autodiff.forward import ForwardAccumulator as ForwardAccumulator
 from jaxvars.autodiff.tape import GradientTape as GradientTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
 from jaxvars.compiler.concrete_function import ConcreteFunction as ConcreteFunction

@@ -13,7 +13,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import distribute
-from jaxvars.autodiff import tape as _tape
+from jaxvars.autodiff import forward, tape
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
@@ -45,8 +45,8 @@ DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 CLASSES = [
     _checkpoint.Checkpoint, _checkpoint.Status, _checkpoint_manager.CheckpointManager,
     _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
-    _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, _tape.ForwardAccumulator,
-    _tape.GradientTape, _variable.Slice, _variable.Variable, distribute.Batches,
+    _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, forward.ForwardAccumulator,
+    tape.GradientTape, _variable.Slice, _variable.Variable, distribute.Batches,
     distribute.InputContext, distribute.MirroredStrategy, distribute.MultiWorkerMirroredStrategy,
     distribute.OneDeviceStrategy, distribute.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
 ]  # fmt: skip

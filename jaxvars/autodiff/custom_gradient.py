@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.autodiff.recording import is_inexact
+from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.core.store import Cell
