@@ -91,8 +91,8 @@ from jaxvars.devices.device import set_soft_device_placement as set_soft_device_
 from jaxvars.devices.mesh import mesh as mesh
 from jaxvars.devices.mesh import shard as shard
 from jaxvars.devices.mesh import use_mesh as use_mesh
-from jaxvars.tensors.tensor import TensorSpec as TensorSpec
-from jaxvars.tensors.tensor import string as string
+from jaxvars.tensors.dtypes import string as string
+from jaxvars.tensors.spec import TensorSpec as TensorSpec
 
 if TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
     from jaxvars import checkpoint as checkpoint

@@ -9,7 +9,9 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
-from jaxvars.tensors.tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string, string
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import fit, to_tensor
 
 
 # ---------------------------------------------------------------- dtypes

@@ -39,7 +39,8 @@ from jaxvars.core.traversal import _children as children_of
 from jaxvars.core.traversal import _holds_objects as holds_objects
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
-from jaxvars.tensors.tensor import is_string, to_tensor
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

@@ -27,7 +27,7 @@ from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frames import Owner
 from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
-from jaxvars.tensors.tensor import is_string, string
+from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

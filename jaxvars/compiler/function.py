@@ -74,7 +74,8 @@ from jaxvars.errors import (
 )
 from jaxvars.symbolic.propagate import following
 from jaxvars.symbolic.sizes import with_compared_sizes
-from jaxvars.tensors.tensor import TensorSpec, is_string
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.fork import FORKED, refuse_if_forked

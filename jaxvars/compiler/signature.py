@@ -31,7 +31,8 @@ from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line
 from jaxvars.symbolic.sizes import uncompared
-from jaxvars.tensors.tensor import TensorSpec, check_argument, is_endless, to_tensor
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import check_argument, is_endless, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import Inexact, Same, exact, form_of
 from jaxvars.tracing.key_order import in_order, order_of

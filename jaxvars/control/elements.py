@@ -19,7 +19,8 @@ from jaxvars.core.indices import check_inside, widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import TensorSpec, _is_literal, _is_weak, to_tensor
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import _is_literal, _is_weak, to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

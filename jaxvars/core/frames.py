@@ -68,7 +68,7 @@ from jaxvars.errors import (
     warn_user,
 )
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked

@@ -32,7 +32,7 @@ from jaxvars.core.traversal import Holder, Path, behind, walk
 from jaxvars.core.variable import Variable, name_scope
 from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -35,15 +35,9 @@ from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display
 from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
 from jaxvars.tensors.array_like import Face, plain, processes_of, whole
-from jaxvars.tensors.tensor import (
-    TensorSpec,
-    as_operand,
-    fit,
-    fit_dtype,
-    is_host,
-    is_string,
-    to_tensor,
-)
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import as_operand, fit, fit_dtype, is_host, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 

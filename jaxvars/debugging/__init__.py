@@ -36,8 +36,9 @@ from jaxvars.debugging.placement_log import set_log_device_placement as set_log_
 from jaxvars.debugging.verification import verify as verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

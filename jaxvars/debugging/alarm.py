@@ -31,7 +31,7 @@ from jaxvars.core.state import named_cells
 from jaxvars.core.store import Cell
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 
 Value: TypeAlias = Any
 

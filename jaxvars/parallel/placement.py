@@ -29,7 +29,7 @@ from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_home
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function

@@ -24,7 +24,7 @@ from jaxvars.errors import SavedError, line_of
 from jaxvars.saved.forms import CALL
 from jaxvars.saved.loaded import Loaded, SavedFunction
 from jaxvars.symbolic.specialize import symbol
-from jaxvars.tensors.tensor import TensorSpec
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing.key_order import ordered_like
 
 _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")

@@ -35,7 +35,8 @@ from jaxvars.summary.call import checked_step, truth, write
 from jaxvars.summary.defaults import CONDITION, STEP, WRITER
 from jaxvars.summary.writer import SummaryWriter as SummaryWriter
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import is_string, to_tensor
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any
 

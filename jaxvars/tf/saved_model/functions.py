@@ -18,7 +18,7 @@ from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
 from jaxvars.saved.functions import Known, _first_objects
 from jaxvars.saved.functions import _trace as trace
-from jaxvars.tensors.tensor import TensorSpec as CoreSpec
+from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.functions.arguments import outside

@@ -17,7 +17,7 @@ from jaxvars.saved.forms import Tensor as TensorForm
 from jaxvars.saved.functions import Known
 from jaxvars.saved.functions import _trace as trace
 from jaxvars.saved.loaded import SavedFunction
-from jaxvars.tensors.tensor import TensorSpec as CoreSpec
+from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf.functions.arguments import inside, outside
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
