@@ -18,7 +18,8 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars.core.frames import DETOUR, LOCAL
+from jaxvars.core.frame import DETOUR
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import BUSY, HAND
 from jaxvars.tracing import context
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.recording import Record
-from jaxvars.core.frames import LOCAL, Frame, is_interrupting_trace, moves
+from jaxvars.core.frame import Frame, is_differentiable
+from jaxvars.core.frames import LOCAL, is_interrupting_trace
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import behind
 from jaxvars.core.variable import Variable
@@ -146,7 +147,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         """Take note of assigns."""
         line = user_line()
         for cell, value in zip(cells, values, strict=True):
-            if moves(cell):
+            if is_differentiable(cell):
                 known = None if self._record.paused else value
                 self._assigns[cell.key] = Assign(known, cell.name, line)
 

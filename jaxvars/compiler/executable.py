@@ -39,7 +39,8 @@ from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import Arrivals, lowered_like
 from jaxvars.compiler.signature import Traced, leaf_of
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
-from jaxvars.core.frames import DETOUR, LOCAL
+from jaxvars.core.frame import DETOUR
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
 from jaxvars.core.store import (
     CALLBACKS,

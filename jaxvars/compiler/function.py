@@ -52,15 +52,8 @@ from jaxvars.compiler.signature import (
 from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
 from jaxvars.core.checks import require_finite_writes
-from jaxvars.core.frames import (
-    DETOUR,
-    LOCAL,
-    TRACING,
-    Detour,
-    Owner,
-    is_interrupting_trace,
-    outside,
-)
+from jaxvars.core.frame import DETOUR, TRACING, Detour, Owner
+from jaxvars.core.frames import LOCAL, is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
 from jaxvars.core.store import NEWS, STORE, fail, seek

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.core.frames import Owner, cells_in
+from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.traversal import reaches
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, user_line

@@ -42,7 +42,7 @@ from jaxvars.control.carry import (
     truth,
 )
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words

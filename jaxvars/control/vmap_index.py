@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars.core.frames import Signal
+from jaxvars.core.frame import Signal
 from jaxvars.core.store import Cell
 
 Value: TypeAlias = Any

@@ -26,7 +26,8 @@ import jax
 import numpy as np
 
 from jaxvars.core.foreign import walk_known
-from jaxvars.core.frames import LOCAL, BoundFrame, Owner, within
+from jaxvars.core.frame import Owner
+from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import array_text

@@ -27,7 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
+from jaxvars.core.frame import Owner
+from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import watched, widened
 from jaxvars.core.store import Cell
 from jaxvars.devices.device import dump_sharding, is_elsewhere, load_sharding

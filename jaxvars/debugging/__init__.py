@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.core.frames import Owner, cells_in
+from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.indices import check_indices as check_indices
 from jaxvars.core.variable import Variable
 from jaxvars.debugging.alarm import NanAlarm as NanAlarm

@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.compiler import function as _compile
-from jaxvars.core.frames import LOCAL, moves
+from jaxvars.core.frame import is_differentiable
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import named_cells
 from jaxvars.core.store import Cell
 from jaxvars.display.repr import Table
@@ -217,7 +218,7 @@ def _facts(x: Value) -> tuple[Value, Value, Value]:
 def _floats(objects: Iterable[object]) -> dict[str, Cell]:
     """Return the cells of float and complex variables in some objects, by path."""
     cells = named_cells(list(objects), {})
-    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and moves(c)}
+    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_differentiable(c)}
 
 
 def _counts(x: Value) -> tuple[Value, Value]:

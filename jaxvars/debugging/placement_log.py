@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.core.frames import PLACED
+from jaxvars.core.frame import PLACED
 from jaxvars.core.store import Cell
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text

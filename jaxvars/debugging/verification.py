@@ -18,7 +18,7 @@ import numpy as np
 from jaxvars.autodiff.tape import GradientTape
 from jaxvars.compiler.function import BoundFunction, Function, compile, running_eagerly
 from jaxvars.compiler.signature import name_of
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.state import State, functionalize
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import TRACING, lifted
+from jaxvars.core.frame import TRACING
+from jaxvars.core.frames import lifted
 from jaxvars.errors import InteropError
 from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, settle
 from jaxvars.interop.module import FlaxModule, check_tops

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.core.frames import LOCAL, Change
+from jaxvars.core.frame import Change
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError

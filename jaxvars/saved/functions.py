@@ -18,7 +18,7 @@ from jaxvars.compiler.executable import Entry
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.compiler.function import compile as compiled
 from jaxvars.compiler.signature import Itself, Signature, name_of
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of
 from jaxvars.saved.forms import CALL

@@ -22,7 +22,7 @@ from jaxvars.autograph.calls import as_written, converted, function_in
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.compiler.function import _Mode
 from jaxvars.compiler.function import compile as _compile
-from jaxvars.core.frames import TRACING
+from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
