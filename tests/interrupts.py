@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
+from jaxvars.core.cells import BUSY, HAND
 from jaxvars.core.frame import DETOUR
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.store import BUSY, HAND
 from jaxvars.tracing import context
 
 Place: TypeAlias = tuple[str, int, str, str]

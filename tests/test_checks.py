@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.core.cells import HAND, STORE
 from jaxvars.core.checks import NO_FAILURE, first_failure, raise_if_failed, require
-from jaxvars.core.store import HAND, STORE
 from jaxvars.debugging import assert_less, assert_positive
 from jaxvars.errors import CheckError
 

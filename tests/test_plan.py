@@ -12,7 +12,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.compiler.hlo import Collective, collectives_in, nbytes
-from jaxvars.core.store import STORE
+from jaxvars.core.cells import STORE
 from jaxvars.errors import CompileError
 
 pytestmark = pytest.mark.skipif(

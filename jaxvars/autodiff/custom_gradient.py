@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.autodiff.nodes import is_inexact
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import Rebuild, Staged, stage
-from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tracing import context, jaxprs

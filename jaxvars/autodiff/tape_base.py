@@ -12,9 +12,9 @@ import numpy as np
 
 from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.recording import Record
+from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame, is_differentiable
 from jaxvars.core.frames import LOCAL, is_interrupting_trace
-from jaxvars.core.store import Cell
 from jaxvars.core.traversal import behind
 from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user

@@ -21,9 +21,10 @@ from jaxvars.checkpoint.kept import check_kept
 from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.trees import Trees
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
-from jaxvars.core.store import Cell, take_all
+from jaxvars.core.store import take_all
 from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable, _restore

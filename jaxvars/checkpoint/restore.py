@@ -29,10 +29,11 @@ from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.checkpoint.files import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
+from jaxvars.core.cells import NEWS, SEEKERS, STORE, Cell, Seeker
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
+from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import _CLOSED as CLOSED
 from jaxvars.core.traversal import Holder, Path, Tied, walk
 from jaxvars.core.traversal import _children as children_of

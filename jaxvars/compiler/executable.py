@@ -38,27 +38,13 @@ from jaxvars.compiler.colocation import (
 from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import Arrivals, lowered_like
 from jaxvars.compiler.signature import Traced, leaf_of
+from jaxvars.core.cells import CALLBACKS, HAND, HOT_PATH_FILE, SHARED, STORE, UNPROVEN, Cell, Tray
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
+from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frame import DETOUR
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import (
-    CALLBACKS,
-    HAND,
-    HOT_PATH_FILE,
-    SHARED,
-    STORE,
-    UNPROVEN,
-    Cell,
-    Tray,
-    doubt,
-    exclusively,
-    fail,
-    has_failed,
-    prove,
-    settle,
-    stored,
-)
+from jaxvars.core.store import exclusively, fail, has_failed, settle, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
 

@@ -51,12 +51,13 @@ from jaxvars.compiler.signature import (
 )
 from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
+from jaxvars.core.cells import NEWS, STORE
 from jaxvars.core.checks import require_finite_writes
 from jaxvars.core.frame import DETOUR, TRACING, Detour, Owner
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
-from jaxvars.core.store import NEWS, STORE, fail, seek
+from jaxvars.core.store import fail, seek
 from jaxvars.display.repr import Table
 from jaxvars.errors import (
     CompileError,

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.control.carry import Type, type_of
+from jaxvars.core.cells import Cell
 from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import Cell
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
 

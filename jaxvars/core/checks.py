@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Signal, is_differentiable
 from jaxvars.core.frames import LOCAL, CaptureFrame
-from jaxvars.core.store import Cell
 from jaxvars.errors import CheckError, user_line
 from jaxvars.tracing import context, jaxprs
 

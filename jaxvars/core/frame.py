@@ -20,11 +20,8 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, final
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frame_errors import foreign_write_error
-from jaxvars.core.store import (
-    STORE,
-    Cell,
-)
 from jaxvars.core.traversal import Path, walk
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.core.store import (
-    Cell,
-)
+from jaxvars.core.cells import Cell
 from jaxvars.errors import (
     ForeignTransformError,
     StaleReadWarning,

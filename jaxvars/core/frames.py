@@ -31,6 +31,8 @@ from typing import final
 
 import jax
 
+from jaxvars.core.cells import NEWS, SHARED, STORE, Cell
+from jaxvars.core.failures import prove
 from jaxvars.core.frame import (
     DETOUR,
     EPOCH,
@@ -51,10 +53,6 @@ from jaxvars.core.frame_errors import (
     warn_stale,
 )
 from jaxvars.core.store import (
-    NEWS,
-    SHARED,
-    STORE,
-    Cell,
     alone,
     announce,
     be_forked,
@@ -62,7 +60,6 @@ from jaxvars.core.store import (
     inherited,
     is_held_elsewhere,
     is_interrupting,
-    prove,
     seek,
     stored,
     take,
@@ -436,5 +433,3 @@ def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     for tell in PLACED:
         tell(cell, value, verb)
     return value
-
-

@@ -27,10 +27,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Owner
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import watched, widened
-from jaxvars.core.store import Cell
 from jaxvars.devices.device import dump_sharding, is_elsewhere, load_sharding
 from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display

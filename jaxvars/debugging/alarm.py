@@ -26,10 +26,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.compiler import function as _compile
+from jaxvars.core.cells import Cell
 from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import named_cells
-from jaxvars.core.store import Cell
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
 from jaxvars.tensors.dtypes import is_string

@@ -27,10 +27,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
-from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, _restore
 from jaxvars.errors import StateError

@@ -9,8 +9,9 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
-from jaxvars.core.store import STORE, Cell, settle
+from jaxvars.core.store import settle
 from jaxvars.core.variable import Variable, _restore
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.tensors.tensor import to_tensor

@@ -38,10 +38,11 @@ import numpy as np
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
 from jaxvars.compiler.signature import name_of
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
-from jaxvars.core.store import Cell, take_all
+from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.saved.files import PathLike, array_of, npy, read, sound, write

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import _CALLBACKS, Entry
 from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import STORE, Cell
 from jaxvars.errors import SavedError
 from jaxvars.saved.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
 from jaxvars.saved.program import is_weak, moves, sizes

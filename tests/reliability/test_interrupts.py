@@ -25,7 +25,7 @@ from interrupts import (
 
 import jaxvars as jv
 from jaxvars.compiler import executable as _entry
-from jaxvars.core.store import BUSY, HAND
+from jaxvars.core.cells import BUSY, HAND
 from jaxvars.tracing import context
 
 pytestmark = pytest.mark.filterwarnings(
