@@ -23,9 +23,9 @@ _NOT_MERGED = frozenset(
     | {"cumlogsumexp", "cummax", "cummin", "cumprod"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
-_PULLS = "custom_vjp_call"  # what knows its pullback alone
-_REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
-_REF_WRITTEN = (
+PULLS = "custom_vjp_call"  # what knows its pullback alone
+REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
+REF_WRITTEN = (
     "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
     "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
     "there is to be no gradient through it, write jv.stop_gradient(x)."
@@ -76,7 +76,7 @@ class Node:
         return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1]
 
 
-def _same(value: Value) -> list[Value]:
+def same_value(value: Value) -> list[Value]:
     return [value]
 
 
@@ -101,16 +101,16 @@ class Linear(NamedTuple):
     is_pullback: bool
 
 
-def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
+def runs_twice(equation: Equation, *, reverse: bool) -> bool:
     """Tell whether the operation would be run a second time when it is replayed.
 
     Linearized, a function with a rule of its own becomes what its rule computes. Whoever
     differentiates that again would miss the rule, so there it may run twice; and so may one that
     knows its pullback alone where tangents are to be pushed forward.
     """
-    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in _inner_jaxprs(equation)]
+    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in inner_jaxprs(equation)]
     names = {equation.name}.union(*inside)
-    if not reverse and _PULLS in names:
+    if not reverse and PULLS in names:
         return False
     if not jaxprs.CUSTOM.isdisjoint(names) and context.is_differentiated():
         return False
@@ -118,16 +118,16 @@ def _runs_twice(equation: Equation, *, reverse: bool) -> bool:
     return large or not _NOT_MERGED.isdisjoint(names)
 
 
-def _has_users_rule(equation: Equation) -> bool:
-    inside = map(jaxprs.has_users_rule, _inner_jaxprs(equation))
+def has_users_rule(equation: Equation) -> bool:
+    inside = map(jaxprs.has_users_rule, inner_jaxprs(equation))
     return jaxprs.runs_users_code(equation) or any(inside)
 
 
-def _inner_jaxprs(equation: Equation) -> Iterable[Any]:
-    return jaxprs.inner_jaxprs(_shown_params(equation))
+def inner_jaxprs(equation: Equation) -> Iterable[Any]:
+    return jaxprs.inner_jaxprs(shown_params(equation))
 
 
-def _shown_params(equation: Equation) -> dict[str, Any]:
+def shown_params(equation: Equation) -> dict[str, Any]:
     return {k: v for k, v in equation.params.items() if k != "subfuns"}
 
 
@@ -137,11 +137,11 @@ def _branches_in_loop(equation: Equation) -> bool:
     It does so for a cond in a scan, and the loop would run once more. A pullback that is made
     at once has no such loop; but it takes zeros for outputs that nobody uses.
     """
-    inside = map(jaxprs.primitives_in, _inner_jaxprs(equation))
+    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
     return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
 
 
-def _linearize(
+def linearize(
     equation: Equation, active: dict[int, Value], *, reverse: bool
 ) -> tuple[list[Value] | None, Linear | None]:
     """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
@@ -162,8 +162,8 @@ def _linearize(
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is asked for at all
     values = iter(floats)
-    inside = map(jaxprs.primitives_in, _inner_jaxprs(equation))
-    if reverse and not pull and any(_PULLS in names for names in inside):
+    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
+    if reverse and not pull and any(PULLS in names for names in inside):
         linear, pull = _pulled(linear, moving), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
@@ -184,7 +184,7 @@ def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) ->
     return out
 
 
-def _run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
+def run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
     """Give the recorded outputs again, moving with the inputs as the linear map says."""
     floats = [x for x in node.outputs if is_inexact(x)]
     again: Any

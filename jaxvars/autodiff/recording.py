@@ -19,16 +19,16 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import final
 
 from jaxvars.autodiff.nodes import (
-    _REF_WRITES,
-    _REF_WRITTEN,
+    REF_WRITES,
+    REF_WRITTEN,
     Node,
     Value,
-    _has_users_rule,
-    _linearize,
-    _runs_twice,
-    _same,
-    _shown_params,
+    has_users_rule,
     is_inexact,
+    linearize,
+    runs_twice,
+    same_value,
+    shown_params,
 )
 from jaxvars.autodiff.replay import Program
 from jaxvars.errors import TapeError
@@ -71,7 +71,7 @@ class Record:
         """Follow what is computed from `again`, which is `value` under another name."""
         if self.knows(value) and not self.knows(again):
             self.watch(again)
-            self.nodes.append(Node(Equation("again", _same, [value], {}), [again], None))
+            self.nodes.append(Node(Equation("again", same_value, [value], {}), [again], None))
 
     def knows(self, value: Value) -> bool:
         """Tell whether `value` is a watched one or was computed from one."""
@@ -85,15 +85,15 @@ class Record:
 
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run the operation and keep it."""
-        if equation.name in _REF_WRITES:  # what is read from it later would count as constant
-            raise TapeError(_REF_WRITTEN)
+        if equation.name in REF_WRITES:  # what is read from it later would count as constant
+            raise TapeError(REF_WRITTEN)
         linear, outputs = None, None
         # After such a rule all runs again if it is differentiated again, as in JAX.
-        self._after_rule |= staged and context.is_differentiated() and _has_users_rule(equation)
-        twice = staged and not self._after_rule and _runs_twice(equation, reverse=self._reverse)
-        if twice or jaxprs.is_single(equation.name, _shown_params(equation)):
+        self._after_rule |= staged and context.is_differentiated() and has_users_rule(equation)
+        twice = staged and not self._after_rule and runs_twice(equation, reverse=self._reverse)
+        if twice or jaxprs.is_single(equation.name, shown_params(equation)):
             with for_tape(through_assigns=self.through_assigns):
-                outputs, linear = _linearize(equation, self.active, reverse=self._reverse)
+                outputs, linear = linearize(equation, self.active, reverse=self._reverse)
         if outputs is None:
             outputs = list(equation.function(*equation.inputs))
         given = set(map(id, equation.inputs))

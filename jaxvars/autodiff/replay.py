@@ -9,13 +9,13 @@ from typing import Any, final
 import jax
 
 from jaxvars.autodiff.nodes import (
-    _PULLS,
+    PULLS,
     Linear,
     Node,
     Value,
-    _inner_jaxprs,
-    _run_linear,
-    _shown_params,
+    inner_jaxprs,
+    run_linear,
+    shown_params,
 )
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tracing import jaxprs
@@ -90,8 +90,8 @@ class Program:
 
     def knows_pullback_alone(self) -> bool:
         """Tell whether an operation can't be differentiated forward, by JAX."""
-        return any(node.equation.name == _PULLS for node in self._nodes) or any(
-            _PULLS in jaxprs.primitives_in(program) for program in self._inner()
+        return any(node.equation.name == PULLS for node in self._nodes) or any(
+            PULLS in jaxprs.primitives_in(program) for program in self._inner()
         )
 
     def holds_programs(self) -> bool:
@@ -100,12 +100,12 @@ class Program:
 
     def _inner(self) -> Iterable[Any]:
         """Return the programs that operations hold."""
-        return itertools.chain(*(_inner_jaxprs(node.equation) for node in self._nodes))
+        return itertools.chain(*(inner_jaxprs(node.equation) for node in self._nodes))
 
     def while_loops(self) -> list[str]:
         """Return where the while loops are that it depends on."""
         equations = [node.equation for node in self._nodes]
-        found = [jaxprs.while_loops(e.name, _shown_params(e)) for e in equations]
+        found = [jaxprs.while_loops(e.name, shown_params(e)) for e in equations]
         return list(dict.fromkeys(itertools.chain(*found)))
 
     def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -165,4 +165,4 @@ class Wired:
 def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Value]]:
     if linear is None:
         return node.equation.function
-    return lambda *inputs: _run_linear(node, linear, inputs)
+    return lambda *inputs: run_linear(node, linear, inputs)

@@ -34,10 +34,8 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import _CLOSED as CLOSED
-from jaxvars.core.traversal import Holder, Path, Tied, walk
-from jaxvars.core.traversal import _children as children_of
-from jaxvars.core.traversal import _holds_objects as holds_objects
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
+from jaxvars.core.traversal import Holder, Path, Tied, children_of, holds_objects, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 from jaxvars.tensors.dtypes import is_string

@@ -82,7 +82,7 @@ _WARN_AFTER = 5
 
 
 @final
-class _Mode:
+class Mode:
     """How compiled functions run in this process."""
 
     eager: ClassVar[bool] = False
@@ -102,14 +102,14 @@ def run_eagerly(enabled: bool = True) -> None:
     2
     >>> run_eagerly(False)
     """
-    _Mode.eager = enabled
-    _Mode.detour.begin() if enabled else _Mode.detour.end()
+    Mode.eager = enabled
+    Mode.detour.begin() if enabled else Mode.detour.end()
 
 
 @contextlib.contextmanager
 def running_eagerly() -> Generator[None]:
     """Run the Python bodies of compiled functions inside."""
-    was = _Mode.eager
+    was = Mode.eager
     run_eagerly(True)
     try:
         yield
@@ -261,7 +261,7 @@ class Function:
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
         if FORKED:
             refuse_if_forked(f"{self._signature.name} is called")
-        if _Mode.eager:
+        if Mode.eager:
             return self.python_function(*args, **kwargs)
         if is_interrupting_trace():
             return outside(lambda: self._slow_call(*args, **kwargs))

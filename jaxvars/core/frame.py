@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import STORE, Cell
-from jaxvars.core.frame_errors import foreign_write_error
 from jaxvars.core.traversal import Path, walk
+from jaxvars.errors import foreign_write_error
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context
 
@@ -209,7 +209,7 @@ class Frame(ABC):
         """Raise ForeignTransformError unless we are in this frame's own trace."""
         elsewhere = cell.deliver is None and context.strip(context.current()) is not self.trace
         if elsewhere and not context.put_back():
-            raise foreign_write_error(cell)
+            raise foreign_write_error(cell.name)
 
     def observe(self, tape: Any) -> None:
         """Let `tape` see the reads from now on."""

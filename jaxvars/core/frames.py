@@ -45,13 +45,6 @@ from jaxvars.core.frame import (
     Value,
     is_differentiable,
 )
-from jaxvars.core.frame_errors import (
-    foreign_write_error,
-    interrupting_write_error,
-    read_by_kept_rule_error,
-    string_in_program_error,
-    warn_stale,
-)
 from jaxvars.core.store import (
     alone,
     announce,
@@ -69,7 +62,12 @@ from jaxvars.devices.device import SCOPES, brought_here
 from jaxvars.errors import (
     CreationError,
     StateError,
+    foreign_write_error,
+    interrupting_write_error,
+    read_by_kept_rule_error,
+    string_in_program_error,
     user_line,
+    warn_stale,
 )
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.dtypes import is_string
@@ -115,8 +113,8 @@ class EagerFrame(Frame):
         staging = context.current() is not context.EVAL and not is_interrupting()
         if staging and context.is_staging():
             if is_for_tape():
-                raise read_by_kept_rule_error(cell)
-            warn_stale(cell)
+                raise read_by_kept_rule_error(cell.name)
+            warn_stale(cell.name)
         if NEWS:
             seek([cell])
         return take(cell)
@@ -141,7 +139,7 @@ class EagerFrame(Frame):
                 continue
             self.check_writable(cell)
             if context.is_tracer(value):
-                raise foreign_write_error(cell)
+                raise foreign_write_error(cell.name)
             if theirs is None or id(value) in theirs:
                 value = context.copied(value)
             else:
@@ -271,7 +269,7 @@ class CaptureFrame(Frame):
         """Write several cells; what interrupts the trace writes them outside."""
         if is_interrupting_trace():
             if any(map(context.is_tracer, values)):
-                raise interrupting_write_error(cells[0])
+                raise interrupting_write_error(cells[0].name)
             return outside(lambda: LOCAL.eager.write_all(cells, values, held))
         return super().write_all(cells, values, held)
 
@@ -285,7 +283,8 @@ class CaptureFrame(Frame):
         """Return the cell's value; the first time, make it an input of the program."""
         inner = context.strip(context.current())
         if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
-            raise read_by_kept_rule_error(cell)  # JAX would keep a tracer of ours in its program
+            # JAX would keep a tracer of ours in its program.
+            raise read_by_kept_rule_error(cell.name)
         self.note_inner_read()
         if cell.key not in self.values:
             self.values[cell.key] = self._input(cell)
@@ -304,7 +303,7 @@ class CaptureFrame(Frame):
         """Make the value an output of the program."""
         self.renew()
         if is_string(cell.aval.dtype):
-            raise string_in_program_error(cell)
+            raise string_in_program_error(cell.name)
         self.values[cell.key] = value
         self.written[cell.key] = cell
         if cell.deliver is None and is_differentiable(cell):
@@ -317,7 +316,7 @@ class CaptureFrame(Frame):
     def _input(self, cell: Cell) -> Value:
         if cell.key not in self._inputs:
             if is_string(cell.aval.dtype):
-                raise string_in_program_error(cell)
+                raise string_in_program_error(cell.name)
             value = capture.read_variable(self.trace, len(self.cells), cell.aval)
             self._inputs[cell.key] = value
             self.cells.append(cell)

@@ -69,21 +69,21 @@ def _rank(dtype: Any) -> int:
     return _RANK.get(_kind(dtype), 9)
 
 
-def _fits_kind(have: Any, want: Any) -> bool:
+def fits_kind(have: Any, want: Any) -> bool:
     if {_kind(have), _kind(want)} & {"b", "key"}:
         return have == want
     return _rank(have) <= _rank(want)
 
 
-def _check_kind(have: Any, want: Any, what: str) -> None:
-    if have != want and _kind(have) != "b" and not _fits_kind(have, want):
+def check_kind(have: Any, want: Any, what: str) -> None:
+    if have != want and _kind(have) != "b" and not fits_kind(have, want):
         raise DtypeError(
             f"{what} is {have}, and dtype {want} cannot hold it without loss. "
             f"Convert it yourself, for example with .astype({want})."
         )
 
 
-def _check_range(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
+def check_fits(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
     """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
     if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
         return
@@ -139,7 +139,7 @@ def _no_dtype(dtype: object) -> NotATensorError:
     return NotATensorError(f"{dtype!r} is no dtype of tensors; examples: jnp.float32, 'int32'.")
 
 
-def _dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
+def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
     want = "string" if is_string(dtype) else str(dtype)
     cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
     if got == "string":

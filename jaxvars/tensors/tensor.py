@@ -26,11 +26,11 @@ import numpy as np
 from jaxvars.errors import DtypeError, NotATensorError
 from jaxvars.tensors.dtypes import (
     Array,
-    _check_kind,
-    _check_range,
-    _dtype_error,
-    _fits_kind,
     as_dtype,
+    check_fits,
+    check_kind,
+    dtype_error,
+    fits_kind,
     is_string,
     string,
 )
@@ -66,7 +66,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     ('int32', 'float32')
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    array = _array_of(value, what)
+    array = array_of(value, what)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         return _text(array, wanted, what)
     if FORKED:
@@ -75,11 +75,11 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was asked for: use str().")
     if wanted is None:
         wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
-    if isinstance(array, jax.Array) and array.dtype == wanted and not _is_weak(array):
+    if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
         return array
     if not _is_empty_literal(value, array):
-        _check_kind(array.dtype, wanted, what)
-        _check_range(array, wanted, what)
+        check_kind(array.dtype, wanted, what)
+        check_fits(array, wanted, what)
     return _converted(array, wanted)
 
 
@@ -91,7 +91,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
-    if isinstance(value, jax.Array) and value.dtype == dtype and not _is_weak(value):
+    if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
         array = value
     else:
         array = fit_dtype(value, dtype, name)
@@ -110,21 +110,21 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     if FORKED:
         refuse_if_forked(f"Variable {name!r} is written")
     what = f"the value for variable {name!r}"
-    array = _array_of(value, what)
-    loose = _is_literal(value) or _is_weak(array)
+    array = array_of(value, what)
+    loose = is_literal(value) or is_weak(array)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         if is_string(dtype):
             return _text(array, dtype, what)
-        raise _dtype_error(name, dtype, "string")
+        raise dtype_error(name, dtype, "string")
     if is_string(dtype):
-        raise _dtype_error(name, dtype, str(array.dtype))
-    if loose and (_fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
-        _check_range(array, dtype, what)
+        raise dtype_error(name, dtype, str(array.dtype))
+    if loose and (fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
+        check_fits(array, dtype, what)
         return _converted(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
-        raise _dtype_error(name, dtype, str(array.dtype))
+        raise dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
-        _check_range(array, dtype, what, refuse_zeros=True)
+        check_fits(array, dtype, what, refuse_zeros=True)
         return _converted(array, dtype)
     return array
 
@@ -138,7 +138,7 @@ def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
     """
     array = _from_numpy(value, what)
     if isinstance(value, int):
-        _check_range(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
+        check_fits(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
     else:
         check_uncut(array, what)
 
@@ -155,7 +155,7 @@ def as_array(value: Any) -> Array:
 def check_uncut(value: np.ndarray | np.generic, what: str) -> None:
     """Raise DtypeError if JAX would cut NumPy's integers of 64 bits to others of 32 bits."""
     if not is_uncut(value):
-        _check_range(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
+        check_fits(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
 
 
 def is_uncut(value: np.ndarray | np.generic) -> bool:
@@ -181,19 +181,19 @@ def as_operand(value: Any, dtype: Any, name: str) -> Any:
         DtypeError: when a number is outside of what `dtype` can hold.
     """
     what = f"the value for variable {name!r}"
-    if isinstance(value, list | tuple | str | bytes) or not _is_literal(value):
+    if isinstance(value, list | tuple | str | bytes) or not is_literal(value):
         tensor = to_tensor(value, what=what)
         if isinstance(tensor, np.ndarray) and not is_string(dtype):
-            raise _dtype_error(name, dtype, "string")
+            raise dtype_error(name, dtype, "string")
         is_number = isinstance(value, np.generic) and not isinstance(tensor, np.ndarray)
         return value if is_number else tensor  # x ** n is exact where n is known
     known = np.asarray(value)
-    if _fits_kind(known.dtype, dtype):
-        _check_range(known, dtype, what)
+    if fits_kind(known.dtype, dtype):
+        check_fits(known, dtype, what)
     return value
 
 
-def _array_of(value: object, what: str) -> Array:
+def array_of(value: object, what: str) -> Array:
     if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
@@ -299,7 +299,7 @@ def _converted(array: Array, dtype: Any) -> Array:
         return jax.block_until_ready(jnp.array(array, dtype=dtype))
 
 
-def _is_weak(array: Array) -> bool:
+def is_weak(array: Array) -> bool:
     return getattr(array, "weak_type", False)
 
 
@@ -331,16 +331,16 @@ def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
     return text
 
 
-def _is_literal(value: object) -> bool:
+def is_literal(value: object) -> bool:
     """Tell whether a value is Python numbers only, whose precision nobody chose."""
     if isinstance(value, list | tuple):
-        return all(map(_is_literal, value))
+        return all(map(is_literal, value))
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)
 
 
 def _is_empty_literal(value: object, array: Array) -> bool:
     """Return whether a value is a list of nothing, which has no dtype: NumPy makes it floats."""
-    return array.size == 0 and isinstance(value, list | tuple) and _is_literal(value)
+    return array.size == 0 and isinstance(value, list | tuple) and is_literal(value)
 
 
 def _not_a_tensor(value: object, what: str) -> NotATensorError:

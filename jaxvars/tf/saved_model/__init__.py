@@ -25,7 +25,7 @@ from typing import Any, NoReturn, final
 
 from jaxvars import saved as core
 from jaxvars.core.module import Module as CoreModule
-from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import SavedError
