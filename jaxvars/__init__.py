@@ -65,11 +65,10 @@ from jaxvars.autodiff.custom_gradient import stop_gradient as stop_gradient
 from jaxvars.autodiff.forward import ForwardAccumulator as ForwardAccumulator
 from jaxvars.autodiff.tape import GradientTape as GradientTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars.compiler.abstract import abstract as abstract
 from jaxvars.compiler.concrete_function import ConcreteFunction as ConcreteFunction
+from jaxvars.compiler.decorator import compile as compile
+from jaxvars.compiler.eager_mode import run_eagerly as run_eagerly
 from jaxvars.compiler.function import Function as Function
-from jaxvars.compiler.function import compile as compile
-from jaxvars.compiler.function import run_eagerly as run_eagerly
 from jaxvars.console.print import print as print
 from jaxvars.control.branches import cond as cond
 from jaxvars.control.branches import switch as switch
@@ -79,8 +78,9 @@ from jaxvars.control.loops import while_loop as while_loop
 from jaxvars.control.maps import map_fn as map_fn
 from jaxvars.control.maps import vectorized_map as vectorized_map
 from jaxvars.control.tensor_array import TensorArray as TensorArray
+from jaxvars.core.abstract import abstract as abstract
+from jaxvars.core.cells import name_scope as name_scope
 from jaxvars.core.module import Module as Module
-from jaxvars.core.names import name_scope as name_scope
 from jaxvars.core.state import State as State
 from jaxvars.core.state import functionalize as functionalize
 from jaxvars.core.variable import Variable as Variable

@@ -36,7 +36,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.compiler.function import BoundFunction, Function, compile
+from jaxvars.compiler.decorator import compile
+from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.frames import LOCAL
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh

@@ -396,3 +396,17 @@ def string_in_program_error(name: str) -> StringVariableError:
         "function, where there are only numbers. Read it outside and pass the text, which "
         f"is then a static argument: step(x, {name}.item())."
     )
+
+
+_WARN_AFTER = 5
+
+
+def warn_of_retraces(name: str, count: int, why: str) -> None:
+    """Warn of a function that is traced again and again, at every fifth time."""
+    if count > _WARN_AFTER and count % _WARN_AFTER == 1:
+        warn_user(
+            f"{name} has been traced {count} times; the last time because of {why}. Tracing and "
+            "compiling are slow. Pass Python values that change often as numbers or arrays, and "
+            f"pad arrays to one shape. See {name}.traces.",
+            RetraceWarning,
+        )

@@ -1,4 +1,4 @@
-"""`compiler/abstract.py`: variables without values, and that nothing else happens."""
+"""`core/abstract.py`: variables without values, and that nothing else happens."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from jaxvars.autodiff import forward, tape
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
-from jaxvars.compiler import function as _compile
+from jaxvars.compiler import function
 from jaxvars.core import module as _module
 from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable
@@ -44,7 +44,7 @@ DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
     _checkpoint.Checkpoint, _checkpoint.Status, _checkpoint_manager.CheckpointManager,
-    _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
+    function.BoundFunction, function.Function, _concrete.ConcreteFunction, _module.Module,
     _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, forward.ForwardAccumulator,
     tape.GradientTape, _variable.Slice, _variable.Variable, distribute.Batches,
     distribute.InputContext, distribute.MirroredStrategy, distribute.MultiWorkerMirroredStrategy,

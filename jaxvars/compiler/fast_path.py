@@ -51,7 +51,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.compiler.signature import counts_as_itself
+from jaxvars.compiler.leaves import counts_as_itself
 from jaxvars.core.cells import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
 from jaxvars.core.frame import DETOUR, Owner
 from jaxvars.tensors.tensor import is_endless, is_uncut

@@ -19,10 +19,10 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.abstract import abstract
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.compiler.hlo import Collective, collectives_in
+from jaxvars.core.abstract import abstract
 from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
@@ -135,3 +137,38 @@ class Seeker(ABC):
     @abstractmethod
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
+
+
+# ---------------------------------------------------------------- names
+@final
+class _Names(threading.local):
+    """The open name scopes of each thread."""
+
+    def __init__(self) -> None:
+        self.scopes: tuple[str, ...] = ()
+
+
+NAMES = _Names()
+
+
+@contextmanager
+def name_scope(name: str) -> Generator[str]:
+    """Put `name/` before the names of the variables created inside.
+
+    Args:
+        name: any text.
+
+    Yields:
+        The whole scope, outer ones included.
+
+    >>> import jaxvars as jv
+    >>> with name_scope("encoder"), name_scope("dense"):
+    ...     jv.Variable(0.0, name="bias").name
+    'encoder/dense/bias'
+    """
+    outer = NAMES.scopes
+    NAMES.scopes = (*outer, name)
+    try:
+        yield "/".join(NAMES.scopes)
+    finally:
+        NAMES.scopes = outer

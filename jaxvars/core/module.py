@@ -26,8 +26,8 @@ from functools import wraps
 from types import MemberDescriptorType
 from typing import Any, ParamSpec, TypeVar
 
+from jaxvars.core.cells import name_scope
 from jaxvars.core.foreign import walk_known
-from jaxvars.core.names import name_scope
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, behind, walk
 from jaxvars.core.variable import Variable

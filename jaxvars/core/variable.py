@@ -26,10 +26,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.cells import Cell
+from jaxvars.core.cells import NAMES, Cell
 from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
 from jaxvars.core.indices import widened
-from jaxvars.core.names import NAMES
 from jaxvars.core.scatter import Scattered, broadcasts
 from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import home_of, on_mesh

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.compiler import function as _compile
+from jaxvars.compiler import decorator
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL
@@ -146,7 +146,7 @@ class NanAlarm:
         def look() -> Value:
             return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
 
-        return _compile.compile(look)
+        return decorator.compile(look)
 
     def _judge(self) -> None:
         counts, self._pending = np.asarray(self._pending), None

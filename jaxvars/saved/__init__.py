@@ -37,7 +37,7 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
-from jaxvars.compiler.signature import name_of
+from jaxvars.compiler.leaves import name_of
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, final
 import jax
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.executable import Entry
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.compiler.function import compile as compiled
-from jaxvars.compiler.signature import Itself, Signature, name_of
+from jaxvars.compiler.leaves import Itself, name_of
+from jaxvars.compiler.signature import Signature
 from jaxvars.core.frame import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
+from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.function import compile as compiled
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module

@@ -21,7 +21,8 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import _CALLBACKS, Entry
-from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
+from jaxvars.compiler.leaves import Itself, Traced
+from jaxvars.compiler.signature import Signature, tree_of
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged

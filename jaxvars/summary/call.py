@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.names import NAMES
+from jaxvars.core.cells import NAMES
 from jaxvars.errors import user_line
 from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars.summary.writer import Build, Record, SummaryWriter

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Any, final
 
-from jaxvars.core.names import NAMES
+from jaxvars.core.cells import NAMES
 
 
 @final

@@ -20,8 +20,8 @@ import jax
 
 from jaxvars.autograph.calls import as_written, converted, function_in
 from jaxvars.autograph.calls import call as converted_call
-from jaxvars.compiler.function import Mode
-from jaxvars.compiler.function import compile as _compile
+from jaxvars.compiler.decorator import compile as _compile
+from jaxvars.compiler.eager_mode import Mode
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from jaxvars import summary as _core
-from jaxvars.core.names import name_scope
+from jaxvars.core.cells import name_scope
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.tensor import Tensor
