@@ -617,7 +617,7 @@ def test_a_variable_that_nobody_keeps_is_refused_with_advice():
     line = step.python_function.__code__.co_firstlineno + 2
     for _ in range(2):
         with pytest.raises(
-            ValueError, match=rf"creates variable 'w' at test_compile.py:{line}.*nobody keeps it"
+            ValueError, match=rf"creates variable 'w' at test_compile.py:{line}.*nothing keeps it"
         ) as caught:
             step(1.0)
         assert "self.w" in str(caught.value)
