@@ -251,9 +251,9 @@ class SavedError(JaxvarsError, ValueError):
 
     Wrong: saving a function that nobody has said the arguments of, and that was never called:
 
-        jv.saved.save(jv.compile(f), "f.jaxvars")
+        jv.export.save(jv.compile(f), "f.jaxvars")
 
-    Cure: `jv.saved.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
+    Cure: `jv.export.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
     damaged is saved anew, or copied again from where it came from.
     """
 
@@ -320,7 +320,7 @@ class DeviceError(JaxvarsError, ValueError):
     """A device that does not exist, or a name that names none.
 
     Wrong: `jv.device("GPU:7")` on a machine with one GPU and soft placement off. Cure: one of
-    `jv.list_devices()`.
+    `jv.config.list_devices()`.
     """
 
 
@@ -343,9 +343,9 @@ class DistributedError(JaxvarsError, RuntimeError):
     Wrong:
 
         model = Model()                   # JAX looks for its devices here
-        jv.distributed.initialize()       # too late to find those of the other processes
+        jv.parallel.initialize()       # too late to find those of the other processes
 
-    Cure: `jv.distributed.initialize()` at the top of the program.
+    Cure: `jv.parallel.initialize()` at the top of the program.
     """
 
 

@@ -16,7 +16,7 @@ from jaxvars.core.cells import STORE
 from jaxvars.errors import CompileError
 
 pytestmark = pytest.mark.skipif(
-    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+    len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
 )
 WIDTH, HIDDEN, BATCH = 64, 256, 32
 F32 = 4

@@ -514,7 +514,7 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
     "custom_jvp": closing_custom_jvp,
     "scan": lambda w, x: jax.lax.scan(lambda c, _: (c * x, None), w, None, length=2)[0],
     "custom_gradient": lambda w, x: jv.custom_gradient(lambda z: (z * x, lambda up: up * x))(w),
-    "recompute_grad": lambda w, x: jv.recompute_grad(lambda z: jnp.sin(z * x))(w),
+    "recompute_grad": lambda w, x: jv.recompute(lambda z: jnp.sin(z * x))(w),
     "compile": lambda w, x: jv.compile(lambda z: w * z)(x),
 }
 

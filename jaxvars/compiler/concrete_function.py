@@ -23,7 +23,7 @@ Value: TypeAlias = Any
 class ConcreteFunction:
     """A compiled function for one signature.
 
-    Made by `fn.trace(...)` or `fn.get_concrete_function(...)`.
+    Made by `fn.trace(...)`.
 
     Attributes:
         name: what the function is called.

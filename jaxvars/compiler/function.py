@@ -126,6 +126,10 @@ class Function:
         self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._counts: Counter[tuple[int, ...]] = Counter()
 
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError; what there is has been found before."""
+        raise _no_attribute(self, name)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
         signature = self._signature
@@ -194,8 +198,6 @@ class Function:
         call = self._signature.bind(args, kwargs)
         entry = self._entry(call)
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
-
-    get_concrete_function = trace
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Tell what of the arguments of a call is traced, and put them together of other values."""
@@ -388,6 +390,11 @@ class Function:
         warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
 
 
+def _no_attribute(fn: object, name: str) -> AttributeError:
+    hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
+    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
+
+
 @final
 class BoundFunction:
     """A compiled method of one object."""
@@ -401,7 +408,7 @@ class BoundFunction:
     def __getattr__(self, name: str) -> Any:
         """Return what tools ask a function for: its name, and through it its signature."""
         if name not in ("__name__", "__qualname__", "__wrapped__"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise _no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)
         return method if name == "__wrapped__" else getattr(method, name)
 
@@ -416,8 +423,6 @@ class BoundFunction:
     def trace(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Trace the method for one signature; see `Function.trace`."""
         return self.function.trace(self.__self__, *args, **kwargs)
-
-    get_concrete_function = trace
 
     @property
     def python_function(self) -> Callable[..., Any]:

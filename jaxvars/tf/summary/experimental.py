@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from jaxvars import summary as _core
+from jaxvars import tensorboard as _core
 from jaxvars.core.cells import name_scope
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf.tensors.convert import is_text

@@ -27,8 +27,8 @@ from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
 from jaxvars.errors import SavedError
-from jaxvars.saved.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
-from jaxvars.saved.program import is_weak, moves, sizes
+from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
+from jaxvars.export.program import is_weak, moves, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
