@@ -14,6 +14,38 @@ from pathlib import Path
 from types import FrameType
 from typing import final
 
+__all__ = [
+    "CheckError",
+    "CheckpointError",
+    "CheckpointWarning",
+    "CompileError",
+    "ControlFlowError",
+    "CreationError",
+    "DeviceError",
+    "DistributedError",
+    "DtypeError",
+    "ExecutionError",
+    "ForeignTransformError",
+    "GradientWarning",
+    "InteropError",
+    "JaxvarsError",
+    "NotATensorError",
+    "RetraceWarning",
+    "SavedError",
+    "ShapeError",
+    "ShardingError",
+    "StaleReadWarning",
+    "StateError",
+    "StringVariableError",
+    "TapeError",
+    "UninitializedError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _LIBRARIES = (
     str(Path(__file__).parent),
     str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...

@@ -24,6 +24,7 @@ import train_two_processes as program
 
 import jaxvars as jv
 from jaxvars.errors import DistributedError, ShardingError
+from jaxvars.parallel import batches
 
 TESTS = Path(__file__).parent
 TIMEOUT = 240.0
@@ -143,8 +144,8 @@ def test_every_function_says_what_it_does_with_an_example(fn):
 
 def test_parts_are_rows_in_order(monkeypatch):
     batch = {"x": np.arange(12).reshape(6, 2), "y": [jv.Variable([1.0, 2.0, 3.0])]}
-    monkeypatch.setattr(jv.parallel, "process_count", lambda: 3)
-    monkeypatch.setattr(jv.parallel, "rank", lambda: 1)
+    monkeypatch.setattr(batches, "process_count", lambda: 3)
+    monkeypatch.setattr(batches, "rank", lambda: 1)
     part = jv.parallel.local_part(batch)
     assert part["x"].tolist() == [[4, 5], [6, 7]]
     assert part["y"][0].tolist() == [2.0]

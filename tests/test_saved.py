@@ -25,7 +25,7 @@ from jaxvars.errors import CheckError, CompileError, SavedError
 
 GOLDEN = Path(__file__).parent / "goldens" / "saved.jaxvars"
 SCALAR = jv.TensorSpec(())
-DAMAGED = r"is damaged, or no file of jv\.saved\.save"
+DAMAGED = r"is damaged, or no file of jv\.export\.save"
 
 
 def values_of(module):

@@ -34,6 +34,13 @@ import os
 import sys
 from collections.abc import Sequence
 
+__all__ = ["main"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _NAME = "jaxvars.launch"
 
 
