@@ -16,9 +16,11 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.checkpoint.files import PathLike, absolute, open_stored, write
+from jaxvars.checkpoint.disk import PathLike, absolute
+from jaxvars.checkpoint.files import write
 from jaxvars.checkpoint.kept import check_kept
 from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
+from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.frames import LOCAL

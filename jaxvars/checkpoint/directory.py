@@ -35,17 +35,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars.checkpoint.files import (
+from jaxvars.checkpoint.disk import (
     DamageError,
     forgiving,
     is_folder,
     is_of_disk,
-    open_stored,
     remove,
     status_of,
     tamed,
-)  # fmt: skip
+)
 from jaxvars.checkpoint.retention import Record
+from jaxvars.checkpoint.stored import open_stored
 from jaxvars.errors import CheckpointError
 
 T = TypeVar("T")

@@ -38,12 +38,14 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.checkpoint import files as files
+from jaxvars.checkpoint import files
 from jaxvars.checkpoint.background import Job
 from jaxvars.checkpoint.checkpoint import Checkpoint
 from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
 from jaxvars.checkpoint.directory import Directory
+from jaxvars.checkpoint.disk import absolute, is_of_disk
 from jaxvars.checkpoint.retention import Policy, Record, least_one
+from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.display import repr as _display
 from jaxvars.errors import CheckpointError, warn_user
@@ -148,7 +150,7 @@ class CheckpointManager:
         )  # fmt: skip
         self.checkpoint = checkpoint
         self._directory = Directory(
-            files.absolute(directory), _checked_name(checkpoint_name), _SUFFIXES[format]
+            absolute(directory), _checked_name(checkpoint_name), _SUFFIXES[format]
         )
         self._step_counter = step_counter
         self._interval = checkpoint_interval
@@ -208,7 +210,7 @@ class CheckpointManager:
         Raises:
             CheckpointError: when it is none of them.
         """
-        wanted = str(files.absolute(path))
+        wanted = str(absolute(path))
         for record in self._directory.records():
             if self._path(record) == wanted:
                 return dict(record.metrics)
@@ -333,7 +335,7 @@ class CheckpointManager:
                 try:
                     self._directory.delete(record.number)
                 except OSError as error:
-                    if not files.is_of_disk(error):
+                    if not is_of_disk(error):
                         raise
                     warn_user(
                         f"{self._path(record)} is not needed any more and could not be deleted: "
@@ -499,9 +501,9 @@ def _integer(what: str, value: Any) -> int:
 
 
 def _is_damaged(path: str) -> bool:
-    """Tell whether a checkpoint is not what was written (else it does not fit the variables)."""
+    """Return whether a checkpoint is not what was written (else it does not fit the variables)."""
     try:
-        return bool(files.open_stored(path).values()[1])
+        return bool(open_stored(path).values()[1])
     except CheckpointError:
         return True
 

@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.checkpoint.checksum import Entry, dtype_name
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
 from jaxvars.core.frames import LOCAL
@@ -290,7 +290,7 @@ class Restore(Seeker):
 
     # ------------------------------------------------------------ the objects
     def shares(self, other: Restore) -> bool:
-        """Tell whether both are about one of the same objects."""
+        """Return whether both are about one of the same objects."""
         mine, others = ({id(ref()) for ref in each._refs} for each in (self, other))
         return not mine.isdisjoint(others - {id(None)})
 

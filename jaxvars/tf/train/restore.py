@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint import restore as restoring
 from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.store import NEWS, STORE, Cell, exclusively
 from jaxvars.core.traversal import Alias
