@@ -67,6 +67,16 @@ _TURNS: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()
 _MAKING = threading.Lock()
 
 
+def checked_name(name: Any) -> str:
+    """Return what names of checkpoints begin with, if it is sound."""
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.+-]*", name):
+        raise ValueError(
+            f"checkpoint_name is the first part of file names, like 'ckpt', not {name!r}: letters, "
+            "digits, and _ - + . inside."
+        )
+    return name
+
+
 @final
 class Directory:
     """The checkpoints of one name in a directory.

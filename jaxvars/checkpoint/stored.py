@@ -159,6 +159,14 @@ def is_complete(path: PathLike) -> bool:
     return True
 
 
+def is_damaged(path: PathLike) -> bool:
+    """Return whether a checkpoint is not what was written."""
+    try:
+        return bool(open_stored(path).values()[1])
+    except CheckpointError:
+        return True
+
+
 def _near(target: Path) -> str:
     if not target.parent.is_dir():
         return f" There is no folder {target.parent} either."
