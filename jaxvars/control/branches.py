@@ -29,19 +29,11 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.carry import (
-    Names,
-    Result,
-    Type,
-    alike,
-    all_joined,
-    converted,
-    difference,
-    index_of,
-    plainly,
-    truth,
-)
+from jaxvars.control.arguments import index_of, truth
+from jaxvars.control.carry import Result, alike
+from jaxvars.control.forms import Type, all_joined, converted, plainly
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
+from jaxvars.control.structure_diff import Names, difference
 from jaxvars.core.frames import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line

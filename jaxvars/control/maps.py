@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.carry import count_of, leading_size, type_of
+from jaxvars.control.arguments import count_of, leading_size
+from jaxvars.control.forms import type_of
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered

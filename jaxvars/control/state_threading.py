@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
-from jaxvars.control.carry import Type, type_of
+from jaxvars.control.forms import Type, type_of
 from jaxvars.core.frames import LOCAL, CaptureFrame, moves
 from jaxvars.core.staging import Staged
 from jaxvars.tracing import jaxprs
