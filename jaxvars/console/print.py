@@ -20,13 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import jax
 import numpy as np
 
 from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
+from jaxvars.tracing.host_calls import call_on_host, runs_now, without_gradient
 
 Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]
@@ -183,63 +183,26 @@ def _append(path: Path, text: str) -> None:
 # ---------------------------------------------------------------- now or when it runs
 def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
-    known = [None if context.is_tracer(x) else np.array(x) for x in arrays]
-    traced = [i for i, x in enumerate(known) if x is None]
-
-    def render(*values: Value) -> str:
-        filled: list[Any] = list(known)
-        for i, value in zip(traced, values, strict=True):
-            filled[i] = value
-        return Layout(filled, options.summarize).join(message)
-
-    operands = [jax.lax.stop_gradient(arrays[i]) for i in traced]
-    _emit(render, operands, [arrays[i].dtype for i in traced], options)
+    values = [x if context.is_tracer(x) else np.array(x) for x in map(without_gradient, arrays)]
+    _emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 
-def _emit(render: Render, operands: Sequence[Value], dtypes: list[Any], options: _Options) -> None:
+def _emit(render: Render, values: Sequence[Value], options: _Options) -> None:
     def write(*values: Value) -> None:
-        known = [np.asarray(x, dtype) for x, dtype in zip(values, dtypes, strict=True)]
-        options.write(render(*known), options.flush)
+        options.write(render(*map(np.asarray, values)), options.flush)
 
-    def stage(*values: Value) -> tuple[()]:
-        jax.debug.callback(write, *values, ordered=options.ordered and not _is_on_several_devices())
-        return ()
-
-    if not any(map(context.is_tracer, operands)) and not context.is_staging():
-        write(*operands)
-    elif not operands:
-        stage()
-    else:
-        _with_rule_for_vmap(stage, render, dtypes, options)(*operands)
-
-
-def _with_rule_for_vmap(
-    stage: Callable[..., Any], render: Render, dtypes: list[Any], options: _Options
-) -> Callable[..., Any]:
-    """Return `stage` with a batching rule: one callback that prints once for each example.
-
-    JAX's own rule makes a callback for each, for which it knows no order.
-    """
-    staged = jax.custom_batching.custom_vmap(stage)
-
-    @staged.def_vmap
-    def over_examples(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
-        count: int, batched: Sequence[bool], *values: Value
-    ) -> tuple[tuple[()], tuple[()]]:
+    def over_examples(count: int, batched: Sequence[bool], values: Sequence[Value]) -> None:
         def render_each(*values: Value) -> str:
             rows = zip(values, batched, strict=True)
             each = [[x[i] if has_axis else x for i in range(count)] for x, has_axis in rows]
             return "".join(render(*example) for example in zip(*each, strict=True))
 
-        _emit(render_each, values, dtypes, options)
-        return (), ()
+        _emit(render_each, values, options)
 
-    return staged
-
-
-def _is_on_several_devices() -> bool:
-    mesh = jax.sharding.get_abstract_mesh()
-    return not mesh.empty and mesh.size > 1
+    if runs_now(values):
+        write(*values)
+    else:
+        call_on_host(write, values, over_examples, ordered=options.ordered)
 
 
 # ---------------------------------------------------------------- messages
