@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
+from jaxvars.tracing.jaxprs import open_jaxpr
+
 Kind = Literal["variable", "argument", "constant", "operation", "control", "result", "written"]
 
 _COMMUTATIVE = frozenset({"add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
@@ -177,11 +179,6 @@ class Walk:
         ]
         unused = [n for n in self.nodes if n.id not in new and n.kind in ("variable", "argument")]
         return nodes, edges, unused
-
-
-def open_jaxpr(jaxpr: Any) -> Any:
-    """Return the jaxpr inside a closed one, or the jaxpr itself."""
-    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 def _inner(params: Mapping[str, Any]) -> Iterator[Any]:

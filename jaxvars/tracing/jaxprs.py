@@ -169,7 +169,7 @@ def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> li
 def interpreted(
     program: Any, values: Iterable[Any], run: Callable[[Any, list[Any]], Sequence[Any]]
 ) -> list[Any]:
-    """Return the outputs of a jaxpr: `run` takes an equation and its inputs, returns its outputs."""
+    """Return the outputs of a program, of which `run` runs each equation with its inputs."""
     jaxpr = open_jaxpr(program)
     found: dict[Any, Any] = dict(zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True))
     found.update(zip(jaxpr.invars, values, strict=True))
