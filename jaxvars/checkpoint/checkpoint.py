@@ -198,7 +198,7 @@ class Checkpoint(Module):
         Args:
             copy: whether arrays in trees are copied, as they may be donated before they are used.
         """
-        _refuse_traced("saved")
+        refuse_traced("saved")
         self._check(is_saving=True)
         cells, leaves = self._cells(), self._trees().leaves
         if both := cells.keys() & leaves.keys():
@@ -281,7 +281,7 @@ class Checkpoint(Module):
             5.0
             >>> folder.cleanup()
         """
-        _refuse_traced("restored")
+        refuse_traced("restored")
         if path is None:
             return Status(None)
         self._check(is_saving=False)
@@ -363,7 +363,7 @@ class Status:
             raise CheckpointError(
                 "Nothing was restored: the path was None. Is there a checkpoint in the folder?"
             )
-        _refuse_traced("restored")
+        refuse_traced("restored")
         self._restored.look()
         return self._restored
 
@@ -390,7 +390,8 @@ def numbered(prefix: PathLike, number: int) -> Path:
     return path.with_name(f"{stem}-{number}{path.name[len(stem) :]}")
 
 
-def _refuse_traced(what: str) -> None:
+def refuse_traced(what: str) -> None:
+    """Raise in a function that is being traced, or in a step that was interrupted."""
     if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "

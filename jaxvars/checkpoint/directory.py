@@ -124,7 +124,7 @@ class Directory:
         """Return what is known of a checkpoint; None if it is damaged."""
         number = int(path.name[len(self.name) + 1 : len(path.name) - len(self._suffix)])
         with contextlib.suppress(FileNotFoundError):
-            record = _record_in(path)
+            record = record_in(path)
             if record is None or (record.number == number and record.serial):
                 return record
         return _foreign(path, number)  # without a record, or a copy made by hand
@@ -230,7 +230,7 @@ class Directory:
     def _settle(self, staged: Path, place: Path) -> None:
         """Give what was written its name if it is whole and that is free, else remove it."""
         with contextlib.suppress(FileNotFoundError):
-            if status_of(place) is None and _record_in(staged) is not None:
+            if status_of(place) is None and record_in(staged) is not None:
                 self._name(staged, place)
         remove(staged)
 
@@ -267,7 +267,7 @@ def _foreign(path: Path, number: int) -> Record:
     return Record(number, 0, number, seconds, forever=True, clock=seconds)
 
 
-def _record_in(path: Path) -> Record | None:
+def record_in(path: Path) -> Record | None:
     """Return the record of a checkpoint, None if it is damaged.
 
     Raises:

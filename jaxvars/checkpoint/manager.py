@@ -36,8 +36,7 @@ from typing import Any, final
 import jax
 
 from jaxvars.checkpoint.background import Job
-from jaxvars.checkpoint.checkpoint import Checkpoint
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
 from jaxvars.checkpoint.directory import Directory, checked_name
 from jaxvars.checkpoint.disk import absolute
 from jaxvars.checkpoint.retention import Policy, Record, least_one

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.compiler import function as _compile
+from jaxvars.compiler import function
 from jaxvars.core.frames import LOCAL, moves
 from jaxvars.core.state import named_cells
 from jaxvars.core.store import Cell
@@ -145,7 +145,7 @@ class NanAlarm:
         def look() -> Value:
             return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
 
-        return _compile.compile(look)
+        return function.compile(look)
 
     def _judge(self) -> None:
         counts, self._pending = np.asarray(self._pending), None

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import final
 
-from jaxvars.launch import guard as _launch_guard
+from jaxvars.launch import guard
 from jaxvars.launch.options import Options
 from jaxvars.launch.output import Sink, Stream, prefixed, to_file
 from jaxvars.launch.report import Death, first, plural, say, say_death, say_end, signal_name
@@ -37,7 +37,7 @@ class Guard:
 
     def __enter__(self) -> Guard:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _launch_guard.__file__],
+            [sys.executable, "-I", "-S", guard.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             bufsize=0,
@@ -221,7 +221,7 @@ class Supervisor:
         """Kill the workers that run, and see to what all of them wrote."""
         for worker in self._workers:
             if not worker.look():
-                _launch_guard.kill_group(worker.pid)
+                guard.kill_group(worker.pid)
         for worker in self._workers:
             worker.kill()
             self._guard.tell("-", worker.pid)

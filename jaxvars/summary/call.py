@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core import variable as _variable
+from jaxvars.core import variable
 from jaxvars.errors import user_line
 from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars.summary.writer import Build, Record, SummaryWriter
@@ -41,7 +41,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of a summary is text, not {name!r} ({user_line()}).")
-    tag = "/".join((*_variable._NAMES.scopes, name))
+    tag = "/".join((*variable._NAMES.scopes, name))
     if WRITER.setting.value is None and not is_tracing():
         return
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))

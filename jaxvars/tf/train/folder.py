@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.checkpoint.directory import _record_in as record_in
+from jaxvars.checkpoint.directory import record_in
 from jaxvars.checkpoint.retention import Record
 from jaxvars.checkpoint.stored import Stored, open_stored
 from jaxvars.errors import CheckpointError

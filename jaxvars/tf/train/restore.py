@@ -17,7 +17,7 @@ from typing import Any, final
 import jax.numpy as jnp
 
 from jaxvars.checkpoint import restore as restoring
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
 from jaxvars.core.store import NEWS, STORE, Cell, exclusively
