@@ -40,6 +40,9 @@ MODULES = {
     "initializers", "interop", "launch", "losses", "metrics", "optimizers", "profiler", "random",
     "saved", "summary",
 }  # fmt: skip
+NAMESPACES = [
+    "autograph", "checkpoint", "debugging", "interop", "launch", "profiler", "saved", "summary",
+]  # fmt: skip
 DOCUMENTED = sorted(NAMES - MODULES - {"string"})
 
 CLASSES = [
@@ -66,6 +69,16 @@ def test_the_public_names_are_exactly_these():
 def test_what_is_imported_later_is_there(name):
     assert getattr(jv, name) is getattr(jv, name)
     assert name in dir(jv)
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_a_namespace_lists_its_public_names(name):
+    namespace = getattr(jv, name)
+    assert dir(namespace) == sorted(set(namespace.__all__))
+    for public in namespace.__all__:
+        thing = getattr(namespace, public)
+        assert inspect.isclass(thing) or inspect.isfunction(thing)
+        assert inspect.getdoc(thing)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

@@ -34,6 +34,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+__all__ = ["is_asked_for", "main"]
+
 _NAME = "jaxvars.launch"
 
 
@@ -68,6 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return 141
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 if __name__ == "__main__":

@@ -46,11 +46,11 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.saved.files import PathLike, array_of, npy, read, sound, write
 from jaxvars.saved.functions import Found, programs_of
-from jaxvars.saved.loaded import Loaded as Loaded
-from jaxvars.saved.loaded import Parts
-from jaxvars.saved.loaded import SavedFunction as SavedFunction
+from jaxvars.saved.loaded import Loaded, Parts, SavedFunction
 from jaxvars.saved.serialize import Options, exported, function_words
 from jaxvars.tracing import context
+
+__all__ = ["Loaded", "SavedFunction", "load", "save"]
 
 Words: TypeAlias = dict[str, Any]
 
@@ -309,3 +309,7 @@ def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
 def _refuse_traced() -> None:
     if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -33,9 +33,14 @@ import numpy as np
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
 from jaxvars.summary.call import checked_step, truth, write
 from jaxvars.summary.defaults import CONDITION, STEP, WRITER
-from jaxvars.summary.writer import SummaryWriter as SummaryWriter
+from jaxvars.summary.writer import SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.tensor import is_string, to_tensor
+
+__all__ = [
+    "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
+    "image", "record_if", "scalar", "set_step", "should_record_summaries", "text",
+]  # fmt: skip
 
 Value: TypeAlias = Any
 
@@ -341,3 +346,7 @@ def _number(data: Any, what: str) -> Value:
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
         raise DtypeError(f"{what} is {value.dtype} at {user_line()}: write a real number of it.")
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
