@@ -370,7 +370,7 @@ def _python_scan(
 
 
 def _is_staged() -> bool:
-    """Tell whether loops are to be staged rather than run."""
+    """Return whether loops are to be staged rather than run."""
     return context.strip(context.current()) is not context.EVAL
 
 

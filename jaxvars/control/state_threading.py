@@ -93,7 +93,7 @@ class Threads:
 
 
 def in_block() -> bool:
-    """Tell whether a branch or the body of a loop is being staged."""
+    """Return whether a branch or the body of a loop is being staged."""
     frame = LOCAL.frame
     return isinstance(frame, CaptureFrame) and frame.refuse_creation is CREATES
 

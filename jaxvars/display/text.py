@@ -50,7 +50,7 @@ def type_text(x: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether a value is shown as an array."""
+    """Return whether a value is shown as an array."""
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 

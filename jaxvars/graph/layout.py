@@ -58,7 +58,7 @@ class Layout:
     x: list[float] = field(default_factory=list)
 
     def is_bend(self, item: int) -> bool:
-        """Tell whether an item is a bend."""
+        """Return whether an item is a bend."""
         return item >= self.boxes
 
     def near(self, item: int) -> list[int]:

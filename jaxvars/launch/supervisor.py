@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import final
 
 from jaxvars.launch import guard
@@ -45,12 +44,7 @@ class Guard:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()

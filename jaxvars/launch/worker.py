@@ -112,7 +112,7 @@ class Worker:
         return self.returncode is not None
 
     def is_ending(self) -> bool:
-        """Tell whether the system is about to end it, or has, where that can be known."""
+        """Return whether the system is about to end it, or has, where that can be known."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -134,7 +134,7 @@ class Worker:
 
 
 def _is_over(process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether a child has ended, and leave it to be reaped where the system can."""
+    """Return whether a child has ended, and leave it to be reaped where the system can."""
     if not hasattr(os, "waitid"):  # macOS before Python 3.13
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

@@ -79,7 +79,7 @@ LEAVES = (Tensor, Static, Baked)
 
 
 def is_named(value: object) -> bool:
-    """Tell whether a value is a named tuple."""
+    """Return whether a value is a named tuple."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

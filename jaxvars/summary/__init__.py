@@ -167,7 +167,7 @@ def record_if(condition: Any) -> Generator[None]:
 
 
 def should_record_summaries() -> Any:
-    """Tell whether a summary would be written now: False without a default writer.
+    """Return whether a summary would be written now: False without a default writer.
 
     Returns:
         A bool, or an array of one if `record_if` was given one.

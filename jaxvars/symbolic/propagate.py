@@ -57,7 +57,7 @@ class _Followed:
         return np.asarray(value)
 
     def wants(self, inputs: Sequence[Value]) -> bool:
-        """Tell whether sizes are among the inputs, or all inputs are known."""
+        """Return whether sizes are among the inputs, or all inputs are known."""
         return any(id(x) in self._known for x in inputs) or not any(map(context.is_tracer, inputs))
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:

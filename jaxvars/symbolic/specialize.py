@@ -44,7 +44,7 @@ given arrays of known sizes anyway."""
 
 
 def is_open(size: Any) -> bool:
-    """Tell whether a size is symbolic."""
+    """Return whether a size is symbolic."""
     if type(size) is int:
         return False
     from jax import export
@@ -178,7 +178,7 @@ class _Rule:
 
 
 def _mentions(value: Any) -> bool:
-    """Tell whether symbolic sizes are in a program, or in a parameter of an operation."""
+    """Return whether symbolic sizes are in a program, or in a parameter of an operation."""
     if isinstance(value, tuple | list):
         return any(map(_mentions, value))
     jaxpr = jaxprs.open_jaxpr(value)
