@@ -245,7 +245,7 @@ class Checkpoint(Module):
         by its first call, or a slot of an optimizer, has its value before it is used for the
         first time, in compiled functions, too. It waits as long as one of the objects, or of those
         in a list or dict, is alive; for what is put into a list or dict later, as long as the
-        Checkpoint is. Then a CheckpointWarning tells what nobody has taken. A variable that existed
+        Checkpoint is. Then a CheckpointWarning tells what was not taken. A variable that existed
         before, and is put into one of the objects later, gets its value when the status is asked,
         as it may have been trained.
 

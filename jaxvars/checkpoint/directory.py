@@ -3,7 +3,7 @@
     directory/ckpt-12                 a checkpoint, with `manager.json` inside: its record
     directory/.ckpt.new-12-8a3f51c0   one that is being written
     directory/.ckpt.old-51c08a3f      one that is being deleted
-    directory/.ckpt.lock              held by whoever writes or deletes
+    directory/.ckpt.lock              held while writing or deleting
 
 Rules this file keeps:
 - a checkpoint is written under another name and renamed: a process that is killed at any moment
@@ -14,7 +14,7 @@ Rules this file keeps:
   away first;
 - a checkpoint that was put there otherwise, as by `Checkpoint.save`, is found, too, but never
   replaced or deleted;
-- one thread of one process writes at a time. So whoever has the lock knows that what is
+- one thread of one process writes at a time. So what holds the lock knows that what is
   half-written was left behind, and removes it.
 """
 
@@ -127,7 +127,7 @@ class Directory:
             record = record_in(path)
             if record is None or (record.number == number and record.serial):
                 return record
-        return _foreign(path, number)  # without a record, or a copy made by hand
+        return _foreign(path, number)  # without a record, or a copy that a user made
 
     def _listed(self, pattern: str) -> list[Path]:
         try:
@@ -138,7 +138,7 @@ class Directory:
 
     # ------------------------------------------------------------ changing it
     def exclusively(self, action: Callable[[], T]) -> T:
-        """Run `action` while nobody else writes here, with nothing left behind by others."""
+        """Run `action` while nothing else writes here, with nothing left behind."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._turn.mutex, self._deeper() as depth:
             if depth > 1:  # a signal handler that saves, while this thread saves
@@ -149,10 +149,10 @@ class Directory:
                 return action()
 
     def tidy(self) -> None:
-        """Finish what a killed process left unfinished, unless somebody is writing."""
+        """Finish what a killed process left unfinished, unless another is writing."""
         if self._left():
             with (
-                forgiving(),  # somebody is, or this may not be written to
+                forgiving(),  # another is, or this may not be written to
                 self._turn.mutex,
                 self._deeper() as depth,
                 self._locked(wait=False) as alone,

@@ -54,7 +54,7 @@ def write(
     """Write values by variable path, and return where: a .npz file, or else a folder.
 
     What was there is replaced when all is written. May run in any thread, beside steps, as long
-    as nobody donates the values.
+    as the values are not donated.
 
     Args:
         path: where; absolute or not.

@@ -15,7 +15,7 @@ it. `autograph.py` turns Python statements into the `named_` forms. The branches
 
 Rules this file keeps:
 - a variable that is only read is an operand; one that is assigned is carried, and each
-  iteration reads it anew, for a tape (`tracing/assigned_read.py`);
+  iteration reads it again, for a tape (`tracing/assigned_read.py`);
 - what the functions closed over becomes an operand, so that a tape follows it;
 - eagerly and staged, the same programs are refused for the same reason (`control/carry.py`).
 """

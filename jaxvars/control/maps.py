@@ -23,7 +23,7 @@ from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 
 Value: TypeAlias = Any
 
-_EXAMPLES = object()  # the name of the axis of examples: nobody else's
+_EXAMPLES = object()  # the name of the axis of examples, used for nothing else
 
 
 @context.restoring()

@@ -1,4 +1,4 @@
-"""Short texts for values: arrays, bytes, and names that somebody mistyped.
+"""Short texts for values: arrays, bytes, and mistyped names.
 
 Rules this file keeps:
 - nothing here runs a JAX operation: values are read through NumPy, so a tape or a trace around

@@ -109,7 +109,7 @@ class Walk:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
-        self.kept: set[int] = set()  # nodes that count even if nobody reads them
+        self.kept: set[int] = set()  # nodes that count even if they are not read
         self.constants: dict[int, Source] = {}  # by identity: one array may serve many calls
 
     def add(
@@ -165,7 +165,7 @@ class Walk:
         return [Wire(node, i, type_) for i, type_ in enumerate(types)]
 
     def alive(self) -> tuple[list[Node], list[Edge], list[Node]]:
-        """Return nodes and edges that count, numbered anew, and the inputs left out."""
+        """Return nodes and edges that count, with new numbers, and the inputs left out."""
         alive = self.kept | {n.id for n in self.nodes if n.kind in ("result", "written")}
         for edge in reversed(self.edges):  # targets only go down, so one pass finds all
             if edge.target in alive:

@@ -88,7 +88,7 @@ def from_flax(
             gives a key by a draw, and then each call is one draw from each stream that it used;
             when it is no dict, the streams are "params", for `init`, and "dropout". When None,
             they begin with a draw of the global generator. For nnx, the module's streams begin
-            anew by draws; when None they go on.
+            again by draws; when None they go on.
         method: for linen, what to initialize with and call instead of `__call__`: a name, or a
             function that takes the module first.
         variables: for linen, collections that are there already, `{"params": ...}`.

@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words of the command line; those of this process when None.
 
     Returns:
-        The exit status: see `python -m jaxvars.launch --help`. 141 when nobody reads the output
-        any more (`| head`).
+        The exit status: see `python -m jaxvars.launch --help`. 141 when the output is read no
+        more (`| head`).
     """
     from jaxvars.launch.options import parse  # here, as nothing else needs them
     from jaxvars.launch.supervisor import Supervisor

@@ -51,7 +51,7 @@ class Guard:
 
     def tell(self, sign: str, group: int) -> None:
         """Say that a process group has begun (+) or ended (-)."""
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it; we go on without
+        with contextlib.suppress(BrokenPipeError):  # it was killed; we go on without
             if self._process.stdin is not None:
                 self._process.stdin.write(f"{sign}{group}\n".encode())
 

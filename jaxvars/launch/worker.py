@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a worker leads a process group of its own, and at its end the whole group is killed, so that
   its children go with it;
-- the group is killed before the dead worker is reaped: until then nobody else has its number;
+- the group is killed before the dead worker is reaped: until then its number is its own;
 - on Linux the kernel kills the worker when the launcher dies. The guard does it everywhere.
 """
 
@@ -141,7 +141,7 @@ def _is_over(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _descriptor(pipe: Any) -> int:
-    """Return a descriptor of one's own for a pipe of `Popen`."""
+    """Return a new descriptor for a pipe of `Popen`."""
     with pipe:
         return os.dup(pipe.fileno())
 
@@ -202,7 +202,7 @@ def _gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def meeting_port(wanted: int) -> Generator[int]:
-    """Keep a port for the workers to meet at, which nobody else is given meanwhile.
+    """Keep a port for the workers to meet at, which is not given to another meanwhile.
 
     Args:
         wanted: the number of the port; 0 for any that is free.

@@ -92,7 +92,7 @@ def save(
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program
             can be.
         disabled_checks: `jax.export.DisabledSafetyCheck`s, for a program with operations that JAX
-            does not promise to read later, like kernels of one's own.
+            does not promise to read later, like custom kernels.
 
     Returns:
         The digest of the file, to be given to `load`.

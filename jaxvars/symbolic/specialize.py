@@ -6,7 +6,7 @@ operation by operation with numbers in their place, and has JAX write down what 
 
 Rules this file keeps:
 - what is made has no symbolic size left, inner programs and derivative rules included;
-- what cannot be filled in raises: whoever asked traces the function itself.
+- what cannot be filled in raises: the caller traces the function itself.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - without a traced operand each is Python's own;
-- an operand is evaluated once, and only if Python would evaluate it (or if nobody can tell).
+- an operand is evaluated once, and only if Python would evaluate it (or if that is not known).
 """
 
 from __future__ import annotations
