@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -30,7 +29,7 @@ import secrets
 import threading
 import weakref
 import zipfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
@@ -42,10 +41,11 @@ from jaxvars.checkpoint.disk import (
     is_of_disk,
     remove,
     status_of,
+    sync,
     tamed,
 )
 from jaxvars.checkpoint.retention import Record
-from jaxvars.checkpoint.stored import open_stored
+from jaxvars.checkpoint.stored import digest_of, open_stored
 from jaxvars.errors import CheckpointError
 
 T = TypeVar("T")
@@ -224,7 +224,7 @@ class Directory:
         with contextlib.suppress(FileNotFoundError):
             place.rename(old)
         staged.rename(place)
-        _sync(self.path)
+        sync(self.path)
         remove(old)
 
     def _settle(self, staged: Path, place: Path) -> None:
@@ -294,7 +294,7 @@ def _text_in(path: Path) -> bytes | None:
 
 def _parsed(words: Any) -> Record:
     try:
-        if words["sha256"] != _digest(words["record"]):
+        if words["sha256"] != digest_of(words["record"]):
             raise ValueError("its digest is not that of what was written")
         return Record.from_json(words["record"])
     except (KeyError, TypeError, AttributeError) as error:
@@ -303,12 +303,12 @@ def _parsed(words: Any) -> Record:
 
 def _add_record(path: Path, record: Record) -> None:
     words = record.to_json()
-    text = json.dumps({"record": words, "sha256": _digest(words)}, allow_nan=False)
+    text = json.dumps({"record": words, "sha256": digest_of(words)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
         _write_synced(draft, text)
         draft.rename(path / RECORD)
-        _sync(path)
+        sync(path)
     else:
         with path.open("r+b") as file:
             with zipfile.ZipFile(file, "a") as archive:
@@ -317,22 +317,8 @@ def _add_record(path: Path, record: Record) -> None:
             os.fsync(file.fileno())
 
 
-def _digest(words: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
-
-
 def _write_synced(path: Path, text: str) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder survive a power failure, where that can be had."""
-    with forgiving():
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -41,7 +41,7 @@ def set_aside(target: Path) -> Path:
 
 
 def digest_of(words: Mapping[str, Any]) -> str:
-    """Return the digest of a manifest."""
+    """Return the digest of what JSON can say."""
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
 
 
