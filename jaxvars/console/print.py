@@ -26,7 +26,7 @@ from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import call_on_host, runs_now, without_gradient
+from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
 Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]
@@ -183,7 +183,7 @@ def _append(path: Path, text: str) -> None:
 # ---------------------------------------------------------------- now or when it runs
 def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
-    values = [x if context.is_tracer(x) else np.array(x) for x in map(without_gradient, arrays)]
+    values = [x if context.is_tracer(x) else np.array(x) for x in map(drop_gradient, arrays)]
     _emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 

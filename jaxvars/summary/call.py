@@ -24,7 +24,7 @@ from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracin
 from jaxvars.summary.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
-from jaxvars.tracing.host_calls import call_on_host, runs_now, without_gradient
+from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
 Value: TypeAlias = Any
 
@@ -47,7 +47,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
     steps = STEP.setting if step is None else Setting(step, True)
     step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
-    operands = list(map(without_gradient, (*values, step, condition)))
+    operands = list(map(drop_gradient, (*values, step, condition)))
     if runs_now(operands):
         call.put(WRITER.setting.value, operands, may_wait=True)
     else:

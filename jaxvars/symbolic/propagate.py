@@ -208,7 +208,7 @@ def _of_program(params: Mapping[str, Any], given: Sequence[Sizes]) -> list[Sizes
     """Return what a jitted function makes of sizes."""
     if params.get("name") in _WHOLE:
         return [np.asarray(_WHOLE[params["name"]](*map(_exact, given)), object)]
-    found = jaxprs.interpreted(params["jaxpr"], given, _of_equation)
+    found = jaxprs.interpret(params["jaxpr"], given, _of_equation)
     return [None if x is None else np.asarray(x) for x in found]
 
 

@@ -125,7 +125,7 @@ class _Filling:
     def program(self, program: Any) -> Any:
         """Return a jaxpr, closed or not, for known sizes."""
         specs = [self._spec(var.aval) for var in jaxprs.open_jaxpr(program).invars]
-        made = jax.make_jaxpr(lambda *xs: jaxprs.interpreted(program, xs, self._run))(*specs)
+        made = jax.make_jaxpr(lambda *xs: jaxprs.interpret(program, xs, self._run))(*specs)
         if hasattr(program, "consts"):
             return made
         if made.consts:
@@ -143,7 +143,7 @@ class _Filling:
             name: _Rule(value, self) if name in _RULES else self._param(value)
             for name, value in eqn.params.items()
         }
-        return jaxprs.bound(eqn.replace(params=params), inputs)
+        return jaxprs.bind_in_scope(eqn.replace(params=params), inputs)
 
     def _param(self, value: Any) -> Any:
         """Return a parameter of an operation for known sizes."""

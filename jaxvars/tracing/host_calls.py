@@ -18,8 +18,8 @@ from jaxvars.tracing import context
 from jaxvars.tracing.context import Value
 
 
-def without_gradient(x: Value) -> Value:
-    """Return a value that has no derivative: one that is known, under `jax.grad` alone."""
+def drop_gradient(x: Value) -> Value:
+    """Return a value without its derivative; under `jax.grad` alone it is then known."""
     return jax.lax.stop_gradient(x) if context.is_tracer(x) else x
 
 

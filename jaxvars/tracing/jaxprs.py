@@ -163,13 +163,13 @@ def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> li
             return _run_flat(eqn.params["jaxpr"], inputs, known)
         return _run_once(eqn, inputs, known)
 
-    return interpreted(closed, values, run)
+    return interpret(closed, values, run)
 
 
-def interpreted(
+def interpret(
     program: Any, values: Iterable[Any], run: Callable[[Any, list[Any]], Sequence[Any]]
 ) -> list[Any]:
-    """Return the outputs of a program, of which `run` runs each equation with its inputs."""
+    """Run a program, each equation of it with its inputs by `run`; return its outputs."""
     jaxpr = open_jaxpr(program)
     found: dict[Any, Any] = dict(zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True))
     found.update(zip(jaxpr.invars, values, strict=True))
@@ -182,8 +182,8 @@ def interpreted(
     return read(jaxpr.outvars)
 
 
-def bound(eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
-    """Return the outputs of an operation that is run in its named scope."""
+def bind_in_scope(eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+    """Run an operation in its named scope; return its outputs."""
     scope = str(eqn.source_info.name_stack)
     with jax.named_scope(scope) if scope else nullcontext():
         return _bind(eqn, *inputs)
@@ -205,7 +205,7 @@ def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[
     single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
     key = None if single else _call_key(eqn, inputs)
     if key is None or key not in known:
-        outputs = bound(eqn, inputs)
+        outputs = bind_in_scope(eqn, inputs)
         if key is None:
             return outputs
         known[key] = outputs
@@ -254,7 +254,7 @@ def with_rules(
             return with_rules(eqn.params["jaxpr"], inputs, call)
         return _bind(eqn, *inputs)
 
-    return interpreted(closed, values, run)
+    return interpret(closed, values, run)
 
 
 def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:
