@@ -20,7 +20,7 @@ import jaxvars as jv
 from jaxvars import tf
 from jaxvars.checkpoint import Checkpoint, files
 from jaxvars.checkpoint import checkpoint as _checkpoint
-from jaxvars.core.store import NEWS, SEEKERS
+from jaxvars.core.cells import NEWS, SEEKERS
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
 
 FORMS = ["folder", "file.npz"]

@@ -23,12 +23,13 @@ from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
 from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.trees import Trees
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
-from jaxvars.core.store import Cell, take_all
+from jaxvars.core.store import take_all
 from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
-from jaxvars.core.variable import Variable, _restore
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import context
 
@@ -107,7 +108,7 @@ class Checkpoint(Module):
         self._root = root
         self._underway: dict[int, object] = {}
         vars(self).update(objects)
-        self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
+        self.save_counter = restore_variable(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
         if name not in _OWN:  # it would be neither saved nor restored, or hide a method

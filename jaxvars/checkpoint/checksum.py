@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tensors.tensor import is_string, string
+from jaxvars.tensors.dtypes import is_string, string
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array
 

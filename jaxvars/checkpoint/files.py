@@ -88,7 +88,7 @@ def _check_target(target: Path) -> None:
     if target.suffix != ".npz" and jax.process_index():
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
-            f"{jax.process_index()}. Let the first one write it, `if jv.distributed.is_chief(): "
+            f"{jax.process_index()}. Let the first one write it, `if jv.parallel.is_chief(): "
             "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
         )
     if target.suffix != ".npz" and "\\" in str(target):

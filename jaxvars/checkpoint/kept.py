@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from jaxvars.checkpoint.trees import has_arrays, has_leaves, others_in
 from jaxvars.core.module import variables_in
-from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.traversal import Path
 from jaxvars.errors import CheckpointError, user_line
 

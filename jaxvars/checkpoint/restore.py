@@ -29,17 +29,17 @@ from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
+from jaxvars.core.cells import NEWS, SEEKERS, STORE, Cell, Seeker
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
-from jaxvars.core.traversal import _CLOSED as CLOSED
-from jaxvars.core.traversal import Holder, Path, Tied, walk
-from jaxvars.core.traversal import _children as children_of
-from jaxvars.core.traversal import _holds_objects as holds_objects
+from jaxvars.core.store import exclusively
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
+from jaxvars.core.traversal import Holder, Path, Tied, children_of, holds_objects, walk
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
-from jaxvars.tensors.tensor import is_string, to_tensor
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

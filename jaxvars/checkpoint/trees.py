@@ -24,10 +24,10 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.core.foreign import is_foreign
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
-from jaxvars.tensors.tensor import is_string, string
+from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

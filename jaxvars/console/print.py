@@ -103,7 +103,7 @@ def print(
         raise TypeError(_no_template(list(fields)))
     else:
         pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
-    options = _Options(_target(file), flush, _few(summarize), ordered)
+    options = Options(find_writer(file), flush, _few(summarize), ordered)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
@@ -116,12 +116,14 @@ def print_values(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None
     """
     planner = Planner(plain)
     pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
-    options = _Options(_target(file), flush, 3, True)
+    options = Options(find_writer(file), flush, 3, True)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
 # ---------------------------------------------------------------- what the call says
-class _Options(NamedTuple):
+class Options(NamedTuple):
+    """How a message is printed."""
+
     write: Callable[[str, bool], None]
     flush: bool
     summarize: int
@@ -151,7 +153,7 @@ def _few(summarize: Any) -> int:
     return summarize
 
 
-def _target(file: Any) -> Callable[[str, bool], None]:
+def find_writer(file: Any) -> Callable[[str, bool], None]:
     """Return what writes to a file; the standard streams are looked up each time."""
     if isinstance(file, str) and file.startswith("file://"):
         file = Path(file.removeprefix("file://"))
@@ -181,13 +183,15 @@ def _append(path: Path, text: str) -> None:
 
 
 # ---------------------------------------------------------------- now or when it runs
-def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
+def _send(arrays: Sequence[Value], message: Pieces, options: Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
     values = [x if context.is_tracer(x) else np.array(x) for x in map(drop_gradient, arrays)]
-    _emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
+    emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 
-def _emit(render: Render, values: Sequence[Value], options: _Options) -> None:
+def emit(render: Render, values: Sequence[Value], options: Options) -> None:
+    """Print what is made of values: now if all are known, else when the program runs."""
+
     def write(*values: Value) -> None:
         options.write(render(*map(np.asarray, values)), options.flush)
 
@@ -197,7 +201,7 @@ def _emit(render: Render, values: Sequence[Value], options: _Options) -> None:
             each = [[x[i] if has_axis else x for i in range(count)] for x, has_axis in rows]
             return "".join(render(*example) for example in zip(*each, strict=True))
 
-        _emit(render_each, values, options)
+        emit(render_each, values, options)
 
     if runs_now(values):
         write(*values)

@@ -34,7 +34,7 @@ from jaxvars.control.carry import Result, alike
 from jaxvars.control.forms import Type, all_joined, converted, plainly
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
 from jaxvars.control.structure_diff import Names, difference
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words

@@ -13,9 +13,9 @@ from jaxvars.control.forms import type_of
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
+from jaxvars.core.cells import Cell
 from jaxvars.core.checks import first_failure, without_signals
 from jaxvars.core.staging import Rebuild, stage
-from jaxvars.core.store import Cell
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context

@@ -38,7 +38,8 @@ from jaxvars.core.indices import check_inside
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 

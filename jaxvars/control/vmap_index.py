@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars.core.frames import Signal
-from jaxvars.core.store import Cell
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import Signal
 
 Value: TypeAlias = Any
 Merge: TypeAlias = Callable[[Value, Value], Value]

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.core.checks import require
-from jaxvars.core.frames import Detour
+from jaxvars.core.frame import Detour
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 

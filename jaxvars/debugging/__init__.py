@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.core.frames import Owner, cells_in
+from jaxvars.core.frame import Owner, cells_in
 from jaxvars.core.indices import check_indices
 from jaxvars.core.variable import Variable
 from jaxvars.debugging.alarm import NanAlarm, nonfinite
@@ -33,8 +33,9 @@ from jaxvars.debugging.placement_log import get_log_device_placement, set_log_de
 from jaxvars.debugging.verification import verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 __all__ = [

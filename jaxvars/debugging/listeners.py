@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from typing import final
 
-from jaxvars.core.frames import LOCAL, Detour
+from jaxvars.core.frame import Detour
+from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context, recorder
 
 

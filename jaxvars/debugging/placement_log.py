@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.core.frames import PLACED
-from jaxvars.core.store import Cell
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import PLACED
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text
 from jaxvars.tracing import context, recorder

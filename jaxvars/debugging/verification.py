@@ -15,9 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape
-from jaxvars.compiler.function import BoundFunction, Function, compile, running_eagerly
-from jaxvars.compiler.signature import name_of
-from jaxvars.core.frames import Owner
+from jaxvars.compiler.decorator import compile
+from jaxvars.compiler.eager_mode import running_eagerly
+from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.compiler.leaves import name_of
+from jaxvars.core.frame import Owner
 from jaxvars.core.state import State, functionalize
 from jaxvars.debugging.slopes import STEPS, nearest, random_direction, sides, slope_of
 from jaxvars.display.repr import Table

@@ -128,6 +128,8 @@ def human_bytes(count: float) -> str:
 def did_you_mean(name: str, options: Iterable[str]) -> str:
     """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
 
+    Private names are offered for private ones only.
+
     >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
     "No optimizer 'adm'. Did you mean 'adam'?"
     >>> did_you_mean("zebra", ["sgd", "adam"])
@@ -135,7 +137,7 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    known = {option.lower(): option for option in options}
+    known = {option.lower(): option for option in options if option[:1] != "_" or name[:1] == "_"}
     close = get_close_matches(name.lower(), list(known), n=3)
     return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""
 

@@ -20,7 +20,7 @@ from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DtypeError
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle

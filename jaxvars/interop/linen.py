@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import TRACING, lifted
+from jaxvars.core.frame import TRACING
+from jaxvars.core.frames import lifted
 from jaxvars.errors import InteropError
 from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, settle
 from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
-from jaxvars.tensors.tensor import TensorSpec
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.core.frames import LOCAL, Frame, lifted
+from jaxvars.core.frame import Frame
+from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
 from jaxvars.interop.form import (
     KEY,

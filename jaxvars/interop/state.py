@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
-from jaxvars.tensors.tensor import is_string, string, to_tensor
+from jaxvars.tensors.dtypes import is_string, string
+from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any
 Nested: TypeAlias = dict[str, Any]

@@ -16,7 +16,7 @@ from typing import final
 _DESCRIPTION = """\
 Run a Python program in several processes of this machine, and keep it running.
 
-Each worker process meets the others in jv.distributed.initialize(). When one dies, the others are
+Each worker process meets the others in jv.parallel.initialize(). When one dies, the others are
 killed at once and all are started again: the program goes on from its last checkpoint."""
 
 _EPILOG = """\

@@ -31,7 +31,7 @@ COORDINATOR = "JAXVARS_COORDINATOR"
 RANK = "JAXVARS_RANK"
 WORLD_SIZE = "JAXVARS_WORLD_SIZE"
 ATTEMPT = "JAXVARS_ATTEMPT"
-"""What a worker finds in its environment; `jv.distributed.initialize()` reads them."""
+"""What a worker finds in its environment; `jv.parallel.initialize()` reads them."""
 
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1

@@ -21,7 +21,8 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars.core.module import _BORDER
+from jaxvars.core.module import BORDER
 from jaxvars.display.repr import did_you_mean
 from jaxvars.losses import binary_crossentropy as binary_crossentropy
 from jaxvars.losses import binary_focal_crossentropy as binary_focal_crossentropy
@@ -122,7 +122,7 @@ _BY_NAME: dict[str, Any] = {
     if isinstance(thing, type) and issubclass(thing, Metric)
     if thing not in (Metric, MeanMetricWrapper)
 }
-_SNAKE: dict[str, Any] = {_BORDER.sub("_", name).lower(): cls for name, cls in _BY_NAME.items()}
+_SNAKE: dict[str, Any] = {BORDER.sub("_", name).lower(): cls for name, cls in _BY_NAME.items()}
 _SHORT: dict[str, Any] = {
     **dict.fromkeys(("bce", "BCE"), BinaryCrossentropy),
     **dict.fromkeys(("mse", "MSE"), MeanSquaredError),

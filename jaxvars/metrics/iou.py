@@ -24,7 +24,7 @@ from jaxvars.losses.inputs import (
 )
 from jaxvars.metrics.metric import Metric, divide, unseen
 from jaxvars.metrics.sums import grouped, total
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

@@ -31,7 +31,7 @@ from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.tally import Tally
 from jaxvars.random.seeds import Shape, as_shape
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 

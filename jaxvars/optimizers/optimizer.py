@@ -27,12 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.tape import GradientTape
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
-from jaxvars.core.store import Cell
 from jaxvars.core.traversal import Tied
-from jaxvars.core.variable import Variable, _restore
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import StateError
 from jaxvars.optimizers.checks import (
     Pairs,
@@ -385,7 +385,7 @@ class Optimizer(Module, ABC):
         self._begin()
 
     def _counter(self, name: str) -> Variable:
-        return _restore(np.int32(0), f"{self.name}/{name}", False, None)
+        return restore_variable(np.int32(0), f"{self.name}/{name}", False, None)
 
     def _name_of(self, variable: Variable) -> str | None:
         """Return what the optimizer calls a variable that it knows."""
@@ -495,7 +495,7 @@ class Optimizer(Module, ABC):
     def _make(self, name: str | None, slot: str, value: Value, params: dict[str, Variable]) -> None:
         home = home_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
-        self._holder(name)[slot] = _restore(value, path, False, home)
+        self._holder(name)[slot] = restore_variable(value, path, False, home)
 
 
 def _downhill(gradient: Value) -> Value:

@@ -29,7 +29,8 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.core.frames import LOCAL, cells_in
+from jaxvars.core.frame import cells_in
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes

@@ -37,7 +37,8 @@ from jaxvars.random.seeds import (
     unseen,
 )
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
+from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.tensor import as_array, refuse_masked
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

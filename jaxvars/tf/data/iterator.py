@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
-from jaxvars.compiler.signature import STAGED_ITERATORS
+from jaxvars.compiler.leaves import STAGED_ITERATORS
 from jaxvars.core.variable import Variable
 from jaxvars.tf.data.generators.cursor import Cursor, from_text, to_text
 from jaxvars.tf.data.generators.optional import Optional

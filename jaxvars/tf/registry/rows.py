@@ -155,7 +155,7 @@ def operations(
                 return elsewhere
             hint = did_you_mean(name, [*by_name, *others])
             where = f"tf.{space}" if space else "tf"
-            raise AttributeError(f"{where} has no attribute {name!r}.{' ' + hint if hint else ''}")
+            raise AttributeError(f"{where} has no attribute {name!r}.{hint}")
         made = function_of(by_name[name], module)
         setattr(sys.modules[module], name, made)
         return made

@@ -20,7 +20,8 @@ from jaxvars.checkpoint import restore as restoring
 from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
-from jaxvars.core.store import NEWS, STORE, Cell, exclusively
+from jaxvars.core.cells import NEWS, STORE, Cell
+from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError

@@ -21,13 +21,14 @@ import jax.numpy as jnp
 
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.compiler.executable import _CALLBACKS, Entry
-from jaxvars.compiler.signature import Itself, Signature, Traced, tree_of
+from jaxvars.compiler.leaves import Itself, Traced
+from jaxvars.compiler.signature import Signature, tree_of
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.checks import FAILURE, sites_in
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import STORE, Cell
 from jaxvars.errors import SavedError
-from jaxvars.saved.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
-from jaxvars.saved.program import is_weak, moves, sizes
+from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
+from jaxvars.export.program import is_weak, moves, sizes
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.checks import known_here, renumbered
 from jaxvars.errors import SavedError
-from jaxvars.saved.forms import Form, Tensor, describe, from_json, leaves_of
+from jaxvars.export.forms import Form, Tensor, describe, from_json, leaves_of
 
 Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]
@@ -115,7 +115,7 @@ class Program:
         if self.vjp_order:
             return (
                 f"{self.name} was saved with gradients of order {self.vjp_order}, and is "
-                "differentiated once more. Save it with jv.saved.save(..., "
+                "differentiated once more. Save it with jv.export.save(..., "
                 f"vjp_order={self.vjp_order + 1})."
             )
         reason = self._no_gradient or "vjp_order was 0."

@@ -14,17 +14,18 @@ from typing import Any, NamedTuple, final
 import jax
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.executable import Entry
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.compiler.function import compile as compiled
-from jaxvars.compiler.signature import Itself, Signature, name_of
-from jaxvars.core.frames import Owner
+from jaxvars.compiler.leaves import Itself, name_of
+from jaxvars.compiler.signature import Signature
+from jaxvars.core.frame import Owner
 from jaxvars.core.module import Module
 from jaxvars.errors import SavedError, line_of
-from jaxvars.saved.forms import CALL
-from jaxvars.saved.loaded import Loaded, SavedFunction
+from jaxvars.export.forms import CALL
+from jaxvars.export.loaded import Loaded, SavedFunction
 from jaxvars.symbolic.specialize import symbol
-from jaxvars.tensors.tensor import TensorSpec
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing.key_order import ordered_like
 
 _OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")
@@ -61,7 +62,7 @@ def programs_of(root: Any, signatures: Any) -> Found:
 
     Args:
         root: a Module or another object with methods, or a function.
-        signatures: what to save; see `jv.saved.save`.
+        signatures: what to save; see `jv.export.save`.
 
     Raises:
         SavedError: when there is none, or one of them is unknown.

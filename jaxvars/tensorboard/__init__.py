@@ -1,10 +1,10 @@
 """Numbers, histograms, images and texts for TensorBoard: TensorFlow's `tf.summary`.
 
-    writer = jv.summary.create_file_writer("logs")
+    writer = jv.tensorboard.create_file_writer("logs")
     with writer.as_default():
         for i, batch in enumerate(batches):
             loss = step(*batch)
-            jv.summary.scalar("loss", loss, step=i)
+            jv.tensorboard.scalar("loss", loss, step=i)
     writer.close()
 
 It needs an extra: `pip install "jaxvars[tensorboard]"`. (What layers and parameters a model has is
@@ -31,11 +31,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
-from jaxvars.summary.call import checked_step, truth, write
-from jaxvars.summary.defaults import CONDITION, STEP, WRITER
-from jaxvars.summary.writer import SummaryWriter
+from jaxvars.tensorboard.call import checked_step, truth, write
+from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER
+from jaxvars.tensorboard.writer import SummaryWriter
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import is_string, to_tensor
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
 
 __all__ = [
     "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
@@ -342,7 +343,7 @@ def _number(data: Any, what: str) -> Value:
         return np.float64(value)
     value = value if isinstance(value, jax.Array) else to_tensor(value, what=what)
     if is_string(value.dtype):
-        raise NotATensorError(f"{what} is text at {user_line()}; jv.summary.text writes texts.")
+        raise NotATensorError(f"{what} is text at {user_line()}; jv.tensorboard.text writes texts.")
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
         raise DtypeError(f"{what} is {value.dtype} at {user_line()}: write a real number of it.")
     return value

@@ -1,6 +1,6 @@
 """Training on several devices at once, in TensorFlow's words: strategies over a mesh.
 
-    strategy = jv.distribute.MirroredStrategy()
+    strategy = jv.parallel.MirroredStrategy()
 
     with strategy.scope():
         model, optimizer = Model(), jv.optimizers.Adam()
@@ -36,7 +36,8 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxvars.compiler.function import BoundFunction, Function, compile
+from jaxvars.compiler.decorator import compile
+from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.core.frames import LOCAL
 from jaxvars.devices.device import find_device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
@@ -128,7 +129,7 @@ class Strategy(ABC):
         Raises:
             ShardingError: when a variable or an argument lies on other devices.
 
-        Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.distribute`.
+        Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.parallel`.
         """
         kwargs = dict(kwargs or {})
         if LOCAL.frame is not LOCAL.eager or _context.is_staging():
@@ -263,10 +264,10 @@ class MultiWorkerMirroredStrategy(Strategy):
     """Train on all devices of all processes: each runs the same program.
 
     Start the processes with `jv.launch`, or by other means, and connect them with
-    `jv.distributed.initialize` at their very beginning. In one process it is a MirroredStrategy.
+    `jv.parallel.initialize` at their very beginning. In one process it is a MirroredStrategy.
 
     Args:
-        cluster_resolver: refused: `jv.distributed.initialize` takes its place.
+        cluster_resolver: refused: `jv.parallel.initialize` takes its place.
         communication_options: ignored: XLA chooses.
 
     Raises:
@@ -279,7 +280,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
         if cluster_resolver is not None:
             raise ValueError(
-                "There is no cluster_resolver: call jv.distributed.initialize() at the top of the "
+                "There is no cluster_resolver: call jv.parallel.initialize() at the top of the "
                 "program, and make the strategy without arguments."
             )
         super().__init__(jax.devices())

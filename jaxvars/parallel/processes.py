@@ -3,24 +3,24 @@
     # train.py; run it with `python -m jaxvars.launch -n 2 train.py`
     import jax, jaxvars as jv
 
-    jv.distributed.initialize()                      # before anything else of JAX
+    jv.parallel.initialize()                      # before anything else of JAX
     with jv.use_mesh({"data": -1}):                  # all devices of all processes
         ...                                          # make the model and restore its checkpoint
         for batch in batches:                        # the same batches in each process, or
-            part = jv.distributed.local_part(batch)  # only the part that this one needs
-            loss = step(jv.distributed.global_batch(part, jax.P("data")))
+            part = jv.parallel.local_part(batch)  # only the part that this one needs
+            loss = step(jv.parallel.global_batch(part, jax.P("data")))
 
 The engine is JAX's own: `jax.distributed` brings the processes together, and XLA's collectives,
 gloo on CPU and NCCL on GPU, move the data. Each process runs the same program in the same order: a
 function of arrays that lie on several processes must be called by all of them. What only one
-should do, as to print or to write a file, stands below `if jv.distributed.is_chief():`, and no
+should do, as to print or to write a file, stands below `if jv.parallel.is_chief():`, and no
 such function is called there.
 
 Checkpoints are written by process 0, and read by all:
 
     manager.restore_or_initialize()
     ...
-    if jv.distributed.is_chief():
+    if jv.parallel.is_chief():
         manager.save()
 
 That is so for variables that each process has whole. Where some are spread over processes, all of
@@ -50,11 +50,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.state import State
-from jaxvars.devices.mesh import current_mesh
-from jaxvars.errors import DistributedError, ShardingError
+from jaxvars.errors import DistributedError
 from jaxvars.launch import worker as _names
 from jaxvars.tensors.array_like import processes_of
-from jaxvars.tensors.tensor import check_argument, check_uncut
+from jaxvars.tensors.tensor import check_argument
 from jaxvars.tracing.key_order import map_leaves, ordered_like
 
 Value: TypeAlias = Any
@@ -87,8 +86,8 @@ def initialize(
     Example:
         import jaxvars as jv
 
-        jv.distributed.initialize()      # at the top of the program
-        print(f"process {jv.distributed.rank()} of {jv.distributed.process_count()}")
+        jv.parallel.initialize()      # at the top of the program
+        print(f"process {jv.parallel.rank()} of {jv.parallel.process_count()}")
     """
     global _alone
     if jax.distributed.is_initialized() or _alone:
@@ -138,11 +137,11 @@ def _join(given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
 def _problem(error: str, given: Mapping[str, Any]) -> str:
     if "must be called before" in error:
         return (
-            "jv.distributed.initialize() came too late: JAX has looked for its devices already, "
+            "jv.parallel.initialize() came too late: JAX has looked for its devices already, "
             "and found only those of this process. Call it before all that computes, makes a "
             "Variable or asks for jax.devices():\n"
             "    import jaxvars as jv\n"
-            "    jv.distributed.initialize()\n"
+            "    jv.parallel.initialize()\n"
             "    ...  # everything else"
         )
     if "defined" in error:
@@ -150,7 +149,7 @@ def _problem(error: str, given: Mapping[str, Any]) -> str:
         return (
             f"The processes cannot find each other: {missing} is neither given nor known from a "
             "cluster. Give all three, as in\n"
-            '    jv.distributed.initialize("10.0.0.1:1234", num_processes=2, process_id=0)\n'
+            '    jv.parallel.initialize("10.0.0.1:1234", num_processes=2, process_id=0)\n'
             "or none, and start the program with `python -m jaxvars.launch -n 2 train.py`."
         )
     return f"The processes could not be brought together: {error}"
@@ -242,7 +241,7 @@ def attempt() -> int:
 def _check_joined(what: str) -> None:
     if _names.COORDINATOR in os.environ and not jax.distributed.is_initialized():
         raise DistributedError(
-            f"jv.distributed.{what}() was called before jv.distributed.initialize(), so this "
+            f"jv.parallel.{what}() was called before jv.parallel.initialize(), so this "
             "process knows nothing of the others yet. Call initialize() first, at the top of the "
             "program."
         )
@@ -332,7 +331,7 @@ def check_same(*objects: object, **named: object) -> None:
         raise DistributedError(
             f"The processes have different values of {', '.join(differ)}. Make them the same in "
             "each: call jv.random.set_seed(0) before the model is made, and restore the same "
-            "checkpoint; or assign what jv.distributed.broadcast(v) returns."
+            "checkpoint; or assign what jv.parallel.broadcast(v) returns."
         )
 
 
@@ -363,13 +362,13 @@ def is_preempted(step: int) -> bool:
     return bool(_multihost().reached_preemption_sync_point(step))
 
 
-def _read(value: Value) -> Value:
+def read_value(value: Value) -> Value:
     return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
 
 
 def _uncut(value: Value) -> Value:
     """Return a value's arrays, none of which would be cut to 32 bits on the way."""
-    arrays = _read(value)
+    arrays = read_value(value)
     for leaf in jax.tree.leaves(arrays):
         if isinstance(leaf, int | np.ndarray | np.generic):
             check_argument(leaf, "a value that processes share")
@@ -380,81 +379,3 @@ def _multihost() -> Any:
     from jax.experimental import multihost_utils
 
     return multihost_utils
-
-
-# ---------------------------------------------------------------- data
-def local_part(batch: Value) -> Value:
-    """Return this process's rows of a batch: the first of as many equal parts, the second, ...
-
-    Args:
-        batch: an array, or a pytree of them, the same in each process; the first dimension is
-            divided.
-
-    Returns:
-        The same structure.
-
-    Raises:
-        ShardingError: when the rows cannot be divided evenly.
-
-    >>> local_part({"x": np.ones((8, 3))})["x"].shape
-    (8, 3)
-    """
-    me, count = rank(), process_count()
-    return map_leaves(lambda rows: _part(rows, me, count), _read(batch))
-
-
-def _part(rows: Value, me: int, count: int) -> Value:
-    shape = np.shape(rows)
-    if not shape or shape[0] % count:
-        raise ShardingError(
-            f"An array of shape {shape} cannot be divided among {count} processes: its first "
-            f"dimension must be a multiple of {count}. Leave the last rows out, or add some."
-        )
-    size = shape[0] // count
-    return rows[me * size : (me + 1) * size]
-
-
-def global_batch(part: Value, sharding: Any) -> Value:
-    """Make one array of the parts that the processes hold.
-
-    Args:
-        part: what this process has: an array, or a pytree of them, of the same shapes in each
-            process.
-        sharding: how the whole lies on the devices of all processes: a `jax.sharding.Sharding`, or
-            a `jax.P` for the mesh in force.
-
-    Returns:
-        The same structure, of arrays that lie on several processes. Their first dimension is as
-        many times longer, when it is divided among the processes.
-
-    Raises:
-        ShardingError: when there is no mesh in force, or a part does not fit.
-
-    >>> import jaxvars as jv
-    >>> with jv.use_mesh({"data": 1}):
-    ...     global_batch(np.ones((4, 2)), jax.P("data")).shape
-    (4, 2)
-    """
-    if isinstance(sharding, jax.sharding.PartitionSpec):
-        sharding = _named(sharding)
-
-    def whole(leaf: Value) -> Value:
-        check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
-        try:
-            return jax.make_array_from_process_local_data(sharding, local)
-        except ValueError as error:
-            raise ShardingError(
-                f"A part of shape {np.shape(leaf)} cannot be spread as {sharding}: {error}"
-            ) from error
-
-    return map_leaves(whole, _read(part))
-
-
-def _named(spec: Any) -> Any:
-    mesh = current_mesh()
-    if mesh is None:
-        raise ShardingError(
-            f"{spec} says nothing without a mesh: use it inside of "
-            '`with jv.use_mesh({"data": -1}):`, or give a jax.sharding.NamedSharding.'
-        )
-    return jax.sharding.NamedSharding(mesh, spec)

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import _array_of, to_tensor
+from jaxvars.tensors.tensor import array_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import exact, held
 
@@ -319,7 +319,7 @@ def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Value:
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         return value
     try:
-        given = _array_of(value, path)
+        given = array_of(value, path)
         if not _is_close(given, form.dtype, closeness):
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         array = to_tensor(given, form.dtype, what=path)

@@ -1,4 +1,4 @@
-"""What `jv.summary` does where nothing is said: the default writer and step, and whether to write.
+"""The defaults of `jv.tensorboard`: the writer, the step, and whether to write.
 
 Rules this file keeps:
 - a default is the process's, not a thread's: a callback of a compiled program, which runs in a
@@ -54,7 +54,7 @@ class Default:
             raise CompileError(
                 f"The default {self._what} is set at {user_line()} while a function is traced: "
                 "that would happen once, and not each time the program runs. Set it outside, or "
-                "say it in the call: jv.summary.scalar(name, value, step=step)."
+                "say it in the call: jv.tensorboard.scalar(name, value, step=step)."
             )
         self._settings[-1][0] = Setting(value, False)
 

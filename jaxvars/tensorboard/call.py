@@ -1,4 +1,4 @@
-"""A call of `jv.summary`: written now, or each time a compiled program runs.
+"""A call of `jv.tensorboard`: written now, or each time a compiled program runs.
 
 What the call says, and what a `with` inside of the traced function sets, belongs to the program.
 The other defaults (writer, step, condition) are those of the moment when the program runs, so that
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core import variable
+from jaxvars.core.cells import NAMES
 from jaxvars.errors import user_line
-from jaxvars.summary.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
-from jaxvars.summary.writer import Build, Record, SummaryWriter
+from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
+from jaxvars.tensorboard.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
@@ -41,7 +41,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of a summary is text, not {name!r} ({user_line()}).")
-    tag = "/".join((*variable._NAMES.scopes, name))
+    tag = "/".join((*NAMES.scopes, name))
     if WRITER.setting.value is None and not is_tracing():
         return
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
@@ -70,8 +70,8 @@ class _Call(NamedTuple):
             return
         if step is None:
             raise ValueError(
-                f"{self.what} has no step ({self.line()}): jv.summary.scalar(name, value, step=i), "
-                "or a default by jv.summary.set_step(i)."
+                f"{self.what} has no step ({self.line()}): jv.tensorboard.scalar(name, value, "
+                "step=i), or a default by jv.tensorboard.set_step(i)."
             )
         record = Record(self.what, self.build, values, step, condition, time.time())
         writer.put(record, may_wait=may_wait)
@@ -130,7 +130,7 @@ def truth(condition: Any) -> Value:
         return bool(value)
     if np.shape(value) != () or getattr(value, "dtype", None) != np.bool_:
         raise TypeError(
-            f"jv.summary.record_if takes a bool, or a function that returns one, not {value!r} "
+            f"jv.tensorboard.record_if takes a bool, or a function that returns one, not {value!r} "
             f"({user_line()})."
         )
     return value

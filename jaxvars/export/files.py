@@ -111,7 +111,7 @@ def sound(path: PathLike, action: Callable[[], T]) -> T:
     except Exception as error:
         reason = (str(error).splitlines() or [""])[0][:200]
         raise SavedError(
-            f"{os.fspath(path)} is damaged, or no file of jv.saved.save: "
+            f"{os.fspath(path)} is damaged, or no file of jv.export.save: "
             f"{type(error).__name__}: {reason}. Save it anew, or take it from where it came from."
         ) from error
 
@@ -125,7 +125,7 @@ def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
     place = Path(path)
     if place.is_dir() or not place.exists():
         kind = "a folder" if place.is_dir() else "nothing"
-        raise SavedError(f"There is {kind} at {place}, and no file of jv.saved.save.")
+        raise SavedError(f"There is {kind} at {place}, and no file of jv.export.save.")
     return sound(path, lambda: _read(place, digest))
 
 
@@ -157,7 +157,7 @@ def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
     if len({info.filename for info in infos}) != len(infos):
         raise ValueError("it has two members of one name")
     if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
-        raise ValueError("it has compressed members, which jv.saved.save does not write")
+        raise ValueError("it has compressed members, which jv.export.save does not write")
     if sum(info.file_size for info in infos) > size:
         raise ValueError("its members are longer than the file")
 

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
+from jaxvars.compiler.decorator import compile as compiled
 from jaxvars.compiler.function import Function
-from jaxvars.compiler.function import compile as compiled
 from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
-from jaxvars.saved.forms import CALL, STATICS, Mismatch, filled, fit
-from jaxvars.saved.program import Program
+from jaxvars.export.forms import CALL, STATICS, Mismatch, filled, fit
+from jaxvars.export.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
 
 Value: TypeAlias = Any
@@ -199,7 +199,7 @@ def _default(value: Any) -> Any:
 class Loaded(Module):
     """A saved object, loaded: variables under their paths, and functions under their names.
 
-    Made by `jv.saved.load`. `loaded["layers/0/w"]` or `loaded.layers[0].w` is a Variable,
+    Made by `jv.export.load`. `loaded["layers/0/w"]` or `loaded.layers[0].w` is a Variable,
     `loaded.step` a function, and `loaded(x)` calls the object, if it could be called. It is a
     Module: `named_variables`, `trainable_variables`, `summary()` work, and so do
     `jv.State.of(loaded)` and checkpoints. A copy has variables of its own.

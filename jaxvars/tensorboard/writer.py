@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from jaxvars.summary.defaults import STEP, WRITER
+from jaxvars.tensorboard.defaults import STEP, WRITER
 
 Value: TypeAlias = Any
 Build: TypeAlias = Callable[..., Iterable[Any]]
@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
 @final
 class SummaryWriter:
-    """A writer of events: made by `jv.summary.create_file_writer`.
+    """A writer of events: made by `jv.tensorboard.create_file_writer`.
 
     It belongs to one process, and any thread may use it.
 
@@ -177,7 +177,7 @@ class _File:
         if self._is_closed:
             raise RuntimeError(
                 f"The summary writer to {self._logdir} is closed, and {record.what} cannot be "
-                "written: make another one by jv.summary.create_file_writer."
+                "written: make another one by jv.tensorboard.create_file_writer."
             )
         while may_wait and self._queue.qsize() >= self._room:
             time.sleep(1e-3)
@@ -245,7 +245,7 @@ def _tensorboardx() -> tuple[Any, Any]:
         from tensorboardX.proto import event_pb2
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "jv.summary writes with tensorboardX, which is an extra: "
+            "jv.tensorboard writes with tensorboardX, which is an extra: "
             'pip install "jaxvars[tensorboard]"',
             name=error.name,
         ) from error

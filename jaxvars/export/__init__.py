@@ -1,8 +1,9 @@
 """Programs in a file, with their variables: saved once, loaded without their Python source.
 
-    jv.saved.save(model, "model.jaxvars", signatures={"__call__": (jv.TensorSpec((None, 28, 28)),)})
+    images = jv.TensorSpec((None, 28, 28))
+    jv.export.save(model, "model.jaxvars", signatures={"__call__": (images,)})
 
-    loaded = jv.saved.load("model.jaxvars")     # in another process, without the class
+    loaded = jv.export.load("model.jaxvars")     # in another process, without the class
     y = loaded(x)
 
 What is saved are compiled functions as XLA is given them (StableHLO, by `jax.export`), for open
@@ -16,7 +17,7 @@ Rules this file keeps:
 - nothing is written before everything has been exported;
 - nothing in a file is Python: no pickle, no source.
 
-A file is an uncompressed zip archive; `saved/files.py` says what is in it. `numpy.load` reads its
+A file is an uncompressed zip archive; `export/files.py` says what is in it. `numpy.load` reads its
 variables, `jax.export.deserialize` its programs: functions of a dict of variables by path and a
 list of arrays, which return a list of arrays and a dict of new values.
 
@@ -37,17 +38,18 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, decode, encode
 from jaxvars.compiler.executable import cells_of
-from jaxvars.compiler.signature import name_of
+from jaxvars.compiler.leaves import name_of
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.state import unique
-from jaxvars.core.store import Cell, take_all
+from jaxvars.core.store import take_all
 from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
-from jaxvars.saved.files import PathLike, array_of, npy, read, sound, write
-from jaxvars.saved.functions import Found, programs_of
-from jaxvars.saved.loaded import Loaded, Parts, SavedFunction
-from jaxvars.saved.serialize import Options, exported, function_words
+from jaxvars.export.files import PathLike, array_of, npy, read, sound, write
+from jaxvars.export.functions import Found, programs_of
+from jaxvars.export.loaded import Loaded, Parts, SavedFunction
+from jaxvars.export.serialize import Options, exported, function_words
 from jaxvars.tracing import context
 
 __all__ = ["Loaded", "SavedFunction", "load", "save"]
