@@ -77,7 +77,7 @@ class Entry:
         return entry
 
     def holds(self, stored: np.ndarray) -> bool:
-        """Tell whether these are the bytes that were written."""
+        """Return whether these are the bytes that were written."""
         return _digest(self.shape, self.dtype, stored) == self.sha256
 
 

@@ -4,7 +4,7 @@ Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
 - a value without a variable waits. `core/store.py` is told of new variables, and has them looked
-  for here before they are used; when all values have been taken nobody looks;
+  for here before they are used; when all values have been taken the search ends;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
 - of two checkpoints for one variable, by other names, the one counts that was restored last;
 - who waits does not keep the objects alive, and ends with them.
@@ -26,7 +26,7 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.checkpoint.checksum import Entry, dtype_name
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
 from jaxvars.core.cells import NEWS, SEEKERS, STORE, Cell, Seeker
@@ -137,7 +137,7 @@ class Restore(Seeker):
         waiting: the values that no variable has taken yet, by path.
         taken: the keys of the cells that have taken one, by path.
         misfits: what is wrong with variables that came later, by path.
-        is_partial: somebody said that not all will be taken.
+        is_partial: whether it was said that not all will be taken.
         replaced_by: what has been restored into the same objects since, while values waited.
     """
 
@@ -290,7 +290,7 @@ class Restore(Seeker):
 
     # ------------------------------------------------------------ the objects
     def shares(self, other: Restore) -> bool:
-        """Tell whether both are about one of the same objects."""
+        """Return whether both are about one of the same objects."""
         mine, others = ({id(ref()) for ref in each._refs} for each in (self, other))
         return not mine.isdisjoint(others - {id(None)})
 
@@ -325,7 +325,7 @@ class Restore(Seeker):
             self.warn()
 
     def warn(self) -> None:
-        """Warn of values that nobody took, unless that was to be expected."""
+        """Warn of values that were not taken, unless that was to be expected."""
         if self.waiting and not self.is_partial:
             self.is_partial = True  # once
             warnings.warn(
@@ -375,7 +375,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 
 
 def placed(cell: Cell | Leaf, value: Value) -> Value:
-    """Return a value that was read where the variable lives, in memory of nobody else."""
+    """Return a value that was read where the variable lives, in memory of its own."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
     if is_string(cell.aval.dtype):

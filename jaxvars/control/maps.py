@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.carry import count_of, leading_size, type_of
+from jaxvars.control.arguments import count_of, leading_size
+from jaxvars.control.forms import type_of
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
@@ -22,7 +23,7 @@ from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 
 Value: TypeAlias = Any
 
-_EXAMPLES = object()  # the name of the axis of examples: nobody else's
+_EXAMPLES = object()  # the name of the axis of examples, used for nothing else
 
 
 @context.restoring()

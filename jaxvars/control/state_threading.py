@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
-from jaxvars.control.carry import Type, type_of
+from jaxvars.control.forms import Type, type_of
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL, CaptureFrame
@@ -97,7 +97,7 @@ class Threads:
 
 
 def in_block() -> bool:
-    """Tell whether a branch or the body of a loop is being staged."""
+    """Return whether a branch or the body of a loop is being staged."""
     frame = LOCAL.frame
     return isinstance(frame, CaptureFrame) and frame.refuse_creation is CREATES
 

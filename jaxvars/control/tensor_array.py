@@ -6,7 +6,7 @@
     y = ta.stack()
 
 It is a value, a pytree: a write returns a new one. Elements written at places that are known
-lie beside the buffer until somebody needs it, so that a Python loop costs no copies; a write
+lie beside the buffer until it is needed, so that a Python loop costs no copies; a write
 at a traced place goes into the buffer, as one operation that XLA does in place.
 
 Rules this file keeps:

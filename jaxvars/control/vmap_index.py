@@ -8,7 +8,7 @@ What is assigned in a `vectorized_map` is assigned by each example. A cell that 
 value all the same says how that is made of the examples' values: see `merged_by`.
 
 Rules this file keeps:
-- nobody writes `EXAMPLE`: a map puts another value in its place in the program that it runs;
+- `EXAMPLE` is never written: a map puts another value in its place in the program that it runs;
 - the numbers of examples in nested maps are hashed to one, so that all of them differ.
 """
 

@@ -6,7 +6,7 @@
         alarm.step()
 
 A look is a small program that is queued behind the steps, and reads the variables where they lie.
-Its result is looked at when it is there, some steps later; so nobody waits for the device.
+Its result is looked at when it is there, some steps later; so nothing waits for the device.
 
 Rules this file keeps:
 - a step costs a count, and while a look is under way the question whether it is done;

@@ -32,7 +32,7 @@ _LOCAL = _Local()
 
 
 def stands(listener: recorder.Listener) -> bool:
-    """Tell whether a listener stands in this thread."""
+    """Return whether a listener stands in this thread."""
     return any(placed is listener for placed, _ in _LOCAL.placed)
 
 

@@ -48,11 +48,11 @@ from jaxvars.core.variable import Variable
 from jaxvars.errors import SavedError
 from jaxvars.export.files import PathLike, array_of, npy, read, sound, write
 from jaxvars.export.functions import Found, programs_of
-from jaxvars.export.loaded import Loaded as Loaded
-from jaxvars.export.loaded import Parts
-from jaxvars.export.loaded import SavedFunction as SavedFunction
+from jaxvars.export.loaded import Loaded, Parts, SavedFunction
 from jaxvars.export.serialize import Options, exported, function_words
 from jaxvars.tracing import context
+
+__all__ = ["Loaded", "SavedFunction", "load", "save"]
 
 Words: TypeAlias = dict[str, Any]
 
@@ -94,7 +94,7 @@ def save(
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program
             can be.
         disabled_checks: `jax.export.DisabledSafetyCheck`s, for a program with operations that JAX
-            does not promise to read later, like kernels of one's own.
+            does not promise to read later, like custom kernels.
 
     Returns:
         The digest of the file, to be given to `load`.
@@ -311,3 +311,7 @@ def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
 def _refuse_traced() -> None:
     if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise SavedError("Programs are saved outside of compiled functions and JAX transforms.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,7 +5,7 @@ place of each leaf. It is written as JSON, printed as a signature, and compared 
 of a call.
 
 Rules this file keeps:
-- nothing of a file is run: a named tuple is made anew from the names of its fields;
+- nothing of a file is run: a named tuple is made from the names of its fields;
 - what a file cannot hold is refused when it is saved, with the name of the argument;
 - arguments are converted as `input_signature` does it, or refused; integers keep their value.
 """
@@ -79,7 +79,7 @@ LEAVES = (Tensor, Static, Baked)
 
 
 def is_named(value: object) -> bool:
-    """Tell whether a value is a named tuple."""
+    """Return whether a value is a named tuple."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - what was traced already is not traced again;
-- an open size is the same symbol in each save, so that saving again traces nothing anew.
+- an open size is the same symbol in each save, so that saving again traces nothing.
 """
 
 from __future__ import annotations

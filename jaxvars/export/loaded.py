@@ -22,7 +22,7 @@ from jaxvars.core.checks import report
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
-from jaxvars.display import repr as _display
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import CompileError, SavedError
 from jaxvars.export.forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars.export.program import Program
@@ -254,7 +254,7 @@ class Loaded(Module):
     def __getitem__(self, path: str) -> Variable:
         """Return a variable by its path."""
         if path not in self.__variables:
-            hint = _display.did_you_mean(path, list(self.__variables))
+            hint = did_you_mean(path, list(self.__variables))
             raise KeyError(f"There is no variable {path!r} in {self.name}.{hint}")
         return self.__variables[path]
 
@@ -318,7 +318,7 @@ class _Branch:
         if any(known.startswith(f"{path}/") for known in self._variables):
             return _Branch(self._owner, f"{path}/", self._variables)
         names = [*self._owner.signatures, *self._variables]
-        hint = _display.did_you_mean(path, names)
+        hint = did_you_mean(path, names)
         raise AttributeError(f"There is no {path!r} in {self._owner.name}.{hint}")
 
     def __getattr__(self, name: str) -> Any:

@@ -145,7 +145,7 @@ def _tensors(form: Form) -> list[Tensor]:
 
 
 def moves(value: Value) -> bool:
-    """Tell whether an array, or one of this kind, has a derivative."""
+    """Return whether an array, or one of this kind, has a derivative."""
     return jnp.issubdtype(value.dtype, jnp.inexact)
 
 

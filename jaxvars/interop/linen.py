@@ -277,7 +277,7 @@ def _counted(counters: Mapping[Any, Any]) -> set[str]:
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:
-    """Tell whether each call adds to a collection, as `sow` does: it is not one to keep."""
+    """Return whether each call adds to a collection, as `sow` does: it is not one to keep."""
     parts = jax.tree.leaves(variables[name], is_leaf=lambda x: isinstance(x, tuple))
     if name == PARAMS or not any(isinstance(part, tuple) for part in parts):
         return False

@@ -160,7 +160,7 @@ def to_bytes(source: Any) -> bytes:
 def from_bytes(target: Any, data: bytes) -> State:
     """Return a State of a target's variables with values from bytes.
 
-    Changes nothing: `commit` the State. Reading runs nothing: the bytes may come from anybody.
+    Changes nothing: `commit` the State. Reading runs nothing: the bytes may come from anywhere.
 
     Args:
         target: a State, or anything with variables in it.

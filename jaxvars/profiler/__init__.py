@@ -37,6 +37,8 @@ from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
 from jaxvars.profiler.ops import longest
 
+__all__ = ["Profile", "profile", "step", "trace"]
+
 Value: TypeAlias = Any
 Folder: TypeAlias = str | PathLike[str]
 
@@ -301,3 +303,7 @@ def _memory() -> dict[str, int]:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:,.3f} ms"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

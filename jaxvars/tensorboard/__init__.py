@@ -33,10 +33,15 @@ import numpy as np
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
 from jaxvars.tensorboard.call import checked_step, truth, write
 from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER
-from jaxvars.tensorboard.writer import SummaryWriter as SummaryWriter
+from jaxvars.tensorboard.writer import SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor
+
+__all__ = [
+    "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
+    "image", "record_if", "scalar", "set_step", "should_record_summaries", "text",
+]  # fmt: skip
 
 Value: TypeAlias = Any
 
@@ -163,7 +168,7 @@ def record_if(condition: Any) -> Generator[None]:
 
 
 def should_record_summaries() -> Any:
-    """Tell whether a summary would be written now: False without a default writer.
+    """Return whether a summary would be written now: False without a default writer.
 
     Returns:
         A bool, or an array of one if `record_if` was given one.
@@ -342,3 +347,7 @@ def _number(data: Any, what: str) -> Value:
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
         raise DtypeError(f"{what} is {value.dtype} at {user_line()}: write a real number of it.")
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

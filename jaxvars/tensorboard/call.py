@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,6 +24,7 @@ from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER, Setting, is_tr
 from jaxvars.tensorboard.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
+from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
 Value: TypeAlias = Any
 
@@ -47,8 +47,8 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))
     steps = STEP.setting if step is None else Setting(step, True)
     step, condition = checked_step(steps.value), truth(CONDITION.setting.value)
-    operands = [_without_gradient(x) for x in (*values, step, condition)]
-    if not context.is_staging() and not any(map(context.is_tracer, operands)):
+    operands = list(map(drop_gradient, (*values, step, condition)))
+    if runs_now(operands):
         call.put(WRITER.setting.value, operands, may_wait=True)
     else:
         _stage(call, steps, operands)
@@ -82,55 +82,25 @@ def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
     line = user_line()
     call = call._replace(line=lambda: line)
     writers, conditions = WRITER.setting, CONDITION.setting
-    known = [None if context.is_tracer(x) else x for x in operands]
-    traced = [i for i, x in enumerate(operands) if context.is_tracer(x)]
-    looks_up_step = not steps.traced and len(operands) - 2 not in traced
-    looks_up_condition = not conditions.traced and len(operands) - 1 not in traced
+    looks_up_step = not steps.traced and not context.is_tracer(operands[-2])
+    looks_up_condition = not conditions.traced and not context.is_tracer(operands[-1])
 
-    def run(*values: Value) -> None:
-        filled = list(known)
-        for i, value in zip(traced, values, strict=True):
-            filled[i] = np.asarray(value)
+    def run(*operands: Value) -> None:
+        *values, step, condition = operands
         if looks_up_step:
-            filled[-2] = checked_step(STEP.setting.value)
+            step = checked_step(STEP.setting.value)
         if looks_up_condition:
-            filled[-1] = truth(CONDITION.setting.value)
+            condition = truth(CONDITION.setting.value)
         writer = writers.value if writers.traced else WRITER.setting.value
-        call.put(writer, filled, may_wait=False)
+        call.put(writer, [*values, step, condition], may_wait=False)
 
-    def stage(*values: Value) -> tuple[()]:
-        jax.debug.callback(run, *values, ordered=not _is_on_several_devices())
-        return ()
-
-    if traced:
-        _without_examples(stage, call)(*[operands[i] for i in traced])
-    else:
-        stage()
-
-
-def _without_examples(stage: Callable[..., Any], call: _Call) -> Callable[..., Any]:
-    """Return `stage` so that it is refused where a value has an axis of examples."""
-    staged = jax.custom_batching.custom_vmap(stage)
-
-    @staged.def_vmap
-    def over_examples(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
-        count: int, _: Sequence[bool], *values: Value
-    ) -> Any:
+    def over_examples(count: int, *_: object) -> None:
         raise ValueError(
             f"{call.what} is written inside a vmap ({call.line()}), where it has {count} values, "
             "one for each example. Return it, and write a mean or a histogram outside."
         )
 
-    return staged
-
-
-def _is_on_several_devices() -> bool:
-    mesh = jax.sharding.get_abstract_mesh()
-    return not mesh.empty and mesh.size > 1
-
-
-def _without_gradient(x: Value) -> Value:
-    return jax.lax.stop_gradient(x) if context.is_tracer(x) else x
+    call_on_host(run, operands, over_examples)
 
 
 # ---------------------------------------------------------------- steps and conditions

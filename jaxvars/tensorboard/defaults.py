@@ -70,7 +70,7 @@ class Default:
 
 
 def is_tracing() -> bool:
-    """Tell whether a function is being traced: what is called now runs later."""
+    """Return whether a function is being traced: what is called now runs later."""
     return LOCAL.frame is not LOCAL.eager or context.is_staging()
 
 

@@ -158,17 +158,35 @@ def flat_function(closed: Any) -> Callable[..., list[Value]]:
 
 
 def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> list[Value]:
-    jaxpr = open_jaxpr(closed)
-    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    found.update(zip(jaxpr.invars, values, strict=True))
-    for eqn in jaxpr.eqns:
-        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
         if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
-            outputs = _run_flat(eqn.params["jaxpr"], inputs, known)
-        else:
-            outputs = _run_once(eqn, inputs, known)
-        found.update(zip(eqn.outvars, outputs, strict=True))
-    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+            return _run_flat(eqn.params["jaxpr"], inputs, known)
+        return _run_once(eqn, inputs, known)
+
+    return interpret(closed, values, run)
+
+
+def interpret(
+    program: Any, values: Iterable[Any], run: Callable[[Any, list[Any]], Sequence[Any]]
+) -> list[Any]:
+    """Run a program, each equation of it with its inputs by `run`; return its outputs."""
+    jaxpr = open_jaxpr(program)
+    found: dict[Any, Any] = dict(zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+
+    def read(variables: Sequence[Any]) -> list[Any]:
+        return [x.val if isinstance(x, jex.Literal) else found[x] for x in variables]
+
+    for eqn in jaxpr.eqns:
+        found.update(zip(eqn.outvars, run(eqn, read(eqn.invars)), strict=True))
+    return read(jaxpr.outvars)
+
+
+def bind_in_scope(eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+    """Run an operation in its named scope; return its outputs."""
+    scope = str(eqn.source_info.name_stack)
+    with jax.named_scope(scope) if scope else nullcontext():
+        return _bind(eqn, *inputs)
 
 
 def _asks_nothing(params: dict[str, Any]) -> bool:
@@ -187,10 +205,7 @@ def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[
     single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
     key = None if single else _call_key(eqn, inputs)
     if key is None or key not in known:
-        scope = str(eqn.source_info.name_stack)
-        with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
-            made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
-        outputs = made if eqn.primitive.multiple_results else [made]
+        outputs = bind_in_scope(eqn, inputs)
         if key is None:
             return outputs
         known[key] = outputs
@@ -231,20 +246,15 @@ def with_rules(
         call: takes such a function, a list of its inputs, and how many of them, the first ones, it
             has closed over; returns its results.
     """
-    jaxpr = open_jaxpr(closed)
-    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    found.update(zip(jaxpr.invars, values, strict=True))
-    for eqn in jaxpr.eqns:
-        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
-        bind = functools.partial(_bind, eqn)
+
+    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
         if runs_users_code(eqn):
-            outputs = call(bind, inputs, eqn.params["num_consts"])
-        elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
-            outputs = with_rules(eqn.params["jaxpr"], inputs, call)
-        else:
-            outputs = bind(*inputs)
-        found.update(zip(eqn.outvars, outputs, strict=True))
-    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+            return call(functools.partial(_bind, eqn), inputs, eqn.params["num_consts"])
+        if eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
+            return with_rules(eqn.params["jaxpr"], inputs, call)
+        return _bind(eqn, *inputs)
+
+    return interpret(closed, values, run)
 
 
 def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:

@@ -75,6 +75,17 @@ class Listener(Protocol):
         ...
 
 
+class Watcher(Listener, Protocol):
+    """A listener to each operation, for which what is closed over is of no interest."""
+
+    __slots__ = ()
+    follows = False
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Return True: each is of interest."""
+        return True
+
+
 @final
 class Equation:
     """One primitive as it ran: a pure function of `inputs`.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.checkpoint.checkpoint import Checkpoint as CoreCheckpoint
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED

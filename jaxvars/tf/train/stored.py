@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry
-from jaxvars.checkpoint.files import Stored, open_stored
+from jaxvars.checkpoint.stored import Stored, open_stored
 from jaxvars.errors import CheckpointError, SavedError
 from jaxvars.export import files as saved
 from jaxvars.tf.errors import DataLossError, NotFoundError
