@@ -34,8 +34,15 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import Holder, Path, Tied, children_of, holds_objects, walk
+from jaxvars.core.traversal import (
+    CLOSED_TYPES,
+    Holder,
+    Path,
+    Tied,
+    children_of,
+    holds_objects,
+    walk,
+)
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 from jaxvars.tensors.dtypes import is_string
@@ -304,7 +311,7 @@ class Restore(Seeker):
 
     def _weak(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
         """Return what returns an object, or None if it is gone; of a list what is left in it."""
-        if (isinstance(root, CLOSED) and not holds_objects(root)) or id(root) in within:
+        if (isinstance(root, CLOSED_TYPES) and not holds_objects(root)) or id(root) in within:
             return _nothing
         ref: Callable[[], object] = _nothing
         with contextlib.suppress(TypeError):  # there are none of a list, dict or tuple

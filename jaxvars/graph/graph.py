@@ -13,9 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.graph.jaxpr import Edge as Edge
-from jaxvars.graph.jaxpr import Kind, Walk, type_of
-from jaxvars.graph.jaxpr import Node as Node
+from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import Box, draw
 from jaxvars.tracing.jaxprs import open_jaxpr
 
