@@ -86,13 +86,9 @@ def _by_vars(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Valu
 
 @op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float")
 def fake_quant_with_min_max_args_gradient(
-    gradients: Value,
-    inputs: Value,
-    min: float = -6,
-    max: float = 6,
-    num_bits: int = 8,
+    gradients: Value, inputs: Value, min: float = -6, max: float = 6, num_bits: int = 8,
     narrow_range: bool = False,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the derivative of `fake_quant_with_min_max_args`.
 
     Example: `tf.quantization.fake_quant_with_min_max_args_gradient(r(4), [-7.0, 0.1, 3.0, 8.0])`.
@@ -110,16 +106,10 @@ def _final_slopes(*arguments: Any) -> tuple[Value, Value, Value]:
 # ---------------------------------------------------------------- and back
 @op("quantization.quantize_and_dequantize_v2", "input input_min input_max", kinds="float")
 def quantize_and_dequantize_v2(
-    input: Value,
-    input_min: Value,
-    input_max: Value,
-    signed_input: bool = True,
-    num_bits: Any = 8,
-    range_given: bool = False,
-    round_mode: str = "HALF_TO_EVEN",
-    narrow_range: bool = False,
+    input: Value, input_min: Value, input_max: Value, signed_input: bool = True, num_bits: Any = 8,
+    range_given: bool = False, round_mode: str = "HALF_TO_EVEN", narrow_range: bool = False,
     axis: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Round to the numbers that so many bits can say.
 
     Example: `tf.quantization.quantize_and_dequantize_v2([-7.0, 0.1, 3.0, 8.0], 0.0, 0.0)`.
@@ -137,14 +127,9 @@ def quantize_and_dequantize_v2(
         fixed = jax.lax.stop_gradient(input)
         input_min, input_max = (f(fixed, axis=others, keepdims=True) for f in (jnp.min, jnp.max))
     return _rounded(
-        input,
-        input_min,
-        input_max,
-        bool(signed_input),
-        int(num_bits),
-        round_mode,
+        input, input_min, input_max, bool(signed_input), int(num_bits), round_mode,
         bool(narrow_range),
-    )
+    )  # fmt: skip
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5, 6))
@@ -201,13 +186,9 @@ def fake_quant_with_min_max_vars(
 
 @op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
 def fake_quant_with_min_max_vars_gradient(
-    gradients: Value,
-    inputs: Value,
-    min: Value,
-    max: Value,
-    num_bits: Any = 8,
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
     narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:
+) -> tuple[Value, Value, Value]:  # fmt: skip
     """Return the derivatives of `fake_quant_with_min_max_vars`.
 
     Example: `tf.quantization.fake_quant_with_min_max_vars_gradient(r(4), r(4), tf.constant(-0.5),
@@ -232,13 +213,9 @@ def fake_quant_with_min_max_vars_per_channel(
     kinds="float",
 )  # fmt: skip
 def fake_quant_with_min_max_vars_per_channel_gradient(
-    gradients: Value,
-    inputs: Value,
-    min: Value,
-    max: Value,
-    num_bits: Any = 8,
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
     narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:
+) -> tuple[Value, Value, Value]:  # fmt: skip
     """Return the derivatives of `fake_quant_with_min_max_vars_per_channel`.
 
     Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(r(2, 3), r(2, 3),

@@ -20,13 +20,9 @@ Value: TypeAlias = Any
 
 @op("one_hot", "indices", kinds="int")
 def one_hot(
-    indices: Value,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
-    axis: Any = None,
+    indices: Value, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
     dtype: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Put one value at each index and another one elsewhere.
 
     Example: `tf.one_hot(i(3), 3)`.

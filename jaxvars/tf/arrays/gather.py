@@ -113,12 +113,9 @@ def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) ->
 
 @op("gather", "params indices", op="GatherV2", text=True)
 def gather(
-    params: Value,
-    indices: Value,
-    validate_indices: Any = None,
-    axis: Any = None,
+    params: Value, indices: Value, validate_indices: Any = None, axis: Any = None,
     batch_dims: Any = 0,
-) -> Value:
+) -> Value:  # fmt: skip
     """Take slices along a dimension, by index.
 
     Example: `tf.gather(r(3, 2), [2, 0, 2])`.

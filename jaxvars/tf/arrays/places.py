@@ -75,14 +75,9 @@ def extract_volume_patches(input: Value, ksizes: Any, strides: Any, padding: str
 
 @op("approx_top_k", "input", op="ApproxTopK", kinds="float")
 def approx_top_k(
-    input: Value,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    is_max_k: bool = True,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> ApproxTopK:
+    input: Value, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    is_max_k: bool = True, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
+) -> ApproxTopK:  # fmt: skip
     """Find the largest numbers and where they are; on TPUs, most of them.
 
     Example: `tf.approx_top_k(r(5), 2)`.

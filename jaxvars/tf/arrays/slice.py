@@ -52,17 +52,10 @@ def _moving_slice(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
 
 @op("strided_slice", "input_", text=True)
 def strided_slice(
-    input_: Value,
-    begin: Any,
-    end: Any,
-    strides: Any = None,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
+    input_: Value, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
+    end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
     var: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Take a part as indexing does, by start, end and step.
 
     Example: `tf.strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])`.

@@ -23,7 +23,7 @@ def _range(
 ) -> Any:
     ends = (start, limit, delta)
     if all(x is None or is_known(x) or is_size(x) for x in ends):
-        return range_(start, limit, delta, dtype, name)
+        return range_(start, limit, delta, dtype)
     bounds = (0, start, delta) if limit is None else ends
     first, end, step = alike(bounds, "Range")
     if dtype is not None:

@@ -13,7 +13,7 @@ _image_files        files: PNG, JPEG, ...
 
 from __future__ import annotations
 
-from jaxvars.tf.image import (  # noqa: F401 - their operations are in the table
+from jaxvars.tf.image import (
     colors,
     files,
     pieces,
@@ -26,5 +26,8 @@ from jaxvars.tf.image import (  # noqa: F401 - their operations are in the table
 )
 from jaxvars.tf.image.resizing import ResizeMethod as ResizeMethod
 from jaxvars.tf.registry.rows import operations
+
+_PARTS = (colors, files, pieces, places, quality, random, resizing, spaces, suppression)
+"""Imported: their operations are in the table."""
 
 __getattr__ = operations(__name__, ("ResizeMethod",))

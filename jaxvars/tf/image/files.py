@@ -121,14 +121,9 @@ def decode_bmp(contents: Any, channels: int = 0) -> Value:
     aliases=("io.decode_jpeg",),
 )  # fmt: skip
 def decode_jpeg(
-    contents: Any,
-    channels: int = 0,
-    ratio: int = 1,
-    fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False,
-    acceptable_fraction: float = 1,
-    dct_method: str = "",
-) -> Value:
+    contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
+) -> Value:  # fmt: skip
     """Read a JPEG file, or another image.
 
     Example: `tf.image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) *
@@ -150,15 +145,10 @@ def decode_jpeg(
     aliases=("io.decode_and_crop_jpeg",),
 )  # fmt: skip
 def decode_and_crop_jpeg(
-    contents: Any,
-    crop_window: Any,
-    channels: int = 0,
-    ratio: int = 1,
-    fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False,
-    acceptable_fraction: float = 1,
-    dct_method: str = "",
-) -> Value:
+    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
+    fancy_upscaling: bool = True, try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1, dct_method: str = "",
+) -> Value:  # fmt: skip
     """Read a part of a JPEG file.
 
     Example: `tf.image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
@@ -296,17 +286,10 @@ def encode_png(image: Value, compression: int = -1) -> Any:
 
 @op("image.encode_jpeg", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_jpeg",))
 def encode_jpeg(
-    image: Value,
-    format: str = "",
-    quality: int = 95,
-    progressive: bool = False,
-    optimize_size: bool = False,
-    chroma_downsampling: bool = True,
-    density_unit: str = "in",
-    x_density: int = 300,
-    y_density: int = 300,
-    xmp_metadata: str = "",
-) -> Any:
+    image: Value, format: str = "", quality: int = 95, progressive: bool = False,
+    optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in",
+    x_density: int = 300, y_density: int = 300, xmp_metadata: str = "",
+) -> Any:  # fmt: skip
     """Write an image as a JPEG file.
 
     Example: `tf.image.extract_jpeg_shape(tf.image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2,

@@ -54,13 +54,9 @@ def _places(size: int, span: int, step: int, padding: str) -> tuple[int, int]:
 # ---------------------------------------------------------------- boxes
 @op("image.crop_and_resize", "image boxes box_indices", kinds="float int")
 def crop_and_resize(
-    image: Value,
-    boxes: Value,
-    box_indices: Value,
-    crop_size: Any,
-    method: str = "bilinear",
+    image: Value, boxes: Value, box_indices: Value, crop_size: Any, method: str = "bilinear",
     extrapolation_value: float = 0.0,
-) -> Value:
+) -> Value:  # fmt: skip
     """Cut boxes out of images, and resize them to one size.
 
     Example: `tf.image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]],
@@ -172,13 +168,9 @@ def _border(box: Value, height: int, width: int) -> Value:
 # ---------------------------------------------------------------- glimpses
 @op("image.extract_glimpse", "input offsets", kinds="float")
 def extract_glimpse(
-    input: Value,
-    size: Any,
-    offsets: Value,
-    centered: bool = True,
-    normalized: bool = True,
+    input: Value, size: Any, offsets: Value, centered: bool = True, normalized: bool = True,
     noise: str = "uniform",
-) -> Value:
+) -> Value:  # fmt: skip
     """Take a window of each image, at its own place.
 
     Example: `tf.image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]],

@@ -35,15 +35,9 @@ def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
 
 @op("image.ssim", "img1 img2", kinds="float int")
 def ssim(
-    img1: Value,
-    img2: Value,
-    max_val: Any,
-    filter_size: int = 11,
-    filter_sigma: float = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-    return_index_map: bool = False,
-) -> Value:
+    img1: Value, img2: Value, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
+    k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
+) -> Value:  # fmt: skip
     """Return how much images are alike in structure: 1 if they are the same.
 
     Example: `tf.image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)`.
@@ -93,15 +87,10 @@ def _blurred(x: Value, kernel: np.ndarray) -> Value:
 
 @op("image.ssim_multiscale", "img1 img2", kinds="float int")
 def ssim_multiscale(
-    img1: Value,
-    img2: Value,
-    max_val: Any,
+    img1: Value, img2: Value, max_val: Any,
     power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
-    filter_size: int = 11,
-    filter_sigma: float = 1.5,
-    k1: float = 0.01,
-    k2: float = 0.03,
-) -> Value:
+    filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
+) -> Value:  # fmt: skip
     """Return how much images are alike in structure, at several scales.
 
     Example: `tf.image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5),

@@ -46,12 +46,9 @@ class ResizeMethod:
 
 @op("image.resize", "images", kinds="float int")
 def resize(
-    images: Value,
-    size: Any,
-    method: Any = "bilinear",
-    preserve_aspect_ratio: Any = False,
+    images: Value, size: Any, method: Any = "bilinear", preserve_aspect_ratio: Any = False,
     antialias: Any = False,
-) -> Value:
+) -> Value:  # fmt: skip
     """Resize images to a height and width.
 
     Example: `tf.image.resize(r(2, 3, 1), [4, 5])`.
@@ -132,12 +129,9 @@ _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # ---------------------------------------------------------------- with a border
 @op("image.resize_with_pad", "image", kinds="float int")
 def resize_with_pad(
-    image: Value,
-    target_height: Any,
-    target_width: Any,
-    method: Any = "bilinear",
+    image: Value, target_height: Any, target_width: Any, method: Any = "bilinear",
     antialias: Any = False,
-) -> Value:
+) -> Value:  # fmt: skip
     """Resize to a height and width, with a border to keep the ratio.
 
     Example: `tf.image.resize_with_pad(r(2, 4, 1), 4, 4)`.

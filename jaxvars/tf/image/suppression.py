@@ -72,12 +72,9 @@ def _chosen(
 
 @op("image.non_max_suppression", "boxes scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression(
-    boxes: Value,
-    scores: Value,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the numbers of the best boxes, without those that overlap better ones.
 
     Example: `tf.image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
@@ -90,13 +87,9 @@ def non_max_suppression(
 
 @op("image.non_max_suppression_with_scores", "boxes scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression_with_scores(
-    boxes: Value,
-    scores: Value,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
-    soft_nms_sigma: Any = 0.0,
-) -> tuple[Value, Value]:
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"), soft_nms_sigma: Any = 0.0,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return the numbers and scores of the best boxes; those that overlap score less.
 
     Example: `tf.image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9],
@@ -124,12 +117,9 @@ def non_max_suppression_with_scores(
 
 @op("image.non_max_suppression_overlaps", "overlaps scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression_overlaps(
-    overlaps: Value,
-    scores: Value,
-    max_output_size: Any,
-    overlap_threshold: Any = 0.5,
+    overlaps: Value, scores: Value, max_output_size: Any, overlap_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the numbers of the best boxes, of which the overlaps are given.
 
     Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
@@ -195,16 +185,10 @@ def _kept(
 
 @op("image.non_max_suppression_padded", "boxes scores", kinds="float")
 def non_max_suppression_padded(
-    boxes: Value,
-    scores: Value,
-    max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
-    pad_to_max_output_size: bool = False,
-    sorted_input: bool = False,
-    canonicalized_coordinates: bool = False,
-    tile_size: int = 512,
-) -> tuple[Value, Value]:
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"), pad_to_max_output_size: bool = False,
+    sorted_input: bool = False, canonicalized_coordinates: bool = False, tile_size: int = 512,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return the numbers of the best boxes, filled up with zeros, and how many they are.
 
     Example: `tf.image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2,
@@ -229,15 +213,10 @@ def non_max_suppression_padded(
 
 @op("image.combined_non_max_suppression", "boxes scores", kinds="float")
 def combined_non_max_suppression(
-    boxes: Value,
-    scores: Value,
-    max_output_size_per_class: Any,
-    max_total_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = float("-inf"),
-    pad_per_class: bool = False,
+    boxes: Value, scores: Value, max_output_size_per_class: Any, max_total_size: Any,
+    iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"), pad_per_class: bool = False,
     clip_boxes: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Keep the best boxes of each class, and of those the best.
 
     Example: `tf.image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2,
@@ -359,15 +338,10 @@ _WHOLE = "min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0
     eager_only="a box is drawn on the host, by trial",
 )  # fmt: skip
 def sample_distorted_bounding_box(
-    image_size: Any,
-    bounding_boxes: Value,
-    seed: Any = 0,
-    min_object_covered: Any = 0.1,
-    aspect_ratio_range: Any = None,
-    area_range: Any = None,
-    max_attempts: Any = None,
+    image_size: Any, bounding_boxes: Value, seed: Any = 0, min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
     use_image_if_no_bounding_boxes: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Draw a box that covers enough of one of others.
 
     Example: `tf.image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1,
@@ -376,15 +350,9 @@ def sample_distorted_bounding_box(
     Differs from TensorFlow: the boxes are others.
     """
     return _sampled(
-        image_size,
-        bounding_boxes,
-        seed,
-        min_object_covered,
-        aspect_ratio_range,
-        area_range,
-        max_attempts,
-        use_image_if_no_bounding_boxes,
-    )
+        image_size, bounding_boxes, seed, min_object_covered, aspect_ratio_range, area_range,
+        max_attempts, use_image_if_no_bounding_boxes,
+    )  # fmt: skip
 
 
 @op(
@@ -392,15 +360,10 @@ def sample_distorted_bounding_box(
     eager_only="a box is drawn on the host, by trial",
 )  # fmt: skip
 def stateless_sample_distorted_bounding_box(
-    image_size: Any,
-    bounding_boxes: Value,
-    seed: Any,
-    min_object_covered: Any = 0.1,
-    aspect_ratio_range: Any = None,
-    area_range: Any = None,
-    max_attempts: Any = None,
+    image_size: Any, bounding_boxes: Value, seed: Any, min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
     use_image_if_no_bounding_boxes: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Draw a box that covers enough of one of others, by a seed.
 
     Example: `tf.image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]],
@@ -409,12 +372,6 @@ def stateless_sample_distorted_bounding_box(
     Differs from TensorFlow: the boxes are others.
     """
     return _sampled_of_seed(
-        image_size,
-        bounding_boxes,
-        seed,
-        min_object_covered,
-        aspect_ratio_range,
-        area_range,
-        max_attempts,
-        use_image_if_no_bounding_boxes,
-    )
+        image_size, bounding_boxes, seed, min_object_covered, aspect_ratio_range, area_range,
+        max_attempts, use_image_if_no_bounding_boxes,
+    )  # fmt: skip

@@ -199,13 +199,9 @@ def parse_tensor(serialized: Text, out_type: Any) -> Any:
 # ---------------------------------------------------------------- CSV
 @op("io.decode_csv", "records", op="DecodeCSV", kinds="string", text=True, eager_only=HOST)
 def decode_csv(
-    records: Text,
-    record_defaults: Any,
-    field_delim: str = ",",
-    use_quote_delim: bool = True,
-    na_value: str = "",
-    select_cols: Any = None,
-) -> list[Any]:
+    records: Text, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True,
+    na_value: str = "", select_cols: Any = None,
+) -> list[Any]:  # fmt: skip
     """Read lines of values, a tensor for each column.
 
     Example: `tf.io.decode_csv(['1,2.5,x', '3,,"y,""z"'], [[0], [1.0], ['']])`.

@@ -9,7 +9,7 @@ _math_segments   sums of groups of rows          _math_counts  bincount, confusi
 
 from __future__ import annotations
 
-from jaxvars.tf.math import (  # noqa: F401 - their operations are in the table
+from jaxvars.tf.math import (
     basic,
     clip,
     counts,
@@ -24,5 +24,8 @@ from jaxvars.tf.math import (  # noqa: F401 - their operations are in the table
 from jaxvars.tf.math import special as special
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
 from jaxvars.tf.registry.rows import operations
+
+_PARTS = (basic, clip, counts, elements, gamma, pairs, products, reduce, scan, segments)
+"""Imported: their operations are in the table."""
 
 __getattr__ = operations(__name__, others=("approx_min_k", "special"))

@@ -31,14 +31,9 @@ Value: TypeAlias = Any
     eager_only="The size of the result depends on values.",
 )  # fmt: skip
 def bincount(
-    arr: Value,
-    weights: Value | None = None,
-    minlength: Any = None,
-    maxlength: Any = None,
-    dtype: Any = "int32",
-    axis: Any = None,
-    binary_output: bool = False,
-) -> Value:
+    arr: Value, weights: Value = None, minlength: Any = None, maxlength: Any = None,
+    dtype: Any = "int32", axis: Any = None, binary_output: bool = False,
+) -> Value:  # fmt: skip
     """Count how often each number from 0 up is there.
 
     Example: `tf.math.bincount([1, 2, 2], minlength=5)`.
@@ -93,12 +88,9 @@ def _bins(arr: Value, low: int | None, high: int | None) -> int:
     eager_only="The size of the result depends on values.",
 )  # fmt: skip
 def confusion_matrix(
-    labels: Value,
-    predictions: Value,
-    num_classes: Any = None,
-    weights: Value | None = None,
+    labels: Value, predictions: Value, num_classes: Any = None, weights: Value = None,
     dtype: Any = "int32",
-) -> Value:
+) -> Value:  # fmt: skip
     """Count how often each class was taken for each class.
 
     Example: `tf.math.confusion_matrix([1, 2], [1, 1], num_classes=3)`.

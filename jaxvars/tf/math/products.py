@@ -22,16 +22,10 @@ Value: TypeAlias = Any
     aliases=("linalg.matmul",),
 )  # fmt: skip
 def matmul(
-    a: Value,
-    b: Value,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    adjoint_a: bool = False,
-    adjoint_b: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-    output_type: Any = None,
-) -> Value:
+    a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False,
+    adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
+    b_is_sparse: bool = False, output_type: Any = None,
+) -> Value:  # fmt: skip
     """Multiply matrices, or stacks of them.
 
     Example: `tf.matmul(r(2, 3), r(3, 2))`.

@@ -204,13 +204,9 @@ def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
 
 @op("math.approx_max_k", "operand", op="ApproxTopK", kinds="float", aliases=("nn.approx_max_k",))
 def approx_max_k(
-    operand: Value,
-    k: Any,
-    reduction_dimension: Any = -1,
-    recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1,
-    aggregate_to_topk: Any = True,
-) -> ApproxTopK:
+    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
+) -> ApproxTopK:  # fmt: skip
     """Return elements that are among the largest, and where they were.
 
     Example: `tf.math.approx_max_k(r(2, 3), 2)`.
@@ -224,13 +220,9 @@ def approx_max_k(
 # No row of the table: TensorFlow has it for other processors only, there is nothing to compare to.
 @op("math.approx_min_k", "operand", op="ApproxTopK", kinds="float", is_listed=False)
 def approx_min_k(
-    operand: Value,
-    k: Any,
-    reduction_dimension: Any = -1,
-    recall_target: Any = 0.95,
-    reduction_input_size_override: Any = -1,
-    aggregate_to_topk: Any = True,
-) -> ApproxTopK:
+    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
+) -> ApproxTopK:  # fmt: skip
     """Return elements that are among the smallest, and where they were."""
     return _approx(
         lax.approx_min_k, operand, k, reduction_dimension, recall_target,

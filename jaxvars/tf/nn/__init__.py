@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxvars.tf.listing import HOMES
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
-from jaxvars.tf.nn import (  # noqa: F401 - their operations are in the table
+from jaxvars.tf.nn import (
     activations,
     backprop,
     convolutions,
@@ -19,7 +19,7 @@ from jaxvars.tf.nn import (  # noqa: F401 - their operations are in the table
     morphology,
     norm,
     pooling,
-)  # fmt: skip
+)
 from jaxvars.tf.nn.backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf.nn.dropout_mask import dropout as dropout
 from jaxvars.tf.nn.dropout_mask import stateless_dropout as _stateless_dropout
@@ -39,6 +39,9 @@ from jaxvars.tf.random.candidates import (
 from jaxvars.tf.registry.rows import operations
 
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
+
+_PARTS = (activations, backprop, convolutions, labels, losses, morphology, norm, pooling)
+"""Imported: their operations are in the table."""
 
 _rows = operations(__name__, others=["dropout"])
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"

@@ -103,53 +103,31 @@ def _from_one(axes: list[int], rates: tuple[int, ...], base: Any) -> Any:
 
 @op("nn.depthwise_conv2d_backprop_input", "filter out_backprop", same=True, kinds="float")
 def depthwise_conv2d_backprop_input(
-    input_sizes: Any,
-    filter: Value,
-    out_backprop: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-) -> Value:
+    input_sizes: Any, filter: Value, out_backprop: Value, strides: Any, padding: Any,
+    data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
+) -> Value:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its input.
 
     Example: `tf.nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1,
     1, 1, 1], 'SAME')`.
     """
     return _by_input(
-        depthwise_conv2d.__wrapped__,
-        input_sizes,
-        filter,
-        out_backprop,
-        strides,
-        padding,
-        data_format,
-        dilations,
-    )
+        depthwise_conv2d.__wrapped__, input_sizes, filter, out_backprop, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
 
 
 @op("nn.depthwise_conv2d_backprop_filter", "input out_backprop", same=True, kinds="float")
 def depthwise_conv2d_backprop_filter(
-    input: Value,
-    filter_sizes: Any,
-    out_backprop: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-) -> Value:
+    input: Value, filter_sizes: Any, out_backprop: Value, strides: Any, padding: Any,
+    data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
+) -> Value:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its filters.
 
     Example: `tf.nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1,
     1, 1, 1], 'SAME')`.
     """
     return _by_filter(
-        depthwise_conv2d.__wrapped__,
-        input,
-        filter_sizes,
-        out_backprop,
-        strides,
-        padding,
-        data_format,
-        dilations,
-    )
+        depthwise_conv2d.__wrapped__, input, filter_sizes, out_backprop, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip

@@ -59,13 +59,9 @@ def _conv(
 
 @op("nn.convolution", "input filters", same=True, kinds="float int")
 def convolution(
-    input: Value,
-    filters: Value,
-    strides: Any = None,
-    padding: Any = "VALID",
-    data_format: Any = None,
-    dilations: Any = None,
-) -> Value:
+    input: Value, filters: Value, strides: Any = None, padding: Any = "VALID",
+    data_format: Any = None, dilations: Any = None,
+) -> Value:  # fmt: skip
     """Convolve, with as many spatial axes as the filters have.
 
     Example: `tf.nn.convolution(r(1, 5, 1), r(2, 1, 2))`.
@@ -85,13 +81,9 @@ def atrous_conv2d(value: Value, filters: Value, rate: int, padding: Any) -> Valu
 # ---------------------------------------------------------------- by channel
 @op("nn.depthwise_conv2d", "input filter", op="DepthwiseConv2dNative", same=True, kinds="float")
 def depthwise_conv2d(
-    input: Value,
-    filter: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = None,
+    input: Value, filter: Value, strides: Any, padding: Any, data_format: Any = None,
     dilations: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Convolve each channel by itself, with filters [height, width, channels, times].
 
     Example: `tf.nn.depthwise_conv2d(r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME')`.
@@ -104,14 +96,9 @@ def depthwise_conv2d(
 
 @op("nn.separable_conv2d", "input depthwise_filter pointwise_filter", same=True, kinds="float")
 def separable_conv2d(
-    input: Value,
-    depthwise_filter: Value,
-    pointwise_filter: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = None,
-    dilations: Any = None,
-) -> Value:
+    input: Value, depthwise_filter: Value, pointwise_filter: Value, strides: Any, padding: Any,
+    data_format: Any = None, dilations: Any = None,
+) -> Value:  # fmt: skip
     """Convolve each channel by itself, and mix them with filters [1, 1, channels, out].
 
     Example: `tf.nn.separable_conv2d(r(1, 3, 3, 2), r(2, 2, 2, 1), r(1, 1, 2, 2), [1] * 4, 'SAME')`.
@@ -196,13 +183,9 @@ def _turned_padding(
 
 @op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
 def conv1d(
-    input: Value,
-    filters: Value,
-    stride: Any,
-    padding: Any,
-    data_format: Any = "NWC",
+    input: Value, filters: Value, stride: Any, padding: Any, data_format: Any = "NWC",
     dilations: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Convolve sequences with filters [size, in, out].
 
     Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
@@ -212,13 +195,9 @@ def conv1d(
 
 @op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
 def conv2d(
-    input: Value,
-    filters: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = "NHWC",
+    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NHWC",
     dilations: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Convolve images with filters [height, width, in, out].
 
     Example: `tf.nn.conv2d(r(1, 4, 5, 2), r(3, 2, 2, 1), 1, 'SAME')`.
@@ -230,13 +209,9 @@ def conv2d(
 
 @op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
 def conv3d(
-    input: Value,
-    filters: Value,
-    strides: Any,
-    padding: Any,
-    data_format: Any = "NDHWC",
+    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NDHWC",
     dilations: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Convolve volumes with filters [depth, height, width, in, out].
 
     Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
@@ -246,14 +221,9 @@ def conv3d(
 
 @op("nn.conv1d_transpose", "input filters", same=True, kinds="float")
 def conv1d_transpose(
-    input: Value,
-    filters: Value,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: Any = "NWC",
-    dilations: Any = None,
-) -> Value:
+    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    data_format: Any = "NWC", dilations: Any = None,
+) -> Value:  # fmt: skip
     """Undo the shape of conv1d, with filters [size, out, in].
 
     Example: `tf.nn.conv1d_transpose(r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2)`.
@@ -263,14 +233,9 @@ def conv1d_transpose(
 
 @op("nn.conv2d_transpose", "input filters", same=True, kinds="float int")
 def conv2d_transpose(
-    input: Value,
-    filters: Value,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: Any = "NHWC",
-    dilations: Any = None,
-) -> Value:
+    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    data_format: Any = "NHWC", dilations: Any = None,
+) -> Value:  # fmt: skip
     """Undo the shape of conv2d, with filters [height, width, out, in].
 
     Example: `tf.nn.conv2d_transpose(r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2)`.
@@ -280,14 +245,9 @@ def conv2d_transpose(
 
 @op("nn.conv3d_transpose", "input filters", same=True, kinds="float")
 def conv3d_transpose(
-    input: Value,
-    filters: Value,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: Any = "NDHWC",
-    dilations: Any = None,
-) -> Value:
+    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    data_format: Any = "NDHWC", dilations: Any = None,
+) -> Value:  # fmt: skip
     """Undo the shape of conv3d.
 
     Example: `tf.nn.conv3d_transpose(r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2)`.
@@ -297,14 +257,9 @@ def conv3d_transpose(
 
 @op("nn.conv_transpose", "input filters", same=True, kinds="float")
 def conv_transpose(
-    input: Value,
-    filters: Value,
-    output_shape: Any,
-    strides: Any,
-    padding: Any = "SAME",
-    data_format: Any = None,
-    dilations: Any = None,
-) -> Value:
+    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    data_format: Any = None, dilations: Any = None,
+) -> Value:  # fmt: skip
     """Undo the shape of a convolution.
 
     Example: `tf.nn.conv_transpose(r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2)`.

@@ -38,9 +38,7 @@ def _check_same_shape(logits: Value, labels: Value) -> None:
     kinds="float",
 )  # fmt: skip
 @jax.jit
-def sigmoid_cross_entropy_with_logits(
-    labels: Value | None = None, logits: Value | None = None
-) -> Value:
+def sigmoid_cross_entropy_with_logits(labels: Value = None, logits: Value = None) -> Value:
     """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.
 
     Example: `tf.nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
@@ -209,7 +207,7 @@ def _poisson(targets: Value, log_input: Value, compute_full_loss: bool) -> Value
 
 @op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float")
 def compute_average_loss(
-    per_example_loss: Value, sample_weight: Value | None = None, global_batch_size: Any = None
+    per_example_loss: Value, sample_weight: Value = None, global_batch_size: Any = None
 ) -> Value:
     """Return the sum of losses, divided by the size of the whole batch.
 
@@ -236,14 +234,9 @@ def _average(losses: Value, sample_weight: Value | None, size: Value) -> Value:
 
 @op("nn.ctc_loss", "labels logits label_length logit_length", op="CTCLoss", kinds="int")
 def ctc_loss(
-    labels: Value,
-    logits: Value,
-    label_length: Value,
-    logit_length: Value,
-    logits_time_major: Any = True,
-    unique: Any = None,
-    blank_index: Any = None,
-) -> Value:
+    labels: Value, logits: Value, label_length: Value, logit_length: Value,
+    logits_time_major: Any = True, unique: Any = None, blank_index: Any = None,
+) -> Value:  # fmt: skip
     """Return the loss of label sequences whose times are not known.
 
     Example: `tf.nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])`.

@@ -250,14 +250,9 @@ def _groups(decreasing: bool, x: Any) -> np.ndarray:
     kinds="float",
 )  # fmt: skip
 def batch_norm_with_global_normalization(
-    input: Value,
-    mean: Value,
-    variance: Value,
-    beta: Value,
-    gamma: Value,
-    variance_epsilon: Any,
+    input: Value, mean: Value, variance: Value, beta: Value, gamma: Value, variance_epsilon: Any,
     scale_after_normalization: bool,
-) -> Value:
+) -> Value:  # fmt: skip
     """Normalise by means and variances given.
 
     Example: `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1,

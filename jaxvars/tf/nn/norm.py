@@ -72,7 +72,7 @@ def _weighted(x: Value, where: Any, weights: Value, keepdims: bool) -> tuple[Val
 
 @op("nn.sufficient_statistics", "x shift?", kinds="float")
 def sufficient_statistics(
-    x: Value, axes: Any, shift: Value | None = None, keepdims: Any = False
+    x: Value, axes: Any, shift: Value = None, keepdims: Any = False
 ) -> tuple[Value, ...]:
     """Return the count, the sum and the sum of squares, which give the moments.
 
@@ -104,13 +104,9 @@ def normalize_moments(
 # ---------------------------------------------------------------- normalisation
 @op("nn.batch_normalization", "x mean variance offset? scale?", op="Mul", kinds="float")
 def batch_normalization(
-    x: Value,
-    mean: Value,
-    variance: Value,
-    offset: Value | None,
-    scale: Value | None,
+    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None,
     variance_epsilon: Any,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return x less a mean, by a deviation, times a scale, plus an offset.
 
     Example: `tf.nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)`.

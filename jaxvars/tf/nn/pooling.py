@@ -154,14 +154,9 @@ def max_pool3d(
 
 @op("nn.pool", "input", kinds="float")
 def pool(
-    input: Value,
-    window_shape: Any,
-    pooling_type: str,
-    strides: Any = None,
-    padding: Any = "VALID",
-    data_format: Any = None,
-    dilations: Any = None,
-) -> Value:
+    input: Value, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
+    data_format: Any = None, dilations: Any = None,
+) -> Value:  # fmt: skip
     """Return the mean (AVG) or largest element (MAX) of each window.
 
     Example: `tf.nn.pool(r(1, 4, 4, 1), [2, 2], 'AVG')`.
@@ -179,14 +174,9 @@ def pool(
 
 @op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float")
 def max_pool_with_argmax(
-    input: Value,
-    ksize: Any,
-    strides: Any,
-    padding: Any,
-    data_format: Any = "NHWC",
-    output_dtype: Any = "int64",
-    include_batch_in_index: Any = False,
-) -> tuple[Value, Value]:
+    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC",
+    output_dtype: Any = "int64", include_batch_in_index: Any = False,
+) -> tuple[Value, Value]:  # fmt: skip
     """Return the largest element of each window, and where in the flat image it is.
 
     Example: `tf.nn.max_pool_with_argmax(r(1, 4, 4, 1), 2, 2, 'VALID')`.

@@ -103,7 +103,7 @@ class Row:
     """
 
     call: Callable[..., Any]
-    function: FunctionType
+    function: Any
     tensors: str
     op: str
     same: bool
@@ -208,7 +208,7 @@ def operations(
     return attribute
 
 
-def _written(row: Row) -> FunctionType:
+def _written(row: Row) -> Any:
     """Return the operation of a row, with code that converts its arguments."""
     names: dict[str, Any] = {
         "call": row.call, "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,

@@ -25,13 +25,9 @@ Value: TypeAlias = Any
 # ---------------------------------------------------------------- frames
 @op("signal.frame", "signal")
 def frame(
-    signal: Value,
-    frame_length: Any,
-    frame_step: Any,
-    pad_end: bool = False,
-    pad_value: Any = 0,
+    signal: Value, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
     axis: Any = -1,
-) -> Value:
+) -> Value:  # fmt: skip
     """Cut a signal in frames that may overlap.
 
     Example: `tf.signal.frame(r(2, 7), 3, 2)`.
@@ -78,13 +74,9 @@ def _overlapped(signal: Value, step: int) -> Value:
 # ---------------------------------------------------------------- spectrograms
 @op("signal.stft", "signals", op="RFFT", kinds="float")
 def stft(
-    signals: Value,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
-    window_fn: Any = "hann_window",
-    pad_end: bool = False,
-) -> Value:
+    signals: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
+    window_fn: Any = "hann_window", pad_end: bool = False,
+) -> Value:  # fmt: skip
     """Return the Fourier transforms of the frames of a signal.
 
     Example: `tf.signal.stft(r(10), 4, 2)`.
@@ -103,12 +95,9 @@ def _power(length: int) -> int:
 
 @op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex")
 def inverse_stft(
-    stfts: Value,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
+    stfts: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window",
-) -> Value:
+) -> Value:  # fmt: skip
     """Return a signal of the Fourier transforms of its frames.
 
     Example: `tf.signal.inverse_stft(z(3, 3), 4, 2)`.
@@ -152,12 +141,9 @@ def inverse_stft_window_fn(
 
 @op("signal.mdct", "signals", op="FFT", kinds="float")
 def mdct(
-    signals: Value,
-    frame_length: Any,
-    window_fn: Any = "vorbis_window",
-    pad_end: bool = False,
+    signals: Value, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
     norm: Any = None,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the modified cosine transforms of frames.
 
     Example: `tf.signal.mdct(r(8), 4)`.

@@ -102,13 +102,9 @@ def _mel(hertz: Any) -> Any:
 
 @op("signal.linear_to_mel_weight_matrix")
 def linear_to_mel_weight_matrix(
-    num_mel_bins: Any = 20,
-    num_spectrogram_bins: Any = 129,
-    sample_rate: Any = 8000,
-    lower_edge_hertz: float = 125.0,
-    upper_edge_hertz: float = 3800.0,
-    dtype: Any = "float32",
-) -> Value:
+    num_mel_bins: Any = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
+    lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0, dtype: Any = "float32",
+) -> Value:  # fmt: skip
     """Return the matrix that turns a spectrogram to the mel scale.
 
     Example: `tf.signal.linear_to_mel_weight_matrix(3, 5)`.

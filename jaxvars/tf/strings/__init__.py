@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.registry.rows import Refused, op, operations
-from jaxvars.tf.strings import buckets, conversion, unicode  # noqa: F401 - their operations are in the table
+from jaxvars.tf.strings import buckets, conversion, unicode
 from jaxvars.tf.strings.conversion import HOST, each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, known, refused
@@ -266,6 +266,9 @@ def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
     """
     return _substr(input, pos, len, unit)
 
+
+_PARTS = (buckets, conversion, unicode)
+"""Imported: their operations are in the table."""
 
 _found = operations(__name__)
 

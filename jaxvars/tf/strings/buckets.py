@@ -68,13 +68,9 @@ def to_hash_bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> 
 # ---------------------------------------------------------------- n-grams
 @op("strings.ngrams", "data", kinds="string", text=True, eager_only=HOST)
 def ngrams(
-    data: Text,
-    ngram_width: Any,
-    separator: str = " ",
-    pad_values: Any = None,
-    padding_width: Any = None,
-    preserve_short_sequences: bool = False,
-) -> Text:
+    data: Text, ngram_width: Any, separator: str = " ", pad_values: Any = None,
+    padding_width: Any = None, preserve_short_sequences: bool = False,
+) -> Text:  # fmt: skip
     """Join each few texts that follow one another.
 
     Example: `tf.strings.ngrams(['a', 'b', 'c'], [1, 2], separator='|')`.

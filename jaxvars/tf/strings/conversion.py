@@ -32,13 +32,9 @@ def each(func: Callable[..., Any], *arrays: Any) -> Text:
 
 @op("strings.as_string", "input", text=True, eager_only=HOST, aliases=("as_string",))
 def as_string(
-    input: Text,
-    precision: Any = -1,
-    scientific: Any = False,
-    shortest: Any = False,
-    width: Any = -1,
-    fill: Any = "",
-) -> Text:
+    input: Text, precision: Any = -1, scientific: Any = False, shortest: Any = False,
+    width: Any = -1, fill: Any = "",
+) -> Text:  # fmt: skip
     """Write numbers as text.
 
     Example: `tf.strings.as_string([1.5, 2.0, 1e10, nan, -0.0])`.

@@ -75,13 +75,9 @@ def _cleaned(
 
 @op("strings.unicode_transcode", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_transcode(
-    input: Text,
-    input_encoding: str,
-    output_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
-    replace_control_characters: bool = False,
-) -> Text:
+    input: Text, input_encoding: str, output_encoding: str, errors: str = "replace",
+    replacement_char: int = 65533, replace_control_characters: bool = False,
+) -> Text:  # fmt: skip
     """Write text in another encoding.
 
     Example: `tf.strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')`.
@@ -108,12 +104,9 @@ def _only(text: Text, name: str) -> bytes:
 
 @op("strings.unicode_decode_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_decode_with_offsets(
-    input: Text,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = 65533,
+    input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
     replace_control_characters: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Any, Any]:  # fmt: skip
     r"""Return the numbers of the characters of a text, and where they begin.
 
     Example: `tf.strings.unicode_decode_with_offsets('h\u00e9!', 'UTF-8')`.
@@ -187,12 +180,9 @@ _DIFFERS = "of one text only: there are no ragged tensors."
 
 @op("strings.unicode_decode", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_decode(
-    input: Text,
-    input_encoding: Any,
-    errors: Any = "replace",
-    replacement_char: Any = 65533,
+    input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
     replace_control_characters: Any = False,
-) -> Any:
+) -> Any:  # fmt: skip
     r"""Return the numbers of the characters of a text.
 
     Example: `tf.strings.unicode_decode('h\u00e9', 'UTF-8')`.

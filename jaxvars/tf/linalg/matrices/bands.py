@@ -52,14 +52,9 @@ def _diagonals(diagonals: Any, form: str) -> list[Value]:
 
 @op("linalg.tridiagonal_solve", "rhs", op="TridiagonalSolve", kinds=_INEXACT)
 def tridiagonal_solve(
-    diagonals: Any,
-    rhs: Value,
-    diagonals_format: str = "compact",
-    transpose_rhs: bool = False,
-    conjugate_rhs: bool = False,
-    partial_pivoting: bool = True,
-    perturb_singular: bool = False,
-) -> Value:
+    diagonals: Any, rhs: Value, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    conjugate_rhs: bool = False, partial_pivoting: bool = True, perturb_singular: bool = False,
+) -> Value:  # fmt: skip
     """Solve systems of linear equations of matrices with three diagonals.
 
     Example: `tf.linalg.tridiagonal_solve(p(3, 4), r(4, 2))`.

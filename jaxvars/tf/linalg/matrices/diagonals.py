@@ -93,13 +93,9 @@ def _parts(x: Value, padding: Any, low: int, high: int, align: str) -> Value:
 
 @op("linalg.diag", "diagonal", op="MatrixDiagV3")
 def diag(
-    diagonal: Value,
-    k: Any = 0,
-    num_rows: Any = -1,
-    num_cols: Any = -1,
-    padding_value: Any = 0,
+    diagonal: Value, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
-) -> Value:
+) -> Value:  # fmt: skip
     """Make matrices of their diagonals.
 
     Example: `tf.linalg.diag(r(2, 3))`.

@@ -140,13 +140,9 @@ def _contracted(a: Value, axes: Any) -> tuple[list[int], list[int]]:
 
 @op("linalg.matvec", "a b", op="MatMul", same=True, kinds="float complex int")
 def matvec(
-    a: Value,
-    b: Value,
-    transpose_a: bool = False,
-    adjoint_a: bool = False,
-    a_is_sparse: bool = False,
-    b_is_sparse: bool = False,
-) -> Value:
+    a: Value, b: Value, transpose_a: bool = False, adjoint_a: bool = False,
+    a_is_sparse: bool = False, b_is_sparse: bool = False,
+) -> Value:  # fmt: skip
     """Multiply matrices by vectors.
 
     Example: `tf.linalg.matvec(r(2, 3), r(3))`.

@@ -121,13 +121,9 @@ def eigvals(tensor: Value) -> Value:
 
 @op("linalg.eigh_tridiagonal", "alpha beta", same=True, kinds=_INEXACT)
 def eigh_tridiagonal(
-    alpha: Value,
-    beta: Value,
-    eigvals_only: bool = True,
-    select: str = "a",
-    select_range: Any = None,
-    tol: Any = None,
-) -> Any:
+    alpha: Value, beta: Value, eigvals_only: bool = True, select: str = "a",
+    select_range: Any = None, tol: Any = None,
+) -> Any:  # fmt: skip
     """Return the eigenvalues of self-adjoint matrices with three diagonals.
 
     Example: `tf.linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [0.5, -1.0])`.
