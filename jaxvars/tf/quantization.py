@@ -103,6 +103,60 @@ def _final_slopes(*arguments: Any) -> tuple[Value, Value, Value]:
     return _slopes(*map(jax.lax.stop_gradient, arguments[:4]), *arguments[4:])
 
 
+@op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float")
+def fake_quant_with_min_max_vars(
+    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Round to the numbers that so many bits can say, between limits that train.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars(r(2, 3), tf.constant(-0.5), tf.constant(1.0))`.
+    """
+    return _by_vars(inputs, min, max, num_bits, narrow_range)
+
+
+@op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
+def fake_quant_with_min_max_vars_gradient(
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    narrow_range: Any = False,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """Return the derivatives of `fake_quant_with_min_max_vars`.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars_gradient(r(4), r(4), tf.constant(-0.5),
+    tf.constant(0.5))`.
+    """
+    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
+
+
+@op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float")
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Round to the numbers that so many bits can say, between limits of each channel.
+
+    Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel(r(2, 3), -p(3), p(3))`.
+    """
+    return _by_vars(inputs, min, max, num_bits, narrow_range)
+
+
+@op(
+    "quantization.fake_quant_with_min_max_vars_per_channel_gradient", "gradients inputs min max",
+    kinds="float",
+)  # fmt: skip
+def fake_quant_with_min_max_vars_per_channel_gradient(
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    narrow_range: Any = False,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """Return the derivatives of `fake_quant_with_min_max_vars_per_channel`.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(r(2, 3), r(2, 3), -p(3),
+    p(3))`.
+    """
+    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
+
+
 # ---------------------------------------------------------------- and back
 @op("quantization.quantize_and_dequantize_v2", "input input_min input_max", kinds="float")
 def quantize_and_dequantize_v2(
@@ -170,58 +224,6 @@ def _limits(
 _ONE = "fake_quant_with_min_max_args"
 _TWO = "fake_quant_with_min_max_vars"
 _MANY = "fake_quant_with_min_max_vars_per_channel"
-
-
-@op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float")
-def fake_quant_with_min_max_vars(
-    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
-) -> Value:
-    """Round to the numbers that so many bits can say, between limits that train.
-
-    Example: `tf.quantization.fake_quant_with_min_max_vars(r(2, 3), tf.constant(-0.5),
-    tf.constant(1.0))`.
-    """
-    return _by_vars(inputs, min, max, num_bits, narrow_range)
-
-
-@op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
-def fake_quant_with_min_max_vars_gradient(
-    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
-    narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:  # fmt: skip
-    """Return the derivatives of `fake_quant_with_min_max_vars`.
-
-    Example: `tf.quantization.fake_quant_with_min_max_vars_gradient(r(4), r(4), tf.constant(-0.5),
-    tf.constant(0.5))`.
-    """
-    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
-
-
-@op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float")
-def fake_quant_with_min_max_vars_per_channel(
-    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
-) -> Value:
-    """Round to the numbers that so many bits can say, between limits of each channel.
-
-    Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel(r(2, 3), -p(3), p(3))`.
-    """
-    return _by_vars(inputs, min, max, num_bits, narrow_range)
-
-
-@op(
-    "quantization.fake_quant_with_min_max_vars_per_channel_gradient", "gradients inputs min max",
-    kinds="float",
-)  # fmt: skip
-def fake_quant_with_min_max_vars_per_channel_gradient(
-    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
-    narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:  # fmt: skip
-    """Return the derivatives of `fake_quant_with_min_max_vars_per_channel`.
-
-    Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(r(2, 3), r(2, 3),
-    -p(3), p(3))`.
-    """
-    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
 
 
 _rows = operations(__name__, ["quantize_and_dequantize"])

@@ -135,6 +135,15 @@ def shape_n(input: list[Value], out_type: Any = "int32") -> list[Value]:
     return [jnp.asarray(x.shape, dtype=dtype) for x in input]
 
 
+@op("identity_n", "input*", text=True)
+def identity_n(input: list[Value]) -> Value:
+    """Return the tensors of a list.
+
+    Example: `tf.identity_n([r(2), i(1)])`.
+    """
+    return list(input)
+
+
 @op("dynamic_partition", "data", text=True, eager_only="the sizes of the parts depend on values")
 def dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list[Value]:
     """Cut into parts by the number of the part that each element belongs to.
@@ -248,12 +257,3 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     except ValueError:
         raise refused(f"Incompatible shapes: {list(x)} vs. {list(y)} [Op:BroadcastArgs]") from None
     return Tensor(_convert.to_array(np.array(made, np.int32)))
-
-
-@op("identity_n", "input*", text=True)
-def identity_n(input: list[Value]) -> Value:
-    """Return the tensors of a list.
-
-    Example: `tf.identity_n([r(2), i(1)])`.
-    """
-    return list(input)

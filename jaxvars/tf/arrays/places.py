@@ -54,8 +54,8 @@ def guarantee_const(input: Value) -> Value:
 def extract_volume_patches(input: Value, ksizes: Any, strides: Any, padding: str) -> Value:
     """Put the patches of volumes into the last dimension.
 
-    Example: `tf.extract_volume_patches(r(1, 2, 2, 2, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1],
-    'VALID')`.
+    Example:
+    `tf.extract_volume_patches(r(1, 2, 2, 2, 2), [1, 2, 2, 2, 1], [1, 1, 1, 1, 1], 'VALID')`.
     """
     sizes, steps = ints(ksizes, "ksizes"), ints(strides, "strides")
     if input.ndim != 5 or len(sizes) != 5 or len(steps) != 5:

@@ -92,7 +92,8 @@ def _own_mode(image: Any) -> str:
 def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Value:
     """Read a PNG file, or another image.
 
-    Example: `tf.image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    Example:
+    `tf.image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
     tf.uint8)))`.
     """
     kind = as_dtype(dtype).dtype
@@ -126,8 +127,9 @@ def decode_jpeg(
 ) -> Value:  # fmt: skip
     """Read a JPEG file, or another image.
 
-    Example: `tf.image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) *
-    20, tf.uint8)))`.
+    Example:
+    `tf.image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
     """
     if ratio not in (1, 2, 4, 8):
         raise refused(f"ratio must be 1, 2, 4, or 8, got {ratio}")
@@ -151,7 +153,8 @@ def decode_and_crop_jpeg(
 ) -> Value:  # fmt: skip
     """Read a part of a JPEG file.
 
-    Example: `tf.image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
+    Example:
+    `tf.image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
     tf.uint8))), [1, 2, 2, 1])`.
     """
     window = ints(crop_window, "crop_window")
@@ -175,7 +178,8 @@ def decode_and_crop_jpeg(
 def decode_gif(contents: Any) -> Value:
     """Read the frames of a GIF file.
 
-    Example: `tf.image.decode_gif(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    Example:
+    `tf.image.decode_gif(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
     tf.uint8)))`.
     """
     image = _opened(contents)
@@ -199,8 +203,9 @@ def decode_image(
 ) -> Value:
     """Read an image of any kind.
 
-    Example: `tf.image.decode_image(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) *
-    20, tf.uint8)))`.
+    Example:
+    `tf.image.decode_image(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
     """
     count, kind = int(channels or 0), as_dtype(dtype).dtype
     image = _opened(contents)
@@ -235,7 +240,8 @@ def is_jpeg(contents: Any) -> Value:
 def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Value:
     """Return the height, width and channels of a JPEG file.
 
-    Example: `tf.image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
+    Example:
+    `tf.image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
     tf.uint8))))`.
     """
     image = _opened(contents)
@@ -263,8 +269,9 @@ def _written(pixels: np.ndarray, kind: str, **options: Any) -> Any:
 def encode_png(image: Value, compression: int = -1) -> Any:
     """Write an image as a PNG file.
 
-    Example: `tf.image.decode_png(tf.image.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) *
-    20, tf.uint8), compression=3))`.
+    Example:
+    `tf.image.decode_png(tf.image.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8), compression=3))`.
 
     Differs from TensorFlow: the file has other bytes, of the same pixels.
     """
@@ -292,8 +299,9 @@ def encode_jpeg(
 ) -> Any:  # fmt: skip
     """Write an image as a JPEG file.
 
-    Example: `tf.image.extract_jpeg_shape(tf.image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2,
-    2, 3]) * 20, tf.uint8)))`.
+    Example:
+    `tf.image.extract_jpeg_shape(tf.image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2, 2,
+    3]) * 20, tf.uint8)))`.
 
     Differs from TensorFlow: the file has other bytes.
     """

@@ -23,8 +23,8 @@ Value: TypeAlias = Any
 def extract_patches(images: Value, sizes: Any, strides: Any, rates: Any, padding: str) -> Value:
     """Take all patches of a size, side by side as channels.
 
-    Example: `tf.image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1],
-    'VALID')`.
+    Example:
+    `tf.image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], 'VALID')`.
     """
     if images.ndim != 4:
         raise refused(f"input must be 4-dimensional, not of shape {list(images.shape)}")
@@ -59,8 +59,9 @@ def crop_and_resize(
 ) -> Value:  # fmt: skip
     """Cut boxes out of images, and resize them to one size.
 
-    Example: `tf.image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]],
-    [1, 0], [2, 3])`.
+    Example:
+    `tf.image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]], [1, 0],
+    [2, 3])`.
     """
     if method not in ("bilinear", "nearest"):
         raise refused(f"method must be 'bilinear' or 'nearest', not {method!r}")
@@ -133,8 +134,9 @@ _TABLE = np.array(
 def draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
     """Draw the borders of boxes into images.
 
-    Example: `tf.image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), [[[0.0, 0.0, 0.7, 0.7], [0.4,
-    -0.5, 1.5, 0.9]]], None)`.
+    Example:
+    `tf.image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), [[[0.0, 0.0, 0.7, 0.7], [0.4, -0.5, 1.5,
+    0.9]]], None)`.
     """
     if images.ndim != 4 or boxes.ndim != 3 or boxes.shape[2] != 4:
         raise refused("images must be 4-D, and boxes must be [batch, num_boxes, 4]")
@@ -173,8 +175,8 @@ def extract_glimpse(
 ) -> Value:  # fmt: skip
     """Take a window of each image, at its own place.
 
-    Example: `tf.image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]],
-    noise='zero')`.
+    Example:
+    `tf.image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero')`.
 
     Differs from TensorFlow: the noise where a window leaves the image is made of other random
     numbers.

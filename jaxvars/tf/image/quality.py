@@ -93,8 +93,8 @@ def ssim_multiscale(
 ) -> Value:  # fmt: skip
     """Return how much images are alike in structure, at several scales.
 
-    Example: `tf.image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5),
-    filter_size=3)`.
+    Example:
+    `tf.image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5), filter_size=3)`.
     """
     x, y, top = _both(img1, img2, max_val)
     found: list[Value] = []

@@ -45,58 +45,6 @@ def _flip(turn: Callable[[Value], Value], draw: Draw, image: Value, seed: Any) -
     return jnp.where(chosen > 0, turned, image)
 
 
-# ---------------------------------------------------------------- colors
-def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Value:
-    return draw([], low, high, "float32", seed)
-
-
-def _brightness(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
-    if max_delta < 0:
-        raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_brightness.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
-
-
-def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
-    if max_delta > 0.5:
-        raise Refused(ValueError("max_delta must be <= 0.5."))
-    if max_delta < 0:
-        raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_hue.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
-
-
-def _contrast(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
-    return colors.adjust_contrast.__wrapped__(image, _factor(draw, lower, upper, seed))
-
-
-def _saturation(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
-    return colors.adjust_saturation.__wrapped__(image, _factor(draw, lower, upper, seed))
-
-
-def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Value:
-    if upper <= lower:
-        raise Refused(ValueError("upper must be > lower."))
-    if lower < 0:
-        raise Refused(ValueError("lower must be non-negative."))
-    return _between(draw, lower, upper, seed)
-
-
-def _quality(draw: Draw, image: Value, low: Any, high: Any, seed: Any) -> Value:
-    least, most = one_int(low, "min_jpeg_quality"), one_int(high, "max_jpeg_quality")
-    if least < 0 or most < 0 or least > 100 or most > 100:
-        raise Refused(ValueError("jpeg encoding range must be between 0 and 100."))
-    if least >= most:
-        raise Refused(ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`."))
-    return files.adjust_jpeg_quality.__wrapped__(image, draw([], least, most, "int32", seed), "")
-
-
-# ---------------------------------------------------------------- crops
-def _crop(draw: Draw, value: Value, size: Any, seed: Any) -> Value:
-    sizes = places.corner(value.shape, size)
-    limits = jnp.array([n - m + 1 for n, m in zip(value.shape, sizes, strict=True)], jnp.int32)
-    starts = draw([len(sizes)], 0, _INT32, "int32", seed) % limits
-    return jax.lax.dynamic_slice(value, list(starts), sizes)
-
-
 @op("image.random_flip_left_right", "image")
 def random_flip_left_right(image: Value, seed: Any = None) -> Value:
     """Exchange left and right of every second image, by chance.
@@ -139,6 +87,17 @@ def stateless_random_flip_up_down(image: Value, seed: Any) -> Value:
     return _flip(places.flip_up_down.__wrapped__, _of_seed, image, seed)
 
 
+# ---------------------------------------------------------------- colors
+def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Value:
+    return draw([], low, high, "float32", seed)
+
+
+def _brightness(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
+    if max_delta < 0:
+        raise Refused(ValueError("max_delta must be non-negative."))
+    return colors.adjust_brightness.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+
+
 @op("image.random_brightness", "image", kinds=_NUMBERS)
 def random_brightness(image: Value, max_delta: Any, seed: Any = None) -> Value:
     """Add a random number.
@@ -158,6 +117,39 @@ def stateless_random_brightness(image: Value, max_delta: Any, seed: Any) -> Valu
     Example: `tf.image.stateless_random_brightness(p(2, 2, 1), 1e-9, seed=(1, 5))`.
     """
     return _brightness(_of_seed, image, max_delta, seed)
+
+
+def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
+    if max_delta > 0.5:
+        raise Refused(ValueError("max_delta must be <= 0.5."))
+    if max_delta < 0:
+        raise Refused(ValueError("max_delta must be non-negative."))
+    return colors.adjust_hue.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+
+
+@op("image.random_hue", "image", kinds=_NUMBERS)
+def random_hue(image: Value, max_delta: Any, seed: Any = None) -> Value:
+    """Turn the hue by a random number.
+
+    Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _hue(_drawn, image, max_delta, seed)
+
+
+@op("image.stateless_random_hue", "image", kinds=_NUMBERS)
+def stateless_random_hue(image: Value, max_delta: Any, seed: Any) -> Value:
+    """Turn the hue by a random number, by a seed.
+
+    Example: `tf.image.stateless_random_hue(tf.ones([1, 1, 3]), 0.5, seed=(1, 5))`.
+    """
+    return _hue(_of_seed, image, max_delta, seed)
+
+
+def _contrast(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+    return colors.adjust_contrast.__wrapped__(image, _factor(draw, lower, upper, seed))
 
 
 @op("image.random_contrast", "image", kinds=_NUMBERS)
@@ -181,6 +173,10 @@ def stateless_random_contrast(image: Value, lower: Any, upper: Any, seed: Any) -
     return _contrast(_of_seed, image, lower, upper, seed)
 
 
+def _saturation(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+    return colors.adjust_saturation.__wrapped__(image, _factor(draw, lower, upper, seed))
+
+
 @op("image.random_saturation", "image", kinds=_NUMBERS)
 def random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
     """Multiply the saturation by a random number.
@@ -202,25 +198,21 @@ def stateless_random_saturation(image: Value, lower: Any, upper: Any, seed: Any 
     return _saturation(_of_seed, image, lower, upper, seed)
 
 
-@op("image.random_hue", "image", kinds=_NUMBERS)
-def random_hue(image: Value, max_delta: Any, seed: Any = None) -> Value:
-    """Turn the hue by a random number.
-
-    Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
-
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
-    `tf.random.set_seed`.
-    """
-    return _hue(_drawn, image, max_delta, seed)
+def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Value:
+    if upper <= lower:
+        raise Refused(ValueError("upper must be > lower."))
+    if lower < 0:
+        raise Refused(ValueError("lower must be non-negative."))
+    return _between(draw, lower, upper, seed)
 
 
-@op("image.stateless_random_hue", "image", kinds=_NUMBERS)
-def stateless_random_hue(image: Value, max_delta: Any, seed: Any) -> Value:
-    """Turn the hue by a random number, by a seed.
-
-    Example: `tf.image.stateless_random_hue(tf.ones([1, 1, 3]), 0.5, seed=(1, 5))`.
-    """
-    return _hue(_of_seed, image, max_delta, seed)
+def _quality(draw: Draw, image: Value, low: Any, high: Any, seed: Any) -> Value:
+    least, most = one_int(low, "min_jpeg_quality"), one_int(high, "max_jpeg_quality")
+    if least < 0 or most < 0 or least > 100 or most > 100:
+        raise Refused(ValueError("jpeg encoding range must be between 0 and 100."))
+    if least >= most:
+        raise Refused(ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`."))
+    return files.adjust_jpeg_quality.__wrapped__(image, draw([], least, most, "int32", seed), "")
 
 
 @op("image.random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
@@ -246,6 +238,14 @@ def stateless_random_jpeg_quality(
     Example: `tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=(1, 5))`.
     """
     return _quality(_of_seed, image, min_jpeg_quality, max_jpeg_quality, seed)
+
+
+# ---------------------------------------------------------------- crops
+def _crop(draw: Draw, value: Value, size: Any, seed: Any) -> Value:
+    sizes = places.corner(value.shape, size)
+    limits = jnp.array([n - m + 1 for n, m in zip(value.shape, sizes, strict=True)], jnp.int32)
+    starts = draw([len(sizes)], 0, _INT32, "int32", seed) % limits
+    return jax.lax.dynamic_slice(value, list(starts), sizes)
 
 
 @op("image.random_crop", "value")

@@ -77,8 +77,9 @@ def non_max_suppression(
 ) -> Value:  # fmt: skip
     """Return the numbers of the best boxes, without those that overlap better ones.
 
-    Example: `tf.image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
-    [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3)`.
+    Example:
+    `tf.image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0,
+    0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3)`.
     """
     return non_max_suppression_with_scores.__wrapped__(
         boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0
@@ -92,8 +93,9 @@ def non_max_suppression_with_scores(
 ) -> tuple[Value, Value]:  # fmt: skip
     """Return the numbers and scores of the best boxes; those that overlap score less.
 
-    Example: `tf.image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9],
-    [2, 2, 3, 3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, soft_nms_sigma=0.5,
+    Example:
+    `tf.image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3,
+    3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, soft_nms_sigma=0.5,
     iou_threshold=1.0)`.
     """
     given, points = known(boxes, "boxes"), known(scores, "scores")
@@ -191,8 +193,9 @@ def non_max_suppression_padded(
 ) -> tuple[Value, Value]:  # fmt: skip
     """Return the numbers of the best boxes, filled up with zeros, and how many they are.
 
-    Example: `tf.image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2,
-    3, 3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 5, pad_to_max_output_size=True)`.
+    Example:
+    `tf.image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
+    [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 5, pad_to_max_output_size=True)`.
 
     Differs from TensorFlow: inside a `tf.function` there must be `pad_to_max_output_size=True`.
     """
@@ -219,9 +222,10 @@ def combined_non_max_suppression(
 ) -> Any:  # fmt: skip
     """Keep the best boxes of each class, and of those the best.
 
-    Example: `tf.image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2,
-    2, 3, 3], [1, 0, 0, 0.4]])[None, :, None], tf.stack([tf.constant([0.9, 0.8, 0.7, 0.95]), 1 -
-    tf.constant([0.9, 0.8, 0.7, 0.95])], -1)[None], 2, 3)`.
+    Example:
+    `tf.image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
+    [1, 0, 0, 0.4]])[None, :, None], tf.stack([tf.constant([0.9, 0.8, 0.7, 0.95]),
+    1 - tf.constant([0.9, 0.8, 0.7, 0.95])], -1)[None], 2, 3)`.
     """
     each = one_int(max_output_size_per_class, "max_output_size_per_class")
     most = one_int(max_total_size, "max_total_size")
@@ -344,7 +348,8 @@ def sample_distorted_bounding_box(
 ) -> Any:  # fmt: skip
     """Draw a box that covers enough of one of others.
 
-    Example: `tf.image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1,
+    Example:
+    `tf.image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1,
     min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))`.
 
     Differs from TensorFlow: the boxes are others.
@@ -366,8 +371,9 @@ def stateless_sample_distorted_bounding_box(
 ) -> Any:  # fmt: skip
     """Draw a box that covers enough of one of others, by a seed.
 
-    Example: `tf.image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]],
-    (1, 2), min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))`.
+    Example:
+    `tf.image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], (1, 2),
+    min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))`.
 
     Differs from TensorFlow: the boxes are others.
     """

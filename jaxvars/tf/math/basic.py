@@ -74,6 +74,54 @@ def _truediv(x: Value, y: Value) -> Value:
     return jnp.divide(x, y)
 
 
+@op("math.subtract", "x y", op="Sub", same=True, kinds=_NUMBERS, aliases=("subtract",))
+def subtract(x: Value, y: Value) -> Value:
+    """Subtract, element by element.
+
+    Example: `tf.math.subtract(r(2, 3), r(3))`.
+    """
+    return jnp.subtract(x, y)
+
+
+@op("math.multiply", "x y", op="Mul", same=True, kinds=_NUMBERS, aliases=("multiply",))
+def multiply(x: Value, y: Value) -> Value:
+    """Multiply, element by element.
+
+    Example: `tf.math.multiply(r(2, 3), r(3))`.
+    """
+    return jnp.multiply(x, y)
+
+
+@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_divided, aliases=("divide",))
+def divide(x: Value, y: Value) -> Value:
+    """Divide; integers become floats.
+
+    Example: `tf.math.divide(r(2, 3), p(3))`.
+    """
+    return _truediv(x, y)
+
+
+@op(
+    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_divided,
+    aliases=("truediv",),
+)  # fmt: skip
+def truediv(x: Value, y: Value) -> Value:
+    """Divide; integers become floats.
+
+    Example: `tf.math.truediv(tf.constant([4, 5], tf.int8), 3)`.
+    """
+    return _truediv(x, y)
+
+
+@op("realdiv", "x y", op="RealDiv", same=True, kinds="float complex")
+def realdiv(x: Value, y: Value) -> Value:
+    """Divide floats.
+
+    Example: `tf.realdiv(r(3), p(3))`.
+    """
+    return _truediv(x, y)
+
+
 @op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED)
 def floordiv(x: Value, y: Value) -> Value:
     """Divide, and round down.
@@ -160,59 +208,6 @@ def _power(x: Value, y: Value) -> Value:
     return jnp.power(x, fixed)
 
 
-# ---------------------------------------------------------------- comparison
-@op("math.equal", "x y", op="Equal", same=True, text=True, aliases=("equal",))
-def equal(x: Value, y: Value) -> Value:
-    """Tell where x == y; NaN equals nothing.
-
-    Example: `tf.math.equal([1.0, nan], [1.0, nan])`.
-    """
-    return jnp.asarray(x == y) if is_text(x) else jnp.equal(x, y)
-
-
-@op("math.not_equal", "x y", op="NotEqual", same=True, text=True, aliases=("not_equal",))
-def not_equal(x: Value, y: Value) -> Value:
-    """Tell where x != y.
-
-    Example: `tf.math.not_equal([1.0, nan], [1.0, nan])`.
-    """
-    return jnp.asarray(x != y) if is_text(x) else jnp.not_equal(x, y)
-
-
-# ---------------------------------------------------------------- sums of lists
-@op("math.add_n", "inputs*", op="AddN", same=True, aliases=("add_n",))
-def add_n(inputs: list[Value]) -> Value:
-    """Add tensors of one shape.
-
-    Example: `tf.add_n([r(2), r(2), r(2)])`.
-    """
-    if not inputs:
-        raise Refused(ValueError("Inputs must be an iterable of at least one Tensor."))
-    if any(x.shape != inputs[0].shape for x in inputs):
-        raise ValueError("Dimension 0 in both shapes must be equal: inputs have different shapes")
-    return inputs[0] if len(inputs) == 1 else _sum_of(inputs)
-
-
-@jax.jit
-def _sum_of(inputs: list[Value]) -> Value:
-    return sum(inputs[1:], inputs[0])
-
-
-@op(
-    "math.scalar_mul", "scalar x", op="Mul", same=True, kinds=_NUMBERS, by_rows="x",
-    aliases=("scalar_mul",),
-)  # fmt: skip
-def scalar_mul(scalar: Value, x: Value) -> Value:
-    """Multiply by one number.
-
-    Example: `tf.scalar_mul(2.0, r(3))`.
-    """
-    if scalar.ndim:
-        raise Refused(ValueError(f"The input scalar must be a 0-D value. Received shape "
-                                 f"{scalar.shape}."))  # fmt: skip
-    return jnp.multiply(scalar, x)
-
-
 def _signed(x: Value) -> None:
     if x.dtype.kind == "u":
         raise InvalidArgumentError(
@@ -230,45 +225,6 @@ def negative(x: Value) -> Value:
     return jnp.negative(x)
 
 
-@op("math.subtract", "x y", op="Sub", same=True, kinds=_NUMBERS, aliases=("subtract",))
-def subtract(x: Value, y: Value) -> Value:
-    """Subtract, element by element.
-
-    Example: `tf.math.subtract(r(2, 3), r(3))`.
-    """
-    return jnp.subtract(x, y)
-
-
-@op("math.multiply", "x y", op="Mul", same=True, kinds=_NUMBERS, aliases=("multiply",))
-def multiply(x: Value, y: Value) -> Value:
-    """Multiply, element by element.
-
-    Example: `tf.math.multiply(r(2, 3), r(3))`.
-    """
-    return jnp.multiply(x, y)
-
-
-@op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_divided, aliases=("divide",))
-def divide(x: Value, y: Value) -> Value:
-    """Divide; integers become floats.
-
-    Example: `tf.math.divide(r(2, 3), p(3))`.
-    """
-    return _truediv(x, y)
-
-
-@op(
-    "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_divided,
-    aliases=("truediv",),
-)  # fmt: skip
-def truediv(x: Value, y: Value) -> Value:
-    """Divide; integers become floats.
-
-    Example: `tf.math.truediv(tf.constant([4, 5], tf.int8), 3)`.
-    """
-    return _truediv(x, y)
-
-
 @op("math.abs", "x", op="Abs", kinds=_NUMBERS, aliases=("abs",))
 def abs_(x: Value) -> Value:
     """Return the absolute value; of complex numbers, the real one.
@@ -276,6 +232,40 @@ def abs_(x: Value) -> Value:
     Example: `tf.math.abs(r(2, 3))`.
     """
     return magnitude(x)
+
+
+@op(
+    "math.scalar_mul", "scalar x", op="Mul", same=True, kinds=_NUMBERS, by_rows="x",
+    aliases=("scalar_mul",),
+)  # fmt: skip
+def scalar_mul(scalar: Value, x: Value) -> Value:
+    """Multiply by one number.
+
+    Example: `tf.scalar_mul(2.0, r(3))`.
+    """
+    if scalar.ndim:
+        raise Refused(ValueError(f"The input scalar must be a 0-D value. Received shape "
+                                 f"{scalar.shape}."))  # fmt: skip
+    return jnp.multiply(scalar, x)
+
+
+# ---------------------------------------------------------------- comparison
+@op("math.equal", "x y", op="Equal", same=True, text=True, aliases=("equal",))
+def equal(x: Value, y: Value) -> Value:
+    """Tell where x == y; NaN equals nothing.
+
+    Example: `tf.math.equal([1.0, nan], [1.0, nan])`.
+    """
+    return jnp.asarray(x == y) if is_text(x) else jnp.equal(x, y)
+
+
+@op("math.not_equal", "x y", op="NotEqual", same=True, text=True, aliases=("not_equal",))
+def not_equal(x: Value, y: Value) -> Value:
+    """Tell where x != y.
+
+    Example: `tf.math.not_equal([1.0, nan], [1.0, nan])`.
+    """
+    return jnp.asarray(x != y) if is_text(x) else jnp.not_equal(x, y)
 
 
 @op("math.less", "x y", op="Less", same=True, kinds=_ORDERED, aliases=("less",))
@@ -317,6 +307,26 @@ def greater_equal(x: Value, y: Value) -> Value:
     return jnp.greater_equal(x, y)
 
 
+# ---------------------------------------------------------------- sums of lists
+@op("math.add_n", "inputs*", op="AddN", same=True, aliases=("add_n",))
+def add_n(inputs: list[Value]) -> Value:
+    """Add tensors of one shape.
+
+    Example: `tf.add_n([r(2), r(2), r(2)])`.
+    """
+    if not inputs:
+        raise Refused(ValueError("Inputs must be an iterable of at least one Tensor."))
+    if any(x.shape != inputs[0].shape for x in inputs):
+        raise ValueError("Dimension 0 in both shapes must be equal: inputs have different shapes")
+    return inputs[0] if len(inputs) == 1 else _sum_of(inputs)
+
+
+@jax.jit
+def _sum_of(inputs: list[Value]) -> Value:
+    return sum(inputs[1:], inputs[0])
+
+
+# ---------------------------------------------------------------- logic
 @op("math.logical_and", "x y", op="LogicalAnd", same=True, kinds="bool", aliases=("logical_and",))
 def logical_and(x: Value, y: Value) -> Value:
     """Tell where both are true.
@@ -351,18 +361,3 @@ def logical_not(x: Value) -> Value:
     Example: `tf.math.logical_not(b(4))`.
     """
     return jnp.logical_not(x)
-
-
-"""Rows of `tf.math`."""
-
-
-@op("realdiv", "x y", op="RealDiv", same=True, kinds="float complex")
-def realdiv(x: Value, y: Value) -> Value:
-    """Divide floats.
-
-    Example: `tf.realdiv(r(3), p(3))`.
-    """
-    return _truediv(x, y)
-
-
-"""Rows that `tf` alone has."""

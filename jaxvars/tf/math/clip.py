@@ -153,6 +153,3 @@ def _held(number: int | float, dtype: np.dtype) -> np.ndarray:
     if abs(float(made)) > abs(number):
         made = np.asarray(jnp.nextafter(made, np.zeros((), dtype)))
     return made
-
-
-"""Rows of `tf.linalg`."""

@@ -70,6 +70,35 @@ def _scan(
     return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
 
+@op("math.cumsum", "x", op="Cumsum", kinds=_NUMBERS, aliases=("cumsum",))
+def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+    """Return running sums along an axis.
+
+    Example: `tf.math.cumsum(r(2, 3), axis=1)`.
+    """
+    return _scan(lax.cumsum, x, 0, axis, exclusive, reverse)
+
+
+@op("math.cumprod", "x", op="Cumprod", kinds=_NUMBERS)
+def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+    """Return running products along an axis.
+
+    Example: `tf.math.cumprod(r(2, 3), axis=-1)`.
+    """
+    return _scan(lax.cumprod, x, 1, axis, exclusive, reverse)
+
+
+@op("math.cumulative_logsumexp", "x", kinds="float")
+def cumulative_logsumexp(
+    x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
+) -> Value:
+    """Return running log(sum(exp(x))) along an axis.
+
+    Example: `tf.math.cumulative_logsumexp(r(2, 3), axis=1)`.
+    """
+    return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
+
+
 def _place(x: Value, axis: Any, words: str) -> int:
     """Return an axis, counted from the front."""
     number = axis if type(axis) is int else operator.index(np.asarray(axis)[()])
@@ -97,6 +126,25 @@ def _found(find: Callable[..., Value], x: Value, worst: float, axis: int, dtype:
     if jnp.issubdtype(x.dtype, jnp.floating):
         x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
     return find(x, axis=axis).astype(dtype)
+
+
+@op("math.argmax", "input", op="ArgMax", kinds="float int bool", aliases=("argmax",))
+def argmax(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+    """Return where the greatest element along an axis is: the first one if there are more.
+
+    Example: `tf.math.argmax(r(2, 3), axis=1)`.
+    """
+    types = "int16 uint16 int32 int64"
+    return _extreme(jnp.argmax, input, -np.inf, axis, output_type, types)
+
+
+@op("math.argmin", "input", op="ArgMin", kinds="float int bool", aliases=("argmin",))
+def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+    """Return where the smallest element along an axis is: the first one if there are more.
+
+    Example: `tf.math.argmin(r(2, 3), axis=1)`.
+    """
+    return _extreme(jnp.argmin, input, np.inf, axis, output_type, "int32 int64")
 
 
 # ---------------------------------------------------------------- the largest few
@@ -152,54 +200,6 @@ def _approx(find: Callable[..., Any], operand: Value, k: Any, *rest: Any) -> App
             reduction_input_size_override=size, aggregate_to_topk=aggregate,
         )
     )  # fmt: skip
-
-
-@op("math.cumsum", "x", op="Cumsum", kinds=_NUMBERS, aliases=("cumsum",))
-def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
-    """Return running sums along an axis.
-
-    Example: `tf.math.cumsum(r(2, 3), axis=1)`.
-    """
-    return _scan(lax.cumsum, x, 0, axis, exclusive, reverse)
-
-
-@op("math.cumprod", "x", op="Cumprod", kinds=_NUMBERS)
-def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
-    """Return running products along an axis.
-
-    Example: `tf.math.cumprod(r(2, 3), axis=-1)`.
-    """
-    return _scan(lax.cumprod, x, 1, axis, exclusive, reverse)
-
-
-@op("math.cumulative_logsumexp", "x", kinds="float")
-def cumulative_logsumexp(
-    x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
-) -> Value:
-    """Return running log(sum(exp(x))) along an axis.
-
-    Example: `tf.math.cumulative_logsumexp(r(2, 3), axis=1)`.
-    """
-    return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
-
-
-@op("math.argmax", "input", op="ArgMax", kinds="float int bool", aliases=("argmax",))
-def argmax(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
-    """Return where the greatest element along an axis is: the first one if there are more.
-
-    Example: `tf.math.argmax(r(2, 3), axis=1)`.
-    """
-    types = "int16 uint16 int32 int64"
-    return _extreme(jnp.argmax, input, -np.inf, axis, output_type, types)
-
-
-@op("math.argmin", "input", op="ArgMin", kinds="float int bool", aliases=("argmin",))
-def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
-    """Return where the smallest element along an axis is: the first one if there are more.
-
-    Example: `tf.math.argmin(r(2, 3), axis=1)`.
-    """
-    return _extreme(jnp.argmin, input, np.inf, axis, output_type, "int32 int64")
 
 
 @op("math.approx_max_k", "operand", op="ApproxTopK", kinds="float", aliases=("nn.approx_max_k",))

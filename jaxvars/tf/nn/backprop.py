@@ -108,8 +108,9 @@ def depthwise_conv2d_backprop_input(
 ) -> Value:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its input.
 
-    Example: `tf.nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1,
-    1, 1, 1], 'SAME')`.
+    Example:
+    `tf.nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1, 1, 1, 1],
+    'SAME')`.
     """
     return _by_input(
         depthwise_conv2d.__wrapped__, input_sizes, filter, out_backprop, strides, padding,
@@ -124,8 +125,9 @@ def depthwise_conv2d_backprop_filter(
 ) -> Value:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its filters.
 
-    Example: `tf.nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1,
-    1, 1, 1], 'SAME')`.
+    Example:
+    `tf.nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1, 1, 1,
+    1], 'SAME')`.
     """
     return _by_filter(
         depthwise_conv2d.__wrapped__, input, filter_sizes, out_backprop, strides, padding,

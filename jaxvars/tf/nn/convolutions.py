@@ -57,6 +57,44 @@ def _conv(
     return _convolved(x, filters, strides, padding, where, dilations)
 
 
+@op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
+def conv1d(
+    input: Value, filters: Value, stride: Any, padding: Any, data_format: Any = "NWC",
+    dilations: Any = None,
+) -> Value:  # fmt: skip
+    """Convolve sequences with filters [size, in, out].
+
+    Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
+    """
+    return _conv(1, input, filters, stride, padding, data_format, dilations)
+
+
+@op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
+def conv2d(
+    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NHWC",
+    dilations: Any = None,
+) -> Value:  # fmt: skip
+    """Convolve images with filters [height, width, in, out].
+
+    Example: `tf.nn.conv2d(r(1, 4, 5, 2), r(3, 2, 2, 1), 1, 'SAME')`.
+
+    Differs from TensorFlow: channels may come first (NCHW) on any device.
+    """
+    return _conv(2, input, filters, strides, padding, data_format, dilations)
+
+
+@op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
+def conv3d(
+    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NDHWC",
+    dilations: Any = None,
+) -> Value:  # fmt: skip
+    """Convolve volumes with filters [depth, height, width, in, out].
+
+    Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
+    """
+    return _conv(3, input, filters, strides, padding, data_format, dilations)
+
+
 @op("nn.convolution", "input filters", same=True, kinds="float int")
 def convolution(
     input: Value, filters: Value, strides: Any = None, padding: Any = "VALID",
@@ -132,93 +170,6 @@ def _transposed(
     )  # fmt: skip
 
 
-@op("nn.atrous_conv2d_transpose", "value filters", same=True, kinds="float")
-def atrous_conv2d_transpose(
-    value: Value, filters: Value, output_shape: Any, rate: int, padding: Any
-) -> Value:
-    """Undo the shape of atrous_conv2d.
-
-    Example: `tf.nn.atrous_conv2d_transpose(r(1, 3, 3, 1), r(2, 2, 2, 1), [1, 5, 5, 2], 2,
-    'VALID')`.
-    """
-    return _transposed(2, value, filters, output_shape, None, padding, None, rate)
-
-
-def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
-    shape = [int(size) for size in np.asarray(output_shape).ravel()]
-    if len(shape) == where.spatial:
-        return shape
-    if len(shape) != where.spatial + 2:
-        raise Refused(
-            ValueError(
-                f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
-                f"{output_shape}"
-            )
-        )
-    return [shape[axis] for axis in where.axes]
-
-
-def _check_sizes(inputs: Any, sizes: Any, windows: Any, steps: Any, pads: Any) -> None:
-    computed = [
-        (size + low + high - window) // step + 1
-        for size, window, step, (low, high) in zip(sizes, windows, steps, pads, strict=True)
-    ]
-    if computed != inputs:
-        raise Refused(
-            InvalidArgumentError(
-                None,
-                None,
-                f"Size of out_backprop doesn't match computed: actual = {inputs}, computed = "
-                f"{computed}: output_shape does not belong to this input.",
-            )
-        )
-
-
-def _turned_padding(
-    size: int, wanted: int, window: int, step: int, pad: tuple[int, int]
-) -> tuple[int, int]:
-    low = window - 1 - pad[0]
-    return low, wanted - ((size - 1) * step + 1) - low + window - 1
-
-
-@op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
-def conv1d(
-    input: Value, filters: Value, stride: Any, padding: Any, data_format: Any = "NWC",
-    dilations: Any = None,
-) -> Value:  # fmt: skip
-    """Convolve sequences with filters [size, in, out].
-
-    Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
-    """
-    return _conv(1, input, filters, stride, padding, data_format, dilations)
-
-
-@op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
-def conv2d(
-    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NHWC",
-    dilations: Any = None,
-) -> Value:  # fmt: skip
-    """Convolve images with filters [height, width, in, out].
-
-    Example: `tf.nn.conv2d(r(1, 4, 5, 2), r(3, 2, 2, 1), 1, 'SAME')`.
-
-    Differs from TensorFlow: channels may come first (NCHW) on any device.
-    """
-    return _conv(2, input, filters, strides, padding, data_format, dilations)
-
-
-@op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
-def conv3d(
-    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NDHWC",
-    dilations: Any = None,
-) -> Value:  # fmt: skip
-    """Convolve volumes with filters [depth, height, width, in, out].
-
-    Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
-    """
-    return _conv(3, input, filters, strides, padding, data_format, dilations)
-
-
 @op("nn.conv1d_transpose", "input filters", same=True, kinds="float")
 def conv1d_transpose(
     input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
@@ -268,3 +219,52 @@ def conv_transpose(
     return _transposed(
         spatial, input, filters, output_shape, strides, padding, data_format, dilations
     )
+
+
+@op("nn.atrous_conv2d_transpose", "value filters", same=True, kinds="float")
+def atrous_conv2d_transpose(
+    value: Value, filters: Value, output_shape: Any, rate: int, padding: Any
+) -> Value:
+    """Undo the shape of atrous_conv2d.
+
+    Example:
+    `tf.nn.atrous_conv2d_transpose(r(1, 3, 3, 1), r(2, 2, 2, 1), [1, 5, 5, 2], 2, 'VALID')`.
+    """
+    return _transposed(2, value, filters, output_shape, None, padding, None, rate)
+
+
+def _output_sizes(output_shape: Any, where: Layout) -> list[int]:
+    shape = [int(size) for size in np.asarray(output_shape).ravel()]
+    if len(shape) == where.spatial:
+        return shape
+    if len(shape) != where.spatial + 2:
+        raise Refused(
+            ValueError(
+                f"output_shape must have length {where.spatial} or {where.spatial + 2}. Received: "
+                f"{output_shape}"
+            )
+        )
+    return [shape[axis] for axis in where.axes]
+
+
+def _check_sizes(inputs: Any, sizes: Any, windows: Any, steps: Any, pads: Any) -> None:
+    computed = [
+        (size + low + high - window) // step + 1
+        for size, window, step, (low, high) in zip(sizes, windows, steps, pads, strict=True)
+    ]
+    if computed != inputs:
+        raise Refused(
+            InvalidArgumentError(
+                None,
+                None,
+                f"Size of out_backprop doesn't match computed: actual = {inputs}, computed = "
+                f"{computed}: output_shape does not belong to this input.",
+            )
+        )
+
+
+def _turned_padding(
+    size: int, wanted: int, window: int, step: int, pad: tuple[int, int]
+) -> tuple[int, int]:
+    low = window - 1 - pad[0]
+    return low, wanted - ((size - 1) * step + 1) - low + window - 1

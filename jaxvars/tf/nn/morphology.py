@@ -29,8 +29,8 @@ def dilation2d(
 ) -> Value:
     """Return the largest sum of each window of images and a filter [height, width, in].
 
-    Example: `tf.nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1,
-    1])`.
+    Example:
+    `tf.nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
     """
     if data_format != "NHWC":
         raise Refused(ValueError("NHWC is the only data format that is there."))
@@ -50,6 +50,18 @@ def dilation2d(
         part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, input.dtype))
         made = part if made is None else jnp.where(part > made, part, made)  # the first of equals
     return made
+
+
+@op("nn.erosion2d", "value filters", op="Dilation2D", same=True, kinds="float int")
+def erosion2d(
+    value: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Value:
+    """Return the smallest difference of each window of images and a filter.
+
+    Example:
+    `tf.nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
+    """
+    return _erosion(value, filters, strides, padding, data_format, dilations)
 
 
 def _erosion(x: Value, filters: Value, *rest: Any) -> Value:
@@ -255,8 +267,8 @@ def batch_norm_with_global_normalization(
 ) -> Value:  # fmt: skip
     """Normalise by means and variances given.
 
-    Example: `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1,
-    True)`.
+    Example:
+    `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, True)`.
     """
     scale = jax.lax.rsqrt(variance + jnp.asarray(variance_epsilon, input.dtype))
     scale = scale * gamma if scale_after_normalization else scale
@@ -272,9 +284,8 @@ def required_space_to_batch_paddings(
     Example: `tf.required_space_to_batch_paddings([4, 5], [2, 2])`.
     """
     sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
-    pads = (
-        np.zeros((len(blocks), 2), np.int32) if base_paddings is None else np.asarray(base_paddings)
-    )
+    none = np.zeros((len(blocks), 2), np.int32)
+    pads = none if base_paddings is None else np.asarray(base_paddings)
     if sizes.shape != blocks.shape:
         raise InvalidArgumentError(
             None, None, f"Shapes {sizes.shape} and {blocks.shape} are incompatible"
@@ -282,18 +293,3 @@ def required_space_to_batch_paddings(
     more = -(sizes + pads.sum(1)) % blocks
     found = np.stack([pads[:, 0], pads[:, 1] + more], 1).astype(np.int32)
     return found, np.stack([np.zeros_like(more), more], 1).astype(np.int32)
-
-
-@op("nn.erosion2d", "value filters", op="Dilation2D", same=True, kinds="float int")
-def erosion2d(
-    value: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
-) -> Value:
-    """Return the smallest difference of each window of images and a filter.
-
-    Example: `tf.nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1,
-    1])`.
-    """
-    return _erosion(value, filters, strides, padding, data_format, dilations)
-
-
-"""Of the top level."""

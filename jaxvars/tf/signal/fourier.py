@@ -22,18 +22,18 @@ Value: TypeAlias = Any
 
 # ---------------------------------------------------------------- Fourier
 def _complex_transform(x: Value, rank: int, transform: Callable[..., Value]) -> Value:
-    if x.ndim < rank:
-        raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
+    _check_rank(x, rank)
     return transform(x, axes=tuple(range(-rank, 0)))
 
 
 def _real_transform(x: Value, rank: int, forward: bool, fft_length: Any) -> Value:
     _check_kind(x, rank, forward)
+    _check_rank(x, rank)
     sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length).reshape(-1)]
-    transform = functools.partial(jnp.fft.rfftn if forward else jnp.fft.irfftn, s=sizes)
-    if sizes is not None and len(sizes) != rank and x.ndim >= rank:
+    if sizes is not None and len(sizes) != rank:
         raise ValueError(f"fft_length must have {rank} elements, not {len(sizes)}")
-    return _complex_transform(x, rank, transform)
+    transform = jnp.fft.rfftn if forward else jnp.fft.irfftn
+    return transform(x, s=sizes, axes=tuple(range(-rank, 0)))
 
 
 def _check_kind(x: Value, rank: int, forward: bool) -> None:
@@ -49,6 +49,11 @@ def _check_kind(x: Value, rank: int, forward: bool) -> None:
         )
 
 
+def _check_rank(x: Value, rank: int) -> None:
+    if x.ndim < rank:
+        raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
+
+
 def _over_axes(
     x: Value, transform: Callable[..., Value], fft_length: Any, over: Any, norm: Any
 ) -> Value:
@@ -57,7 +62,6 @@ def _over_axes(
     return transform(x, s=sizes, axes=places, norm=norm)
 
 
-# ---------------------------------------------------------------- transforms
 @op("signal.fft", "input", op="FFT", kinds="complex")
 def fft(input: Value) -> Value:
     """Return the Fourier transform over the last axis.

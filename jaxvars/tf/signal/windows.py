@@ -109,13 +109,9 @@ def linear_to_mel_weight_matrix(
 
     Example: `tf.signal.linear_to_mel_weight_matrix(3, 5)`.
     """
-    count, size, sample_rate = (
-        number(num_mel_bins),
-        number(num_spectrogram_bins),
-        float(sample_rate),
-    )
-    _check_mel(count, float(lower_edge_hertz), float(upper_edge_hertz), sample_rate)
-    frequencies = _mel(np.linspace(0.0, sample_rate / 2, size))[1:, None]
+    count, size, rate = number(num_mel_bins), number(num_spectrogram_bins), float(sample_rate)
+    _check_mel(count, float(lower_edge_hertz), float(upper_edge_hertz), rate)
+    frequencies = _mel(np.linspace(0.0, rate / 2, size))[1:, None]
     edges = np.linspace(_mel(lower_edge_hertz), _mel(upper_edge_hertz), count + 2)
     rising = (frequencies - edges[:-2]) / (edges[1:-1] - edges[:-2])
     falling = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])

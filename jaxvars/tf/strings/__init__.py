@@ -138,6 +138,15 @@ def _only(text: Text, name: str) -> bytes:
     return text.item()
 
 
+@op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)
+def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
+    """Take a part of each text, by position and length.
+
+    Example: `tf.strings.substr(['hello', 'wo'], [1, 0], [2, 1])`.
+    """
+    return _substr(input, pos, len, unit)
+
+
 def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
     starts = known(_convert.to_array(pos), "pos")
     sizes = known(_convert.to_array(length), "len")
@@ -256,15 +265,6 @@ def regex_full_match(input: Text, pattern: Any) -> Any:
     found = _compiled(pattern)
     matches = [found.fullmatch(_decoded(text)) is not None for text in input.ravel()]
     return _convert.to_array(np.array(matches, bool).reshape(input.shape))
-
-
-@op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)
-def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
-    """Take a part of each text, by position and length.
-
-    Example: `tf.strings.substr(['hello', 'wo'], [1, 0], [2, 1])`.
-    """
-    return _substr(input, pos, len, unit)
 
 
 _PARTS = (buckets, conversion, unicode)

@@ -44,7 +44,8 @@ def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
 def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
     """Return the number of the bucket of each text, by a hash that is fast.
 
-    Example: `tf.strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)],
+    Example:
+    `tf.strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)],
     1 << 60)`.
     """
     return _buckets(input, num_buckets, hashes.fast)
