@@ -92,7 +92,4 @@ def encode_wav(audio: Any, sample_rate: Any) -> Text:
     return made
 
 
-_FILE = "tf.audio.encode_wav([[0.5, 0.1], [-1.0, 0.3]], 16000)"
-
-
 __getattr__ = operations(__name__, ("DecodeWav",))

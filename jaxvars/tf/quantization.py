@@ -221,11 +221,6 @@ def _limits(
     return scale, jnp.where(is_low, low, first / scale), jnp.where(is_low, last / scale, high)
 
 
-_ONE = "fake_quant_with_min_max_args"
-_TWO = "fake_quant_with_min_max_vars"
-_MANY = "fake_quant_with_min_max_vars_per_channel"
-
-
 _rows = operations(__name__, ["quantize_and_dequantize"])
 
 _WHY = (

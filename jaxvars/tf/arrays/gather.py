@@ -27,7 +27,6 @@ from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
-_ZEROS = "an index out of range is an error on the CPU only, and gives zeros in a `tf.function`."
 
 _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 

@@ -17,8 +17,6 @@ from jaxvars.tf.tensors.static import ints, refused
 
 Value: TypeAlias = Any
 
-_DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
-
 
 def _scattered(x: Value, indices: Value, updates: Any, how: str) -> Value:
     new = _convert.pair(x, updates, "TensorScatter")[1]

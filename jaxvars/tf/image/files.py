@@ -341,5 +341,3 @@ def adjust_jpeg_quality(image: Value, jpeg_quality: Any, dct_method: Any = "") -
 
 
 _PIXELS = "tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8)"
-_FILE = f"tf.io.encode_png({_PIXELS})"
-_EVEN = "tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, tf.uint8)))"

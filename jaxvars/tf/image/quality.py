@@ -21,8 +21,6 @@ from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 
-_FACTORS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
-
 
 def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
     """Return two images and their largest value as floats."""

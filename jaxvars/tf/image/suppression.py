@@ -262,7 +262,7 @@ def combined_non_max_suppression(
 
 # ---------------------------------------------------------------- random boxes
 def _distorted(
-    image_size: Any, bounding_boxes: Value, draw: Callable[[int], np.ndarray],
+    image_size: Any, bounding_boxes: Value, draw: Callable[[int], Any],
     min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
     use_image_if_no_bounding_boxes: Any,
 ) -> Any:  # fmt: skip
@@ -278,7 +278,7 @@ def _distorted(
     least = _number(min_object_covered)
     ratios = list(map(float, (0.75, 1.33) if aspect_ratio_range is None else aspect_ratio_range))
     areas = list(map(float, (0.05, 1.0) if area_range is None else area_range))
-    numbers = draw(4 * int(max_attempts or 100)).reshape(-1, 4)
+    numbers = np.asarray(draw(4 * int(max_attempts or 100))._array).reshape(-1, 4)
     found = (0, 0, height, width)
     for row in numbers:
         box = _crop_of(row, height, width, ratios, areas)
@@ -320,23 +320,6 @@ def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> 
     return False
 
 
-def _sampled(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
-    return _distorted(
-        size, boxes, lambda n: np.asarray(_random.uniform([n], seed=seed or None)._array), *rest
-    )
-
-
-def _sampled_of_seed(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
-    return _distorted(
-        size, boxes, lambda n: np.asarray(_random.stateless_uniform([n], seed)._array), *rest
-    )
-
-
-_BOXES = "tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0, 0.4]])"
-_SCORES = "tf.constant([0.9, 0.8, 0.7, 0.95])"
-_WHOLE = "min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0)"
-
-
 @op(
     "image.sample_distorted_bounding_box", "bounding_boxes", kinds="float",
     eager_only="a box is drawn on the host, by trial",
@@ -354,9 +337,9 @@ def sample_distorted_bounding_box(
 
     Differs from TensorFlow: the boxes are others.
     """
-    return _sampled(
-        image_size, bounding_boxes, seed, min_object_covered, aspect_ratio_range, area_range,
-        max_attempts, use_image_if_no_bounding_boxes,
+    return _distorted(
+        image_size, bounding_boxes, lambda n: _random.uniform([n], seed=seed or None), min_object_covered,
+        aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes,
     )  # fmt: skip
 
 
@@ -377,7 +360,7 @@ def stateless_sample_distorted_bounding_box(
 
     Differs from TensorFlow: the boxes are others.
     """
-    return _sampled_of_seed(
-        image_size, bounding_boxes, seed, min_object_covered, aspect_ratio_range, area_range,
-        max_attempts, use_image_if_no_bounding_boxes,
+    return _distorted(
+        image_size, bounding_boxes, lambda n: _random.stateless_uniform([n], seed), min_object_covered,
+        aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes,
     )  # fmt: skip

@@ -44,9 +44,8 @@ def relu6(features: Value) -> Value:
     Example: `tf.nn.relu6(4.0 * r(2, 3))`.
     """
     cut = jnp.clip(features, jnp.asarray(0, features.dtype), jnp.asarray(6, features.dtype))
-    return jnp.where(
-        (features > 0) & (features < 6), features, jax.lax.stop_gradient(cut)
-    )  # no gradient at 0 and 6
+    inside = (features > 0) & (features < 6)
+    return jnp.where(inside, features, jax.lax.stop_gradient(cut))  # no gradient at 0 and 6
 
 
 @op("nn.selu", "features", kinds="float")

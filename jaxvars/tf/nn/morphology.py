@@ -61,11 +61,8 @@ def erosion2d(
     Example:
     `tf.nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
     """
-    return _erosion(value, filters, strides, padding, data_format, dilations)
-
-
-def _erosion(x: Value, filters: Value, *rest: Any) -> Value:
-    return -dilation2d.__wrapped__(-x, filters[::-1, ::-1], *rest)
+    turned = filters[::-1, ::-1]
+    return -dilation2d.__wrapped__(-value, turned, strides, padding, data_format, dilations)
 
 
 # ---------------------------------------------------------------- pools of fractional sizes

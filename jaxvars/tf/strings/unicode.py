@@ -121,10 +121,6 @@ def unicode_decode_with_offsets(
     return _convert.to_array(pairs[:, 1].astype(np.int32)), _convert.to_array(pairs[:, 0])
 
 
-def _decode(*arguments: Any) -> Any:
-    return unicode_decode_with_offsets.__wrapped__(*arguments)[0]
-
-
 @op("strings.unicode_split_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_split_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533
@@ -142,10 +138,6 @@ def unicode_split_with_offsets(
     parts = [chr(number).encode(output) for _, number in found]
     places = np.array([at for at, _ in found], np.int64)
     return _convert.text_array(np.array(parts, object)), _convert.to_array(places)
-
-
-def _split(*arguments: Any) -> Text:
-    return unicode_split_with_offsets.__wrapped__(*arguments)[0]
 
 
 @op("strings.unicode_encode", "input", kinds="int", text=True, eager_only=HOST)
@@ -175,9 +167,6 @@ def _letters(numbers: np.ndarray, errors: str, replacement: int) -> Iterator[str
             yield chr(replacement)
 
 
-_DIFFERS = "of one text only: there are no ragged tensors."
-
-
 @op("strings.unicode_decode", "input", kinds="string", text=True, eager_only=HOST)
 def unicode_decode(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
@@ -189,7 +178,9 @@ def unicode_decode(
 
     Differs from TensorFlow: of one text only: there are no ragged tensors.
     """
-    return _decode(input, input_encoding, errors, replacement_char, replace_control_characters)
+    return unicode_decode_with_offsets.__wrapped__(
+        input, input_encoding, errors, replacement_char, replace_control_characters
+    )[0]
 
 
 @op("strings.unicode_split", "input", kinds="string", text=True, eager_only=HOST)
@@ -202,4 +193,6 @@ def unicode_split(
 
     Differs from TensorFlow: of one text only: there are no ragged tensors.
     """
-    return _split(input, input_encoding, errors, replacement_char)
+    return unicode_split_with_offsets.__wrapped__(input, input_encoding, errors, replacement_char)[
+        0
+    ]

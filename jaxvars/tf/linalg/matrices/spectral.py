@@ -241,6 +241,3 @@ def logm(input: Value) -> Value:
     """
     check_square(input)
     return _logm_compiled(input)
-
-
-_SIGNS = "The signs of the vectors may be others."
