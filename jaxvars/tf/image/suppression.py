@@ -338,8 +338,9 @@ def sample_distorted_bounding_box(
     Differs from TensorFlow: the boxes are others.
     """
     return _distorted(
-        image_size, bounding_boxes, lambda n: _random.uniform([n], seed=seed or None), min_object_covered,
-        aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes,
+        image_size, bounding_boxes, lambda n: _random.uniform([n], seed=seed or None),
+        min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
     )  # fmt: skip
 
 
@@ -361,6 +362,7 @@ def stateless_sample_distorted_bounding_box(
     Differs from TensorFlow: the boxes are others.
     """
     return _distorted(
-        image_size, bounding_boxes, lambda n: _random.stateless_uniform([n], seed), min_object_covered,
-        aspect_ratio_range, area_range, max_attempts, use_image_if_no_bounding_boxes,
+        image_size, bounding_boxes, lambda n: _random.stateless_uniform([n], seed),
+        min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
     )  # fmt: skip

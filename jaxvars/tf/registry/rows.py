@@ -153,15 +153,21 @@ def op(
     space, _, short = name.rpartition(".")
 
     def made(call: Callable[P, Any]) -> Operation[P]:
-        signature = inspect.signature(call)
+        below: Any = inspect.unwrap(call)
+        signature = inspect.signature(below)
         parameters = [*signature.parameters.values()]
         name_too = inspect.Parameter("name", parameters[-1].kind, default=None)
         module = f"jaxvars.tf.{space}" if space else "jaxvars.tf"
         names: dict[str, Any] = {"__name__": module, "written": _written}
-        function: Any = FunctionType(_first_call.__code__, names, short)
+        function: Any = FunctionType(_FIRST_CALL, names, short)
         function.__module__, function.__qualname__ = module, short
         function.__doc__, function.__wrapped__ = call.__doc__, call
         function.__signature__ = signature.replace(parameters=[*parameters, name_too])
+        if below.__kwdefaults__:
+            function.__defaults__ = below.__defaults__
+            function.__kwdefaults__ = {**below.__kwdefaults__, "name": None}
+        else:
+            function.__defaults__ = (*(below.__defaults__ or ()), None)
         names["row"] = row = Row(
             call, function, tensors, op, same, kinds, aliases, text, eager_only, pairing, by_rows,
         )  # fmt: skip
@@ -177,6 +183,9 @@ def _first_call(*args: Any, **kwargs: Any) -> Any:
     """Write the code of the operation whose globals these are, and call it."""
     names = globals()
     return names["written"](names["row"])(*args, **kwargs)
+
+
+_FIRST_CALL = _first_call.__code__.replace(co_name="a tf operation")  # no def has this name
 
 
 def operations(
@@ -231,24 +240,17 @@ def _written(row: Row) -> Any:
         operands=f"({', '.join(row.tensors.split())})" if _is_pair(row) else "()",
     )
     function.__globals__.update(names)
-    if below.__kwdefaults__:
-        function.__defaults__ = below.__defaults__
-        function.__kwdefaults__ = {**below.__kwdefaults__, "name": None}
-    else:
-        function.__defaults__ = (*(below.__defaults__ or ()), None)
-    function.__code__ = _compiled(source, below.__code__).replace(
-        co_name=f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
-    )
+    name = f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
+    function.__code__ = _compiled(source, below.__code__).replace(co_name=name)
     return function
 
 
 def _given(row: Row, apart: str = "") -> str:
     """Return the arguments of a call of `row.call`; of one, `apart`, its values."""
-    found = list(inspect.signature(row.call).parameters.values())
-    words = [f"{p.name}.values" if p.name == apart else p.name for p in found]
     return ", ".join(
-        f"{p.name}={word}" if p.kind is p.KEYWORD_ONLY else word
-        for p, word in zip(found, words, strict=True)
+        (f"{p.name}=" if p.kind is p.KEYWORD_ONLY else "")
+        + (f"{p.name}.values" if p.name == apart else p.name)
+        for p in inspect.signature(row.call).parameters.values()
     )
 
 
