@@ -120,13 +120,13 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
         rhs = turned(rhs) if adjoint_arg else rhs
-        return triangular_solve(self._to_dense(), rhs, lower=True, is_adjoint=adjoint)
+        return triangular_solve.__wrapped__(self._to_dense(), rhs, lower=True, adjoint=adjoint)
 
     def _to_dense(self) -> Value:
         return jnp.tril(tree.array(self._tril))
 
     def _diag_part(self) -> Value:
-        return diag_part(tree.array(self._tril))
+        return diag_part.__wrapped__(tree.array(self._tril))
 
     def _determinant(self) -> Value:
         return jnp.prod(self._diag_part(), -1)

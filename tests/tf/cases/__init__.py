@@ -15,6 +15,30 @@ from typing import Any
 
 import numpy as np
 
+from cases import (
+    audio,
+    bitwise,
+    image,
+    io,
+    linalg,
+    math,
+    math_special,
+    nn,
+    quantization,
+    signal,
+    strings,
+    top,
+)
+
+SPACES = (audio, bitwise, image, io, linalg, math, math_special, nn, quantization, signal, strings)
+FILES: dict[str, dict[str, tuple[str, ...]]] = {
+    **{space.__name__[6:].replace("_", "."): space.EXAMPLES for space in SPACES},
+    **{f"_{name.lower()}": found for name, found in vars(top).items() if name.isupper()},
+}
+"""By the name of the file of goldens: the examples of operations, by full name."""
+
+EXAMPLES = {name: found for examples in FILES.values() for name, found in examples.items()}
+
 Made = Callable[[np.ndarray], Any]
 
 
