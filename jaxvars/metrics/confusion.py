@@ -13,8 +13,9 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.losses.inputs import divide
 from jaxvars.metrics.accuracies import checked_k
-from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.metrics.tally import Tally, take_all
 from jaxvars.metrics.thresholds import (
@@ -31,7 +32,7 @@ from jaxvars.tracing import context
 Value: TypeAlias = Any
 
 
-class Thresholded(Metric, ABC):
+class Thresholded(KnownMetric, ABC):
     """A metric of counts at thresholds.
 
     Attributes:
@@ -104,11 +105,6 @@ class _Count(Thresholded, ABC):
 class TruePositives(_Count):
     """How many yes answers are right.
 
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "true_positives" when None.
-        dtype: of the result, a float; float32 when None.
-
     Raises:
         ValueError: when a threshold is not from 0 to 1.
 
@@ -122,11 +118,6 @@ class TruePositives(_Count):
 @final
 class FalsePositives(_Count):
     """How many yes answers are wrong.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "false_positives" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when a threshold is not from 0 to 1.
@@ -142,11 +133,6 @@ class FalsePositives(_Count):
 class TrueNegatives(_Count):
     """How many no answers are right.
 
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "true_negatives" when None.
-        dtype: of the result, a float; float32 when None.
-
     Raises:
         ValueError: when a threshold is not from 0 to 1.
 
@@ -161,11 +147,6 @@ class TrueNegatives(_Count):
 class FalseNegatives(_Count):
     """How many no answers are wrong.
 
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "false_negatives" when None.
-        dtype: of the result, a float; float32 when None.
-
     Raises:
         ValueError: when a threshold is not from 0 to 1.
 
@@ -179,13 +160,9 @@ class FalseNegatives(_Count):
 # ---------------------------------------------------------------- precision and recall
 class _Share(Thresholded, ABC):
     def __init__(
-        self,
-        thresholds: Any = None,
-        top_k: int | None = None,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id
         self.top_k = None if top_k is None else checked_k(top_k)
@@ -201,14 +178,6 @@ class _Share(Thresholded, ABC):
 class Precision(_Share):
     """Which part of the yes answers is right.
 
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
-            there is one.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "precision" when None.
-        dtype: of the result, a float; float32 when None.
-
     Raises:
         ValueError: when a threshold is not from 0 to 1.
 
@@ -223,14 +192,6 @@ class Precision(_Share):
 @final
 class Recall(_Share):
     """Which part of what is yes is answered so.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
-            there is one.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "recall" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when a threshold is not from 0 to 1.
@@ -285,13 +246,6 @@ class SensitivityAtSpecificity(_At):
 
     Sensitivity is the part of what is yes that is answered so; specificity that of what is no.
 
-    Args:
-        specificity: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "sensitivity_at_specificity" when None.
-        dtype: of the result, a float; float32 when None.
-
     Raises:
         ValueError: when the least is not from 0 to 1, or there are no thresholds.
 
@@ -303,13 +257,9 @@ class SensitivityAtSpecificity(_At):
     _best, _given = "sensitivity", "specificity"
 
     def __init__(
-        self,
-        specificity: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, specificity: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
         self.specificity = specificity
 
@@ -317,13 +267,6 @@ class SensitivityAtSpecificity(_At):
 @final
 class SpecificityAtSensitivity(_At):
     """The best specificity where sensitivity is at least a number.
-
-    Args:
-        sensitivity: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "specificity_at_sensitivity" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when the least is not from 0 to 1, or there are no thresholds.
@@ -336,13 +279,9 @@ class SpecificityAtSensitivity(_At):
     _best, _given = "specificity", "sensitivity"
 
     def __init__(
-        self,
-        sensitivity: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, sensitivity: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
         self.sensitivity = sensitivity
 
@@ -350,13 +289,6 @@ class SpecificityAtSensitivity(_At):
 @final
 class PrecisionAtRecall(_At):
     """The best precision where recall is at least a number.
-
-    Args:
-        recall: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "precision_at_recall" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when the least is not from 0 to 1, or there are no thresholds.
@@ -369,13 +301,9 @@ class PrecisionAtRecall(_At):
     _best, _given = "precision", "recall"
 
     def __init__(
-        self,
-        recall: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, recall: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
 
@@ -383,13 +311,6 @@ class PrecisionAtRecall(_At):
 @final
 class RecallAtPrecision(_At):
     """The best recall where precision is at least a number.
-
-    Args:
-        precision: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "recall_at_precision" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when the least is not from 0 to 1, or there are no thresholds.
@@ -402,12 +323,8 @@ class RecallAtPrecision(_At):
     _best, _given = "recall", "precision"
 
     def __init__(
-        self,
-        precision: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, precision: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(precision, num_thresholds, class_id, name, dtype)
         self.precision = precision
