@@ -49,9 +49,11 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     rest = [part for part in rest if not part.startswith("Args:")]
     if "return" in words and not any(part.startswith("Returns:") for part in rest):
         rest.insert(0, f"Returns:\n    {words['return']}")
-    names = [name for name in inspect.signature(thing).parameters if name in known]
-    entries = ["Args:", *(_entry(name, known[name]) for name in names)] if names else []
-    thing.__doc__ = "\n\n".join([*head, *["\n".join(entries)] * bool(names), *rest])
+    given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
+    entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
+    if entries:
+        head.append("\n".join(["Args:", *entries]))
+    thing.__doc__ = "\n\n".join([*head, *rest])
 
 
 def described(thing: Any) -> dict[str, str]:
@@ -66,8 +68,7 @@ def described(thing: Any) -> dict[str, str]:
 
 
 def _entry(name: str, text: str) -> str:
-    star = "**" if name in ("options", "kwargs") else ""
     return fill(
-        f"{star}{name}: {text}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
+        f"{name}: {text}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
         break_on_hyphens=False, break_long_words=False,
     )  # fmt: skip
