@@ -217,7 +217,7 @@ def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0
     Args:
         y_true: integers below the number of classes.
         y_pred: probabilities, with the classes along the last axis.
-        q: between 0 and 1.
+        q: between 0 and 1; towards 0 it is the cross-entropy.
 
     Returns:
         An array of the shape of the labels.
@@ -291,7 +291,11 @@ class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
 
 
 @final
-class CategoricalFocalCrossentropy(FunctionLoss, fn=categorical_focal_crossentropy):
+class CategoricalFocalCrossentropy(
+    FunctionLoss,
+    fn=categorical_focal_crossentropy,
+    alpha="the weight, or a tuple of one for each class.",
+):
     """The cross-entropy of one-hot labels in which what is right counts little.
 
     >>> CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).shape
@@ -309,7 +313,11 @@ class CategoricalFocalCrossentropy(FunctionLoss, fn=categorical_focal_crossentro
 
 
 @final
-class SparseCategoricalCrossentropy(FunctionLoss, fn=sparse_categorical_crossentropy):
+class SparseCategoricalCrossentropy(
+    FunctionLoss,
+    fn=sparse_categorical_crossentropy,
+    ignore_class='a label that does not count, like -1 or 255 for "not known".',
+):
     """The cross-entropy of integer labels.
 
     A mean is that of the samples that are not ignored.

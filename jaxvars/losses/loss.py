@@ -135,12 +135,12 @@ class FunctionLoss(Loss, ABC):
 
     fn: ClassVar[Any]
 
-    def __init_subclass__(cls, fn: Callable[..., Value] | None = None) -> None:
+    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
         super().__init_subclass__()
         dataclasses.dataclass(frozen=True)(cls)
         if fn is not None:
             cls.fn = staticmethod(fn)
-            complete(cls, {**described(fn), **_WORDS})
+            complete(cls, {**described(fn), **_WORDS, **words})
 
     def call(self, y_true: Any, y_pred: Any) -> Value:
         """Return what the function says."""

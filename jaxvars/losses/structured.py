@@ -214,7 +214,11 @@ class CTC(PlainLoss, fn=ctc):
 
 
 @final
-class Circle(FunctionLoss, fn=circle):
+class Circle(
+    FunctionLoss,
+    fn=circle,
+    remove_diagonal="whether an embedding is not compared with itself.",
+):
     """The circle loss of embeddings of length 1.
 
     A mean is that of the samples whose loss is not 0.

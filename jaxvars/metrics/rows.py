@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxvars import losses
 from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, leading, tensor, wide
 from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
-from jaxvars.metrics.mean import MeanOf, MeanOfKnown
+from jaxvars.metrics.mean import MeanOfFunction, MeanOfKnown
 from jaxvars.metrics.metric import unseen
 
 Value: TypeAlias = Any
@@ -55,7 +55,7 @@ class MeanSquaredLogarithmicError(MeanOfKnown, fn=losses.mean_squared_logarithmi
 
 
 @final
-class LogCoshError(MeanOfKnown, fn=losses.log_cosh):
+class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "logcosh" when None.'):
     """The mean of the logarithm of the hyperbolic cosine of the errors.
 
     >>> float(LogCoshError()([[1.0]], [[1.0]]))
@@ -113,17 +113,17 @@ class ConcordanceCorrelation(_Along, fn=concordance_correlation):
 
 # ---------------------------------------------------------------- the root
 @final
-class RootMeanSquaredError(MeanOf):
+class RootMeanSquaredError(MeanOfFunction):
     """The root of the mean squared error of everything so far.
 
     >>> float(RootMeanSquaredError()([[0.0], [0.0]], [[1.0], [7.0]]))
     5.0
     """
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
         true, pred = tensor(y_true, "y_true"), tensor(y_pred, "y_pred")
         check_same_shape(true, pred, self.name)
-        self._take(unseen(lambda: _squares(true, pred)), sample_weight)
+        return _squares(true, pred)
 
     def result(self) -> Value:
         """Return the root; 0 when there were no samples."""
