@@ -23,7 +23,8 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
 
     Args:
         thing: a function or class.
-        words: what an argument is, by name; under "return" what is returned.
+        words: what an argument is, by name; under "return" what is returned, under
+            "raise" the error and when.
 
     >>> def scale(x, factor):
     ...     '''Return a product.
@@ -47,8 +48,9 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     head, rest = parts[:first], parts[first:]
     known = {**words, **described(thing)}
     rest = [part for part in rest if not part.startswith("Args:")]
-    if "return" in words and not any(part.startswith("Returns:") for part in rest):
-        rest.insert(0, f"Returns:\n    {words['return']}")
+    for word, header in (("raise", "Raises:"), ("return", "Returns:")):
+        if word in words and not any(part.startswith(header) for part in rest):
+            rest.insert(0, f"{header}\n    {words[word]}")
     given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
     entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
     if entries:

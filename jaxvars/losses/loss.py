@@ -137,6 +137,8 @@ class FunctionLoss(Loss, ABC):
 
     def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
         super().__init_subclass__()
+        if fn is not None and "name" not in cls.__annotations__:
+            cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
         dataclasses.dataclass(frozen=True)(cls)
         if fn is not None:
             cls.fn = staticmethod(fn)
@@ -149,7 +151,7 @@ class FunctionLoss(Loss, ABC):
 
 
 class PlainLoss(FunctionLoss, ABC):
-    """A loss that is a function without options."""
+    """A loss that is a function without options, and has its name."""
 
     reduction: Reduction = MEAN
     name: str | None = None

@@ -105,8 +105,6 @@ class KLDivergence(PlainLoss, fn=kl_divergence):
     0.0
     """
 
-    name: str | None = "kl_divergence"
-
 
 @final
 class Hinge(PlainLoss, fn=hinge):
@@ -115,8 +113,6 @@ class Hinge(PlainLoss, fn=hinge):
     >>> float(Hinge()([[0, 1]], [[0.5, 0.5]]))
     1.0
     """
-
-    name: str | None = "hinge"
 
 
 @final
@@ -127,8 +123,6 @@ class SquaredHinge(PlainLoss, fn=squared_hinge):
     1.25
     """
 
-    name: str | None = "squared_hinge"
-
 
 @final
 class CategoricalHinge(PlainLoss, fn=categorical_hinge):
@@ -137,5 +131,3 @@ class CategoricalHinge(PlainLoss, fn=categorical_hinge):
     >>> float(CategoricalHinge()([[0.0, 1.0]], [[0.75, 0.5]]))
     1.25
     """
-
-    name: str | None = "categorical_hinge"

@@ -172,8 +172,6 @@ class MeanSquaredError(PlainLoss, fn=mean_squared_error):
     5.0
     """
 
-    name: str | None = "mean_squared_error"
-
 
 @final
 class MeanAbsoluteError(PlainLoss, fn=mean_absolute_error):
@@ -182,8 +180,6 @@ class MeanAbsoluteError(PlainLoss, fn=mean_absolute_error):
     >>> float(MeanAbsoluteError()([[0.0], [0.0]], [[1.0], [3.0]]))
     2.0
     """
-
-    name: str | None = "mean_absolute_error"
 
 
 @final
@@ -194,8 +190,6 @@ class MeanAbsolutePercentageError(PlainLoss, fn=mean_absolute_percentage_error):
     25.0
     """
 
-    name: str | None = "mean_absolute_percentage_error"
-
 
 @final
 class MeanSquaredLogarithmicError(PlainLoss, fn=mean_squared_logarithmic_error):
@@ -204,8 +198,6 @@ class MeanSquaredLogarithmicError(PlainLoss, fn=mean_squared_logarithmic_error):
     >>> float(MeanSquaredLogarithmicError()([[1.0], [1.0]], [[1.0], [1.0]]))
     0.0
     """
-
-    name: str | None = "mean_squared_logarithmic_error"
 
 
 @final
@@ -244,8 +236,6 @@ class LogCosh(PlainLoss, fn=log_cosh):
     0.0
     """
 
-    name: str | None = "log_cosh"
-
 
 @final
 class Poisson(PlainLoss, fn=poisson):
@@ -254,5 +244,3 @@ class Poisson(PlainLoss, fn=poisson):
     >>> print(Poisson()([[1.0, 0.0]], [[1.0, 1.0]]).round(4))
     1.0
     """
-
-    name: str | None = "poisson"

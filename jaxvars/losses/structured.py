@@ -210,8 +210,6 @@ class CTC(PlainLoss, fn=ctc):
     ()
     """
 
-    name: str | None = "ctc"
-
 
 @final
 class Circle(

@@ -23,15 +23,14 @@ Value: TypeAlias = Any
 
 
 class _IoU(MatrixMetric, ABC):
-    def _begin_iou(self, num_classes: int, target_class_ids: Sequence[int]) -> None:
-        targets = tuple(target_class_ids)
-        if not targets or not all(0 <= t < num_classes for t in targets):
+    def __init__(self, num_classes: int, *options: Any, targets: Any = None, **named: Any) -> None:
+        super().__init__(num_classes, *options, **named)
+        self._targets = tuple(range(num_classes) if targets is None else targets)
+        if not self._targets or not all(0 <= t < num_classes for t in self._targets):
             raise ValueError(
                 f"target_class_ids are integers from 0 to below {num_classes}, the number of "
-                f"classes, not {list(targets)}."
+                f"classes, not {list(self._targets)}."
             )
-        self._targets = targets
-        self._begin(num_classes)
 
     def result(self) -> Value:
         """Return the mean over the target classes that there were; 0 when there were none."""
@@ -68,10 +67,11 @@ class IoU(_IoU):
         dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
         sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
+        super().__init__(
+            num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis,
+            targets=target_class_ids,
+        )  # fmt: skip
         self.target_class_ids = target_class_ids
-        self._set(ignore_class, sparse_y_true, sparse_y_pred, axis)
-        self._begin_iou(num_classes, target_class_ids)
 
 
 @final
@@ -93,9 +93,8 @@ class BinaryIoU(_IoU):
         self, target_class_ids: Sequence[int] = (0, 1), threshold: float = 0.5,
         name: str | None = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
+        super().__init__(2, name, dtype, targets=target_class_ids)
         self.target_class_ids, self.threshold = target_class_ids, threshold
-        self._begin_iou(2, target_class_ids)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account.
@@ -128,9 +127,7 @@ class MeanIoU(_IoU):
         ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
         axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
-        self._set(ignore_class, sparse_y_true, sparse_y_pred, axis)
-        self._begin_iou(num_classes, range(num_classes))
+        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
 
 
 @final
@@ -148,17 +145,16 @@ class OneHotIoU(_IoU):
     0.25
     """
 
-    sparse_y_true = False
-
     def __init__(
         self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
         dtype: Any = None, ignore_class: int | None = None, sparse_y_pred: bool = False,
         axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
-        self.target_class_ids, self.ignore_class, self.axis = target_class_ids, ignore_class, axis
-        self.sparse_y_pred = sparse_y_pred
-        self._begin_iou(num_classes, target_class_ids)
+        super().__init__(
+            num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis,
+            targets=target_class_ids,
+        )  # fmt: skip
+        self.target_class_ids = target_class_ids
 
 
 @final
@@ -173,12 +169,8 @@ class OneHotMeanIoU(_IoU):
     0.25
     """
 
-    sparse_y_true = False
-
     def __init__(
         self, num_classes: int, name: str | None = None, dtype: Any = None,
         ignore_class: int | None = None, sparse_y_pred: bool = False, axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
-        self.ignore_class, self.axis, self.sparse_y_pred = ignore_class, axis, sparse_y_pred
-        self._begin_iou(num_classes, range(num_classes))
+        super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)

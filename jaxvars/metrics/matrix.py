@@ -121,17 +121,14 @@ class MatrixMetric(KnownMetric, ABC):
         total_cm: the matrix, a Tally of shape [classes, classes].
     """
 
-    num_classes: int
-    ignore_class: int | None = None
-    sparse_y_true: bool = True
-    sparse_y_pred: bool = True
-    axis: int = -1
-
-    def _set(self, ignored: int | None, sparse_true: bool, sparse_pred: bool, axis: int) -> None:
-        self.ignore_class, self.axis = ignored, axis
-        self.sparse_y_true, self.sparse_y_pred = sparse_true, sparse_pred
-
-    def _begin(self, num_classes: int) -> None:
+    def __init__(
+        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(dtype, name)
+        self.ignore_class, self.axis = ignore_class, axis
+        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
         if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
             raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
         self.num_classes = num_classes
@@ -184,10 +181,8 @@ class ConfusionMatrix(MatrixMetric):
         dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
         sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
-        super().__init__(dtype, name)
+        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
         self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
-        self._set(ignore_class, sparse_y_true, sparse_y_pred, axis)
-        self._begin(num_classes)
 
     def result(self) -> Value:
         """Return the matrix."""

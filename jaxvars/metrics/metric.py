@@ -160,15 +160,7 @@ class Metric(Module, ABC):
         """
         return add_variable(self, shape, initializer, dtype, name)
 
-    def add_weight(
-        self,
-        shape: Shape = (),
-        initializer: Any = "zeros",
-        dtype: Any = None,
-        name: str = "variable",
-    ) -> Variable:
-        """Make a Variable for the state; Keras's other word for `add_variable`."""
-        return add_variable(self, shape, initializer, dtype, name)
+    add_weight = add_variable  # Keras's other word
 
     def add_tally(self, name: str, shape: Shape = ()) -> Tally:
         """Make a sum for the state that counts exactly beyond 2**24; keep it in an attribute.
