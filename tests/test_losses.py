@@ -23,7 +23,7 @@ from jaxvars.errors import DtypeError, ShapeError
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "losses.json").read_text())
 NAMES = {name: getattr(losses, name) for name in losses.__all__ if name not in ("Loss", "get")}
 CLASSES: dict[str, Any] = {name: thing for name, thing in NAMES.items() if inspect.isclass(thing)}
-FUNCTIONS: dict[str, Any] = {name: NAMES[name] for name in NAMES.keys() - CLASSES.keys()}
+FUNCTIONS: dict[str, Any] = {n: x for n, x in NAMES.items() if inspect.isfunction(x)}
 
 
 def array(x: Any) -> np.ndarray:
