@@ -20,12 +20,9 @@ class _AdamLike(KnownOptimizer):
         self.beta_1, self.beta_2 = beta_1, beta_2
         self.epsilon, self.amsgrad = epsilon, amsgrad
 
-    def _transformation(self) -> Any:
-        return _rules.adam(self.beta_1, self.beta_2, self.epsilon, self.amsgrad)
-
 
 @final
-class Adam(_AdamLike):
+class Adam(_AdamLike, rule=_rules.adam):
     """Adam: steps of the mean gradient over the root of its mean square.
 
     Args:
@@ -56,7 +53,7 @@ class Adam(_AdamLike):
 
 
 @final
-class AdamW(_AdamLike):
+class AdamW(_AdamLike, rule=_rules.adam):
     """Adam with weight decay.
 
     Args:
@@ -90,7 +87,7 @@ class _TwoMoments(KnownOptimizer):
 
 
 @final
-class Adamax(_TwoMoments):
+class Adamax(_TwoMoments, rule=_rules.adamax):
     """Adam with the largest recent gradient in place of the mean square.
 
     Args:
@@ -106,12 +103,9 @@ class Adamax(_TwoMoments):
     Differs from optax: epsilon is added to the norm, not to the gradient.
     """
 
-    def _transformation(self) -> Any:
-        return _rules.adamax(self.beta_1, self.beta_2, self.epsilon)
-
 
 @final
-class Nadam(_TwoMoments):
+class Nadam(_TwoMoments, rule=_rules.nadam):
     """Adam with Nesterov momentum.
 
     Args:
@@ -125,9 +119,6 @@ class Nadam(_TwoMoments):
 
     Differs from optax: the momentum grows with the number of updates.
     """
-
-    def _transformation(self) -> Any:
-        return _rules.nadam(self.beta_1, self.beta_2, self.epsilon)
 
 
 @final
@@ -152,7 +143,7 @@ class Lamb(_TwoMoments):
 
 
 @final
-class Lion(KnownOptimizer):
+class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
     """Steps of one size, in the direction of the sign of the mean gradient.
 
     Args:
@@ -173,9 +164,3 @@ class Lion(KnownOptimizer):
     ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2 = beta_1, beta_2
-
-    def _transformation(self) -> Any:
-        import optax
-
-        scale = optax.scale_by_lion(self.beta_1, self.beta_2)
-        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))

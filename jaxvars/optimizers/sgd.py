@@ -87,7 +87,7 @@ class RMSprop(KnownOptimizer):
 
 
 @final
-class Adagrad(KnownOptimizer):
+class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
     """Steps of the gradient over the root of the sum of its squares.
 
     Args:
@@ -109,15 +109,9 @@ class Adagrad(KnownOptimizer):
         self.initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon
 
-    def _transformation(self) -> Any:
-        import optax
-
-        first, eps = self.initial_accumulator_value, self.epsilon
-        return _rules.in_float32(optax.chain(optax.scale_by_rss(first, eps), _rules.by_rate()))
-
 
 @final
-class Adadelta(KnownOptimizer):
+class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
     """Steps of the size of the recent ones, in the direction of the gradient.
 
     Args:
@@ -139,15 +133,9 @@ class Adadelta(KnownOptimizer):
         super().__init__(learning_rate, **options)
         self.rho, self.epsilon = rho, epsilon
 
-    def _transformation(self) -> Any:
-        import optax
-
-        scale = optax.scale_by_adadelta(self.rho, self.epsilon)
-        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))
-
 
 @final
-class Ftrl(KnownOptimizer):
+class Ftrl(KnownOptimizer, rule=_rules.ftrl):
     """Follow The Regularized Leader, for sparse linear models.
 
     Args:
@@ -186,19 +174,9 @@ class Ftrl(KnownOptimizer):
         self.l1_regularization_strength, self.l2_regularization_strength = l1, l2
         self.l2_shrinkage_regularization_strength, self.beta = shrinkage, beta
 
-    def _transformation(self) -> Any:
-        return _rules.ftrl(
-            self.learning_rate_power,
-            self.initial_accumulator_value,
-            self.l1_regularization_strength,
-            self.l2_regularization_strength,
-            self.l2_shrinkage_regularization_strength,
-            self.beta,
-        )
-
 
 @final
-class Adafactor(KnownOptimizer):
+class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     """Steps relative to the variable's size, with little memory for matrices.
 
     Args:
@@ -225,8 +203,3 @@ class Adafactor(KnownOptimizer):
         super().__init__(learning_rate, **options)
         self.beta_2_decay, self.clip_threshold = beta_2_decay, clip_threshold
         self.epsilon_1, self.epsilon_2 = epsilon_1, epsilon_2
-
-    def _transformation(self) -> Any:
-        return _rules.adafactor(
-            self.beta_2_decay, self.epsilon_1, self.epsilon_2, self.clip_threshold
-        )
