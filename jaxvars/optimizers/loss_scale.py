@@ -56,13 +56,9 @@ class LossScaleOptimizer(Optimizer):
     """
 
     def __init__(
-        self,
-        inner_optimizer: Optimizer,
-        initial_scale: float = 2.0**15,
-        dynamic_growth_steps: int = 2000,
-        *,
-        name: str | None = None,
-    ) -> None:
+        self, inner_optimizer: Optimizer, initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000, *, name: str | None = None,
+    ) -> None:  # fmt: skip
         if not isinstance(inner_optimizer, Optimizer):
             raise TypeError(
                 f"LossScaleOptimizer is put around another optimizer, not {inner_optimizer!r}."
