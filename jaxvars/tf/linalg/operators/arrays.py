@@ -16,9 +16,9 @@ from jaxvars.tracing import context
 Value: TypeAlias = Any
 
 
-def times(matrix: Value, x: Value, is_adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-    """Return the product of matrices, or of their adjoints."""
-    return jnp.matmul(adjoint(matrix) if is_adjoint else matrix, adjoint(x) if adjoint_arg else x)
+def times(matrix: Value, x: Value, is_adjoint: bool = False) -> Value:
+    """Return the product of matrices, or of the adjoint of the first."""
+    return jnp.matmul(adjoint(matrix) if is_adjoint else matrix, x)
 
 
 def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:

@@ -10,8 +10,8 @@ import numpy as np
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.diagonal import always
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.hints import always, held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 
 Value: TypeAlias = Any
@@ -26,10 +26,7 @@ class LinearOperatorPermutation(LinearOperator):
         perm: integers of shape [..., n]: each of 0 to n - 1 once.
         dtype: the type of the elements.
         is_non_singular: it is.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -39,16 +36,8 @@ class LinearOperatorPermutation(LinearOperator):
     [7.0, 5.0, 6.0]
     """
 
-    def __init__(
-        self,
-        perm: Any,
-        dtype: Any = float32,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorPermutation",
-    ) -> None:
+    @hinted()
+    def __init__(self, perm: Any, dtype: Any = float32, **hints: Any) -> None:
         self._perm = tree.parameter(perm)
         if not self._perm.shape.rank:
             raise ValueError(f"Argument `perm` must have at least 1 dimension.  Found: {perm}.")
@@ -56,31 +45,24 @@ class LinearOperatorPermutation(LinearOperator):
             raise TypeError(
                 f"Argument `perm` must be integer dtype.  Found: {self._perm.dtype.name}."
             )
-        is_square = always(is_square, "A Permutation operator is always square.")
-        always(is_non_singular, "A Permutation operator is always non-singular.")
-        super().__init__(
-            as_dtype(dtype), None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+        imply(hints, "is_square", "A Permutation operator is always square.")
+        always(hints["is_non_singular"], "A Permutation operator is always non-singular.")
+        super().__init__(as_dtype(dtype), **hints)
 
-    @property
-    def perm(self) -> Any:
-        """Which row each row of a product is."""
-        return self._perm
+    perm = held("_perm", "Which row each row of a product is.")
 
     def _shape(self) -> Any:
         sizes = tuple(self._perm.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x = turned(x) if adjoint_arg else x
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         perm = tree.array(self._perm)
         order = (jnp.argsort(perm, -1) if adjoint else perm)[..., None]
         x = in_batch(x, order.shape[:-2])
         return jnp.take_along_axis(x, in_batch(order, x.shape[:-2]), -2)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._matmul(rhs, not adjoint, adjoint_arg)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._matmul(rhs, not adjoint)
 
     def _to_dense(self) -> Value:
         columns = jnp.arange(self.sizes[-1])
@@ -117,7 +99,6 @@ class LinearOperatorHouseholder(LinearOperator):
         is_self_adjoint: it is.
         is_positive_definite: it is not.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -126,15 +107,8 @@ class LinearOperatorHouseholder(LinearOperator):
     [3.0, -4.0]
     """
 
-    def __init__(
-        self,
-        reflection_axis: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorHouseholder",
-    ) -> None:
+    @hinted()
+    def __init__(self, reflection_axis: Any, **hints: Any) -> None:
         self._reflection_axis = tree.parameter(reflection_axis)
         if not self._reflection_axis.shape.rank:
             raise ValueError(
@@ -142,20 +116,15 @@ class LinearOperatorHouseholder(LinearOperator):
                 f"{reflection_axis}"
             )
         words = "A Householder operator is always {}."
-        is_self_adjoint = always(is_self_adjoint, words.format("self adjoint"))
-        if is_positive_definite is True:
+        imply(hints, "is_self_adjoint", words.format("self adjoint"))
+        if hints["is_positive_definite"] is True:
             raise ValueError(words.format("non-positive definite"))
-        is_square = always(is_square, words.format("square"))
-        always(is_non_singular, words.format("non-singular"))
-        super().__init__(
-            self._reflection_axis.dtype, None, is_non_singular, is_self_adjoint, False, is_square,
-            name,
-        )  # fmt: skip
+        imply(hints, "is_square", words.format("square"))
+        always(hints["is_non_singular"], words.format("non-singular"))
+        hints["is_positive_definite"] = False
+        super().__init__(self._reflection_axis.dtype, **hints)
 
-    @property
-    def reflection_axis(self) -> Any:
-        """The direction that is reflected."""
-        return self._reflection_axis
+    reflection_axis = held("_reflection_axis", "The direction that is reflected.")
 
     def _unit(self) -> Value:
         axis = tree.array(self._reflection_axis)
@@ -165,12 +134,12 @@ class LinearOperatorHouseholder(LinearOperator):
         sizes = tuple(self._reflection_axis.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x, unit = turned(x) if adjoint_arg else x, self._unit()[..., None]
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        unit = self._unit()[..., None]
         return x - 2 * unit * jnp.matmul(turned(unit), x)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._matmul(rhs, adjoint, adjoint_arg)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._matmul(rhs, adjoint)
 
     def _diag_part(self) -> Value:
         unit = self._unit()
