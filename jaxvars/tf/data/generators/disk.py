@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.io.messages import message, parse
 from jaxvars.tf.io.records import TFRecordWriter, records
 from jaxvars.tf.io.tensors import from_bytes, to_bytes
-from jaxvars.tf.io.wire import bytes_field, fields
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -59,8 +59,8 @@ class Writer:
         if shard not in self._writers:
             self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
             self._counts[shard] = 0
-        parts = [bytes_field(1, to_bytes(host(leaf))) for leaf in leaves(element)]
-        self._writers[shard].write(b"".join(parts))
+        parts = [to_bytes(host(leaf)) for leaf in leaves(element)]
+        self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
         self._counts[shard] += 1
 
     def close(self) -> None:
@@ -101,8 +101,7 @@ class Stored:
     def element(self, shard: int, start: int = 0) -> Iterator[Element]:
         """Yield the elements of a shard, but for some first ones."""
         for data in records(_file(self._folder, shard), self._kind, start):
-            arrays = [from_bytes(value) for _, _, value in fields(data)]
-            yield packed(self.spec, arrays)
+            yield packed(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
 
 
 def is_stored(folder: Path) -> bool:
