@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from abc import ABC
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, checked_dataset, positive
-from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.data.generators.disk import Stored as Folder
 from jaxvars.tf.data.generators.disk import Writer, is_stored
+from jaxvars.tf.data.generators.sources import indexed, numbered
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.io.records import compression_kind
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, host
@@ -36,7 +37,24 @@ class Kept(DatasetBase, ABC):
         if path := _path(filename):
             return self._like("CacheDataset", lambda memory: _through(self, memory, path, ""))
         whole: list[list[Element]] = []
-        return self._like("CacheDataset", lambda memory: steps.cached(memory, self._cursor, whole))
+
+        def step(memory: Memory) -> Elements:
+            kept = memory.values
+            if kept.get("full") and not whole:
+                whole.append(kept["seen"])
+            if whole:
+                kept.update(seen=whole[0], full=True)
+                yield from indexed(memory, len(whole[0]), lambda i: whole[0][i])
+                return
+            seen = kept.setdefault("seen", [])
+            for element in memory.opened("source", self._cursor):
+                seen.append(element)
+                yield element
+            kept["i"] = len(seen)
+            if not whole:
+                whole.append(seen)
+
+        return self._like("CacheDataset", step)
 
     def save(
         self,
@@ -156,7 +174,7 @@ class Kept(DatasetBase, ABC):
         if reader_func is None and shard_func is None:
             return self._like("_MapDataset", lambda memory: _through(self, memory, folder, kind))
 
-        def step(memory: Memory) -> Iterator[Element]:
+        def step(memory: Memory) -> Elements:
             if not is_stored(Path(folder)):
                 self.save(folder, kind, shard_func)
             whole = type(self).load(folder, reader_func=reader_func)
@@ -175,7 +193,7 @@ class Kept(DatasetBase, ABC):
 
         place = one_int(index, "index")
         if place >= 0:
-            for element in steps.skipped(self._elements(), Memory(), place):
+            for element in itertools.islice(self._elements(), place, None):
                 return tensors(element)
         raise OutOfRangeError(
             None, None,
@@ -223,14 +241,11 @@ def _compression(kind: Any) -> str:
     return compression_kind("GZIP" if kind == "AUTO" else None if kind in ("NONE", "") else kind)
 
 
-def _from(memory: Memory, stored: Folder, shard: int = 0) -> Iterator[Element]:
-    first = memory.values.get("i", 0)
-    for i, element in enumerate(stored.element(shard, first) if stored.counts else (), first):
-        memory.values["i"] = i + 1
-        yield element
+def _from(memory: Memory, stored: Folder, shard: int = 0) -> Elements:
+    return numbered(memory, lambda i: stored.element(shard, i) if stored.counts else ())
 
 
-def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Iterator[Element]:
+def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Elements:
     """Yield the elements in a folder; those of a dataset, which are written there, if none are."""
     folder = Path(path)
     if is_stored(folder):
@@ -238,7 +253,7 @@ def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Itera
     return _written(source, memory, Writer(folder, source._spec(), kind))
 
 
-def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Iterator[Element]:
+def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
     kept = memory.values
     seen = kept.setdefault("seen", [])  # what was written, for an iterator that is restored
     for element in seen:
