@@ -75,11 +75,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         return self._like(kind, run, count, spec)
 
     def _like(
-        self,
-        kind: str,
-        step: Step,
-        count: int | None = None,
-        spec: Callable[[], Any] | None = None,
+        self, kind: str, step: Step, count: int | None = None, spec: Callable[[], Any] | None = None
     ) -> Self:
         """Return a dataset that is like this one but for its elements."""
         number = self._count if count is None else count

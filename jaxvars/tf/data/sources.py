@@ -131,10 +131,7 @@ class Made(DatasetBase, ABC):
             return generator(*given)
 
         return cls(
-            "_FlatMapDataset",
-            lambda memory: generated(memory, values, spec),
-            UNKNOWN,
-            lambda: spec,
+            "_FlatMapDataset", lambda memory: generated(memory, values, spec), UNKNOWN, lambda: spec
         )
 
     @classmethod

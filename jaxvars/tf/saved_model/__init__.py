@@ -152,11 +152,7 @@ def _sizes(graph: graphs.Graph) -> list[int]:
 
 
 def _item(
-    graph: graphs.Graph,
-    number: int,
-    programs: dict[str, Any],
-    sizes: Sequence[int],
-    assets: Assets,
+    graph: graphs.Graph, number: int, programs: dict[str, Any], sizes: Sequence[int], assets: Assets
 ) -> Item:
     """Describe an object, and add the programs of its functions."""
     value = graph.objects[number]

@@ -79,9 +79,7 @@ class _Circulant(LinearOperator):
         limit = 5 * np.finfo(kernel.dtype).eps * math.sqrt(math.prod(self._blocks()))
         part = Tensor(jnp.abs(kernel.imag))
         debugging.assert_less_equal(
-            part,
-            Tensor(jnp.asarray(limit, part.dtype)),
-            message="Spectrum was not Hermitian",
+            part, Tensor(jnp.asarray(limit, part.dtype)), message="Spectrum was not Hermitian"
         )
 
     def _blocks(self) -> list[int]:

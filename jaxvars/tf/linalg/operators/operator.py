@@ -164,9 +164,7 @@ class LinearOperator(Described):
     def _assert_self_adjoint(self) -> None:
         dense = self.dense()
         debugging.assert_equal(
-            Tensor(adjoint(dense)),
-            Tensor(dense),
-            message="Matrix was not equal to its adjoint.",
+            Tensor(adjoint(dense)), Tensor(dense), message="Matrix was not equal to its adjoint."
         )
 
     def _linop_adjoint(self) -> LinearOperator:
