@@ -177,9 +177,9 @@ def assert_cardinality(expected_cardinality: int) -> Change:
 def _miscounted(expected: int, found: str) -> FailedPreconditionError:
     wanted = "an infinite number of" if expected == INFINITE_CARDINALITY else str(expected)
     return FailedPreconditionError(
-        None, None, f"Input dataset was expected to contain {wanted} elements but contained "
-        f"{found} elements. [Op:IteratorGetNext] name: ",
-    )  # fmt: skip
+        message=f"Input dataset was expected to contain {wanted} elements but contained "
+        f"{found} elements. [Op:IteratorGetNext] name: "
+    )
 
 
 def pad_to_cardinality(cardinality: int, mask_key: str = "valid") -> Change:

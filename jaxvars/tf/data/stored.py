@@ -87,9 +87,8 @@ class Kept(DatasetBase, ABC):
         """
         if checkpoint_args is not None:
             raise UnimplementedError(
-                None, None,
-                "Dataset.save writes a dataset in one go: leave out checkpoint_args.",
-            )  # fmt: skip
+                message="Dataset.save writes a dataset in one go: leave out checkpoint_args."
+            )
         number = None if shard_func is None else checked(shard_func)
         writer = Writer(Path(_path(path)), self._spec(), _compression(compression))
         for element in self._elements():
@@ -119,9 +118,7 @@ class Kept(DatasetBase, ABC):
             NotFoundError: when nothing was saved there.
         """
         if wait:
-            raise UnimplementedError(
-                None, None, "Dataset.load reads what is there: leave out wait."
-            )
+            raise UnimplementedError(message="Dataset.load reads what is there: leave out wait.")
         stored = Folder(Path(_path(path)))
         files = list(stored.counts)
 
@@ -196,9 +193,8 @@ class Kept(DatasetBase, ABC):
             for element in itertools.islice(self._elements(), place, None):
                 return tensors(element)
         raise OutOfRangeError(
-            None, None,
-            f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: ",
-        )  # fmt: skip
+            message=f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: "
+        )
 
     def pad_to_cardinality(self, count: Any, mask_key: str) -> Self:
         """Put empty elements after these, and say in each whether it is one that was there.

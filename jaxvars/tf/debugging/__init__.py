@@ -34,11 +34,11 @@ from jaxvars.tf.debugging.comparisons import assert_non_negative as assert_non_n
 from jaxvars.tf.debugging.comparisons import assert_non_positive as assert_non_positive
 from jaxvars.tf.debugging.comparisons import assert_none_equal as assert_none_equal
 from jaxvars.tf.debugging.comparisons import assert_positive as assert_positive
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
@@ -60,11 +60,9 @@ def check_numerics(tensor: Any, message: str, name: Any = None) -> Tensor:
     """
     array = to_array(tensor)
     if not dtype_of(array).is_floating:
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"Value for attr 'T' of {dtype_of(array).name} is not in the list of allowed values: "
-            "bfloat16, half, float, double [Op:CheckNumerics] name: ",
+            "bfloat16, half, float, double [Op:CheckNumerics] name: "
         )
     good = jnp.isfinite(jax.lax.stop_gradient(array))
     if context.is_tracer(good):
@@ -72,7 +70,7 @@ def check_numerics(tensor: Any, message: str, name: Any = None) -> Tensor:
     elif not np.all(good):
         what = [w for w, has in (("Inf", jnp.isinf), ("NaN", jnp.isnan)) if has(array).any()]
         words = f"{message} : Tensor had {' and '.join(what)} values [Op:CheckNumerics]"
-        raise InvalidArgumentError(None, None, words)
+        raise refused(words)
     return tensor if isinstance(tensor, Tensor) else Tensor(array)
 
 

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -148,13 +148,11 @@ def _compare(
     except (TypeError, ValueError) as error:
         sizes = [f"[{','.join(map(str, part.shape))}]" for part in (a, b)]
         words = f"Incompatible shapes: {sizes[0]} vs. {sizes[1]}"
-        raise InvalidArgumentError(None, None, words) from error
+        raise refused(words) from error
     if context.is_tracer(good):
         require(good, _said(message, f"Condition x {sign} y did not hold"), {"x": a, "y": b})
     elif not np.all(good):
-        raise InvalidArgumentError(
-            None, None, _difference(np.asarray(good), (a, b), sign, message, summarize)
-        )
+        raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
 
 def _held(x: Value, y: Value, sign: str, holds: Callable[[Value, Value], Value]) -> Value:
@@ -207,7 +205,7 @@ def _require(good: Value, said: str, values: dict[str, Value], summarize: int | 
             f"{name} (shape={tuple(x.shape)} dtype={dtype_of(x).name}) = \n{_summary(x, summarize)}"
             for name, x in values.items()
         ]
-        raise InvalidArgumentError(None, None, "\n".join([said, *parts]))
+        raise refused("\n".join([said, *parts]))
 
 
 def _summary(array: Value, summarize: int | None) -> str:

@@ -27,7 +27,7 @@ from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
 from jaxvars.tf.context.scope import inside_function
-from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
+from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions.arguments import in_order, inside, outside, taken
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
@@ -40,6 +40,7 @@ from jaxvars.tf.functions.signature import (
 )
 from jaxvars.tf.functions.traced_arguments import name_arguments, names_of, unchanged
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
 
@@ -169,7 +170,7 @@ class Function:
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
         """Raise what TensorFlow does."""
         if isinstance(error, CheckError):
-            raise InvalidArgumentError(None, None, str(error)) from None
+            raise refused(str(error)) from None
         if isinstance(error, jax.errors.UnexpectedTracerError):
             raise TypeError(OUT_OF_SCOPE) from error
         if isinstance(error, CreationError):

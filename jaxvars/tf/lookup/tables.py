@@ -117,10 +117,9 @@ def _filled(table: Table, source: Any) -> None:
         if rows.setdefault(key, value) != value:
             shown = [x.decode() if isinstance(x, bytes) else x for x in (key, rows[key], value)]
             raise FailedPreconditionError(
-                None, None,
-                f"HashTable has different value for same key. Key {shown[0]} has {shown[1]} and "
-                f"trying to add value {shown[2]}",
-            )  # fmt: skip
+                message=f"HashTable has different value for same key. Key {shown[0]} has "
+                f"{shown[1]} and trying to add value {shown[2]}"
+            )
 
 
 @final

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.random import streams as streams
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
@@ -171,7 +171,7 @@ def _sampled(
 ) -> Candidates:
     """Return classes drawn by their shares."""
     if unique and count > np.count_nonzero(share):
-        raise InvalidArgumentError(None, None, f"Sampler's range is too small. [Op:{op}] name: ")
+        raise refused(f"Sampler's range is too small. [Op:{op}] name: ")
     true, logs = to_array(true_classes), jnp.asarray(np.log(np.maximum(share, 1e-300)))
     logs = jnp.where(jnp.asarray(share) > 0, logs, -jnp.inf)
     draw, wait = jax.random.split(streams.key(op, seed))

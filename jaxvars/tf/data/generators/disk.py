@@ -45,9 +45,8 @@ class Writer:
         for leaf in leaves(spec):
             if isinstance(leaf, DatasetSpec):
                 raise UnimplementedError(
-                    None, None,
-                    "Datasets that are elements cannot be written: flat_map them before.",
-                )  # fmt: skip
+                    message="Datasets that are elements cannot be written: flat_map them before."
+                )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _FACTS).unlink(missing_ok=True)
         self._folder, self._spec, self._kind = folder, spec, kind
@@ -90,10 +89,9 @@ class Stored:
             facts = json.loads((folder / _FACTS).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(
-                None, None,
-                f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No dataset was "
-                "saved there, or not to its end.",
-            ) from None  # fmt: skip
+                message=f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No "
+                "dataset was saved there, or not to its end."
+            ) from None
         self._folder, self._kind = folder, facts["compression"]
         self.spec = spec_of_words(facts["spec"])
         self.counts: dict[int, int] = {int(i): n for i, n in facts["counts"].items()}

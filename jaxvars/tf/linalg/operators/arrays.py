@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.matrices.diagonals import adjoint
 from jaxvars.tf.linalg.matrices.factors import _cholesky, triangular_solve
 from jaxvars.tf.linalg.matrices.solve import _solved
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -31,7 +31,7 @@ def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
     matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
     made, singular = _solved(matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), is_adjoint)
     if not context.is_tracer(singular) and bool(np.asarray(singular)):
-        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+        raise refused("Input matrix is not invertible.")
     return made
 
 
@@ -43,9 +43,7 @@ def cholesky(matrix: Value) -> Value:
     """
     made = _cholesky(matrix)
     if not context.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
-        raise InvalidArgumentError(
-            None, None, "Cholesky decomposition was not successful. The input might not be valid."
-        )
+        raise refused("Cholesky decomposition was not successful. The input might not be valid.")
     return made
 
 

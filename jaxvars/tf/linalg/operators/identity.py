@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import debugging
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
 from jaxvars.tf.linalg.operators.diagonal import _Diagonal, require_nonzero, require_real
@@ -18,6 +17,7 @@ from jaxvars.tf.linalg.operators.hints import HINTS, held, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
@@ -222,10 +222,10 @@ class LinearOperatorZeros(LinearOperator):
         )
 
     def _assert_non_singular(self) -> None:
-        raise InvalidArgumentError(None, None, "Zero operators are always non-invertible.")
+        raise refused("Zero operators are always non-invertible.")
 
     def _assert_positive_definite(self) -> None:
-        raise InvalidArgumentError(None, None, "Zero operators are always non-positive definite.")
+        raise refused("Zero operators are always non-positive definite.")
 
     def _assert_self_adjoint(self) -> None:
         """Do nothing: it is."""

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
 from jaxvars.tf.linalg.operators.hints import always, held, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
+from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 
@@ -171,6 +171,4 @@ class LinearOperatorHouseholder(LinearOperator):
     _assert_self_adjoint = _assert_non_singular
 
     def _assert_positive_definite(self) -> None:
-        raise InvalidArgumentError(
-            None, None, "Householder operators are always non-positive definite."
-        )
+        raise refused("Householder operators are always non-positive definite.")
