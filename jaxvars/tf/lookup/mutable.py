@@ -7,35 +7,33 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterator
 from typing import Any, TypeAlias, final
 
 import jax
 import jax.experimental
 import numpy as np
 
-from jaxvars.core.variable import Variable
-from jaxvars.tf.data.generators.cursor import from_text, to_text
+from jaxvars.tf.data.generators.cursor import State
+from jaxvars.tf.data.generators.recorded import Recorded
 from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.lookup.sources import typed
 from jaxvars.tf.lookup.tables import Table
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
 
-class _Changing(Table, Node, ABC):
+class _Changing(Table, Recorded, ABC):
     """A table that changes; a checkpoint holds what is in it."""
+
+    _entry = "table", "table"
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
         super().__init__(key_dtype, value_dtype, name)
         self._default = typed(default, self.value_dtype)
-        self._variable: Variable | None = None
-        self._written = ""
 
     # ------------------------------------------------------------ reading
     def _looked_up(self, keys: Value) -> Value:
@@ -130,26 +128,12 @@ class _Changing(Table, Node, ABC):
         """Raise InvalidArgumentError for keys that may not be in it."""
 
     # ------------------------------------------------------------ in a checkpoint
-    def children(self) -> Iterator[tuple[str, object]]:
-        """Yield the variable that holds what is in it, as text."""
-        if self._variable is None:
-            self._variable = Variable("", name="table", trainable=False)
+    def _save(self) -> State:
         keys, values = self._arrays()
-        text = to_text({"keys": keys, "values": values})
-        if text != self._written:
-            self._variable.assign(text)
-            self._written = text
-        yield "table", self._variable
+        return {"keys": keys, "values": values}
 
-    def _read(self) -> None:
-        """Take what the variable says, if it was restored."""
-        if self._variable is None:
-            return
-        text = str(self._variable.value)
-        if text != self._written:
-            state = from_text(text)
-            self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
-            self._written = text
+    def _load(self, state: State) -> None:
+        self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
 
 
 @final

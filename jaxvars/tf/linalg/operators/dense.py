@@ -11,7 +11,7 @@ from jaxvars.tf.linalg.matrices.diagonals import diag_part
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import times
-from jaxvars.tf.linalg.operators.diagonal import require_nonzero
+from jaxvars.tf.linalg.operators.diagonal import _WithEigenvalues, require_nonzero
 from jaxvars.tf.linalg.operators.hints import held, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 
@@ -53,7 +53,7 @@ class LinearOperatorFullMatrix(LinearOperator):
 
 @final
 @tree.registered
-class LinearOperatorLowerTriangular(LinearOperator):
+class LinearOperatorLowerTriangular(_WithEigenvalues):
     """A lower triangle.
 
     Args:
@@ -91,15 +91,6 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     def _diag_part(self) -> Value:
         return diag_part(tree.array(self._tril))
-
-    def _determinant(self) -> Value:
-        return jnp.prod(self._diag_part(), -1)
-
-    def _log_abs_determinant(self) -> Value:
-        return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
-
-    def _eigvals(self) -> Value:
-        return self._diag_part()
 
     def _assert_non_singular(self) -> None:
         require_nonzero(self._diag_part(), "Singular operator:  Diagonal contained zero values.")

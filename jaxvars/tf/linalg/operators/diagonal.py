@@ -28,7 +28,20 @@ def require_real(x: Value, words: str) -> None:
     debugging.assert_equal(Tensor(jnp.zeros((), part.dtype)), part, message=words)
 
 
-class _Diagonal(LinearOperator):
+class _WithEigenvalues(LinearOperator):
+    """What has its eigenvalues on its diagonal."""
+
+    def _determinant(self) -> Value:
+        return jnp.prod(self._diag_part(), -1)
+
+    def _log_abs_determinant(self) -> Value:
+        return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
+
+    def _eigvals(self) -> Value:
+        return self._diag_part()
+
+
+class _Diagonal(_WithEigenvalues):
     """What is zero beside its diagonal, which is broadcast to all rows."""
 
     @abstractmethod
@@ -51,15 +64,6 @@ class _Diagonal(LinearOperator):
 
     def _to_dense(self) -> Value:
         return self._diag_part()[..., None] * jnp.eye(self.sizes[-1], dtype=self.dtype.dtype)
-
-    def _determinant(self) -> Value:
-        return jnp.prod(self._diag_part(), -1)
-
-    def _log_abs_determinant(self) -> Value:
-        return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
-
-    def _eigvals(self) -> Value:
-        return self._diag_part()
 
     def _cond(self) -> Value:
         sizes = jnp.abs(self._diag_part())

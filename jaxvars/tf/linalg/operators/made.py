@@ -49,6 +49,7 @@ def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
 
 
 def require_square(operators: Sequence[LinearOperator], what: str) -> None:
+    """Raise NotImplementedError unless all operators are square."""
     if not all(op.is_square for op in operators):
         raise NotImplementedError(
             f"{what} not implemented for an operator that is expected to not be square: its blocks "
@@ -73,6 +74,9 @@ class _OfOne(LinearOperator):
         hints["name"] = hints["name"] or f"{operator.name}_{_SHORT[what]}"
         LinearOperator.__init__(self, operator.dtype, **hints)
         self._operator = operator
+
+    def _cond(self) -> Value:
+        return self._operator._cond()
 
     operator = held("_operator", "The other operator.")
 
@@ -125,9 +129,6 @@ class LinearOperatorAdjoint(_OfOne):
     def _eigvals(self) -> Value:
         return jnp.conj(tree.array(self._operator._eigvals()))
 
-    def _cond(self) -> Value:
-        return self._operator._cond()
-
     def _linop_adjoint(self) -> LinearOperator:
         return self._operator
 
@@ -178,9 +179,6 @@ class LinearOperatorInversion(_OfOne):
 
     def _eigvals(self) -> Value:
         return 1 / tree.array(self._operator._eigvals())
-
-    def _cond(self) -> Value:
-        return self._operator._cond()
 
     def _linop_inverse(self) -> LinearOperator:
         return self._operator
