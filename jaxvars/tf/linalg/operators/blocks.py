@@ -163,7 +163,7 @@ class _Blocks(LinearOperator):
         )
 
     def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Value]:
-        parts = [self._read(part, 2, "x") for part in x]
+        parts = [self._read(part) for part in x]
         return list(map(turned, parts)) if adjoint_arg else parts
 
 

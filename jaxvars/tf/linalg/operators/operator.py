@@ -192,12 +192,30 @@ class LinearOperator(Described):
     def _can_use_cholesky(self) -> bool:
         return bool(self.is_self_adjoint and self.is_positive_definite)
 
-    def _read(self, x: Any, axis: int, name: str) -> Value:
-        """Return an argument as an array; `axis` is how many of the shape's sizes must fit."""
+    def _read(self, x: Any) -> Value:
+        """Return an argument as an array."""
         array = tree.array(x, self.dtype)
         if array.dtype != self.dtype.dtype:
             raise TypeError(f"Input had dtype {array.dtype} but expected {self.dtype}.")
         return array
+
+    def _fitted(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Value:
+        """Return an argument as an array, of which a size must be one of the operator's."""
+        array = self._read(x)
+        other = array.shape[-1 if adjoint_arg else axis]
+        if own != other:
+            raise ValueError(f"Dimensions {own} and {other} are not compatible")
+        return turned(array) if adjoint_arg else array
+
+    def _combined(self, how: str, x: LinearOperator, adjoint: bool, adjoint_arg: bool) -> Any:
+        """Return a product, or solution, of operators."""
+        left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
+        if left.domain_dimension != right.range_dimension:
+            raise ValueError(
+                f"Operators are incompatible. Expected `x` to have dimension "
+                f"{left.domain_dimension} but got {right.range_dimension}."
+            )
+        return ALGEBRA[how](left, right)
 
     # ------------------------------------------------------------ what it does
     def matmul(
@@ -215,13 +233,9 @@ class LinearOperator(Described):
             ValueError: when sizes do not fit.
         """
         if isinstance(x, LinearOperator):
-            left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
-            _check_operators(left.domain_dimension, right.range_dimension)
-            return ALGEBRA["matmul"](left, right)
-        array = self._read(x, 2, "x")
+            return self._combined("matmul", x, adjoint, adjoint_arg)
         own = self.range_dimension if adjoint else self.domain_dimension
-        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
-        return Tensor(self.product(turned(array) if adjoint_arg else array, adjoint))
+        return Tensor(self.product(self._fitted(x, own, -2, adjoint_arg), adjoint))
 
     def __matmul__(self, other: Any) -> Any:
         return self.matmul(other)
@@ -232,9 +246,8 @@ class LinearOperator(Described):
         Raises:
             ValueError: when sizes do not fit.
         """
-        array = self._read(x, 1, "x")
-        _check_sizes(self.range_dimension if adjoint else self.domain_dimension, array.shape[-1])
-        return Tensor(tree.array(self._matvec(array, adjoint)))
+        own = self.range_dimension if adjoint else self.domain_dimension
+        return Tensor(tree.array(self._matvec(self._fitted(x, own, -1), adjoint)))
 
     def solve(
         self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
@@ -253,14 +266,9 @@ class LinearOperator(Described):
         """
         self._check_solvable()
         if isinstance(rhs, LinearOperator):
-            left = self.adjoint() if adjoint else self
-            right = rhs.adjoint() if adjoint_arg else rhs
-            _check_operators(left.domain_dimension, right.range_dimension)
-            return ALGEBRA["solve"](left, right)
-        array = self._read(rhs, 2, "rhs")
+            return self._combined("solve", rhs, adjoint, adjoint_arg)
         own = self.domain_dimension if adjoint else self.range_dimension
-        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
-        return Tensor(self.solution(turned(array) if adjoint_arg else array, adjoint))
+        return Tensor(self.solution(self._fitted(rhs, own, -2, adjoint_arg), adjoint))
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
         """Return x where A x is given: vectors of shape [..., m].
@@ -270,9 +278,8 @@ class LinearOperator(Described):
             ValueError: when sizes do not fit.
         """
         self._check_solvable()
-        array = self._read(rhs, 1, "rhs")
-        _check_sizes(self.domain_dimension if adjoint else self.range_dimension, array.shape[-1])
-        return Tensor(tree.array(self._solvevec(array, adjoint)))
+        own = self.domain_dimension if adjoint else self.range_dimension
+        return Tensor(tree.array(self._solvevec(self._fitted(rhs, own, -1), adjoint)))
 
     def _check_solvable(self) -> None:
         words = "Exact solve not implemented for an operator that is expected to "
@@ -354,7 +361,7 @@ class LinearOperator(Described):
 
     def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Tensor:
         """Return the sums with matrices."""
-        return Tensor(tree.array(self._add_to_tensor(self._read(x, 2, "x"))))
+        return Tensor(tree.array(self._add_to_tensor(self._read(x))))
 
     def eigvals(self, name: str = "eigvals") -> Tensor:
         """Return the eigenvalues of a self-adjoint operator.
@@ -386,15 +393,3 @@ class LinearOperator(Described):
 def turned(x: Value) -> Value:
     """Return the adjoint of an array."""
     return adjoint(x)
-
-
-def _check_sizes(own: int, other: int) -> None:
-    if own != other:
-        raise ValueError(f"Dimensions {own} and {other} are not compatible")
-
-
-def _check_operators(domain: int, other: int) -> None:
-    if domain != other:
-        raise ValueError(
-            f"Operators are incompatible. Expected `x` to have dimension {domain} but got {other}."
-        )

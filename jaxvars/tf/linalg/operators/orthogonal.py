@@ -17,9 +17,22 @@ from jaxvars.tf.tensors.static import refused
 Value: TypeAlias = Any
 
 
+class _Orthogonal(LinearOperator):
+    """What keeps lengths."""
+
+    def _log_abs_determinant(self) -> Value:
+        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
+
+    def _cond(self) -> Value:
+        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
+
+    def _assert_non_singular(self) -> None:
+        """Do nothing: it is."""
+
+
 @final
 @tree.registered
-class LinearOperatorPermutation(LinearOperator):
+class LinearOperatorPermutation(_Orthogonal):
     """A matrix that changes the order: row i of the product is row `perm[i]`.
 
     Args:
@@ -78,19 +91,10 @@ class LinearOperatorPermutation(LinearOperator):
         count = jnp.sum(turns, (-2, -1))
         return (1 - 2 * (count % 2)).astype(self.dtype.dtype)
 
-    def _log_abs_determinant(self) -> Value:
-        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
-
-    def _cond(self) -> Value:
-        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
-
-    def _assert_non_singular(self) -> None:
-        """Do nothing: it is."""
-
 
 @final
 @tree.registered
-class LinearOperatorHouseholder(LinearOperator):
+class LinearOperatorHouseholder(_Orthogonal):
     """A reflection: I - 2 v v^H, with v of length 1.
 
     Args:
@@ -151,24 +155,16 @@ class LinearOperatorHouseholder(LinearOperator):
     def _determinant(self) -> Value:
         return jnp.full(self.sizes[:-2], -1, self.dtype.dtype)
 
-    def _log_abs_determinant(self) -> Value:
-        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
-
     def _eigvals(self) -> Value:
         values = np.ones(self.sizes[-1], self.dtype.dtype)
         values[0] = -1
         return jnp.broadcast_to(values, self.sizes[:-1])
 
-    def _cond(self) -> Value:
-        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
-
     def _linop_inverse(self) -> LinearOperator:
         return self
 
-    def _assert_non_singular(self) -> None:
+    def _assert_self_adjoint(self) -> None:
         """Do nothing: it is."""
-
-    _assert_self_adjoint = _assert_non_singular
 
     def _assert_positive_definite(self) -> None:
         raise refused("Householder operators are always non-positive definite.")
