@@ -59,12 +59,7 @@ def tf_records(
 ) -> Dataset:
     """Return a dataset of the records of TFRecord files; their checksums are verified.
 
-    Args:
-        filenames: a name, a list of them, or a dataset of them.
-        compression_type: "GZIP", "ZLIB" or "".
-        buffer_size: of no effect.
-        num_parallel_reads: records of how many files are taken in turn.
-        name: of no effect.
+    The arguments are as for `TextLineDataset`.
 
     Raises:
         NotFoundError: (when iterated) when a file is not there.

@@ -88,17 +88,7 @@ def log_uniform_candidate_sampler(
 ) -> Candidates:  # fmt: skip
     """Draw classes, small numbers more likely: log((i + 2) / (i + 1)) / log(range_max + 1).
 
-    Args:
-        true_classes: int64 of shape [batch, num_true].
-        num_true: how many true classes each example has.
-        num_sampled: how many are drawn.
-        unique: draw each at most once.
-        range_max: how many classes there are.
-        seed: for the same ones each time.
-        name: of no effect.
-
-    Raises:
-        InvalidArgumentError: when there are fewer than are to be drawn once.
+    The arguments, and what is raised, are as for `uniform_candidate_sampler`.
     """
     i = np.arange(range_max, dtype=np.float64)
     share = np.log((i + 2) / (i + 1)) / math.log(range_max + 1)
