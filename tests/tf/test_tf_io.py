@@ -12,7 +12,6 @@ import pytest
 
 from jaxvars import tf
 from jaxvars.tf.io.crc import crc32c
-from jaxvars.tf.io.wire import bytes_field, number_bytes
 
 KeyValues = tf.lookup.KeyValueTensorInitializer
 
@@ -127,6 +126,18 @@ def test_files_of_shards(tmp_path):
 
 
 # ---------------------------------------------------------------- examples
+def number_bytes(value):
+    made, value = bytearray(), value % 2**64
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
+
+
+def bytes_field(number, value):
+    return number_bytes(number << 3 | 2) + number_bytes(len(value)) + value
+
+
 def example(**features):
     kinds = {bytes: 1, float: 2, int: 3}
     pairs = b""

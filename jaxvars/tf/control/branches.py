@@ -21,8 +21,8 @@ from jaxvars.control import loops as _loops
 from jaxvars.core.checks import require
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
@@ -141,7 +141,7 @@ def _some(truths: Sequence[Any]) -> None:
     if any(context.is_tracer(truth) for truth in truths):
         require(jnp.any(jnp.stack([jnp.asarray(t) for t in truths])), _NO_CASE)
     elif not any(truths):
-        raise InvalidArgumentError(None, None, _NO_CASE)
+        raise refused(_NO_CASE)
 
 
 def _first(pairs: list[Any], default: Callable[[], Any]) -> Any:
@@ -314,9 +314,7 @@ def Assert(  # noqa: N802 - TensorFlow's name
     if context.is_tracer(truth):
         require(truth, f"assertion failed: [{shown}]")
     elif not np.all(np.asarray(truth)):
-        raise InvalidArgumentError(
-            None, None, f"Expected '{condition}' to be true. Summarized data: {shown}"
-        )
+        raise refused(f"Expected '{condition}' to be true. Summarized data: {shown}")
 
 
 def _summary(data: Any, most: int) -> str:

@@ -34,6 +34,7 @@ from jaxvars.tf.errors import (
 )
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
@@ -138,21 +139,17 @@ class _Call:
         if not self.dtypes:
             return []
         if len(parts) != len(self.dtypes):
-            raise InvalidArgumentError(
-                None, None,
+            raise refused(
                 f"pyfunc returned {len(parts)} values, but expects to see {len(self.dtypes)} "
-                "values.",
-            )  # fmt: skip
+                "values."
+            )
         return [self._typed(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
 
     def _typed(self, value: Any, dtype: DType) -> Value:
         if dtype.is_string:
             return to_array(value, dtype)
         if not self.eager and np.asarray(value).dtype != dtype.dtype:
-            raise InvalidArgumentError(
-                None, None,
-                f"pyfunc returns {np.asarray(value).dtype}, but expects {dtype.name}",
-            )  # fmt: skip
+            raise refused(f"pyfunc returns {np.asarray(value).dtype}, but expects {dtype.name}")
         array = to_array(value if self.eager else np.asarray(value))  # a float is a float64
         return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
 

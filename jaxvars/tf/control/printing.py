@@ -137,9 +137,7 @@ def _number(value: Any, *, quoted: bool) -> str:
 
 
 def _send(
-    text: Callable[[list[np.ndarray]], str],
-    arrays: list[Value],
-    write: Callable[[str, bool], None],
+    text: Callable[[list[np.ndarray]], str], arrays: list[Value], write: Callable[[str, bool], None]
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
     values = [x if context.is_tracer(x) else np.asarray(x) for x in map(drop_gradient, arrays)]

@@ -13,11 +13,11 @@ from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tf.context.scope import executing_eagerly
 from jaxvars.tf.control.tensor_list import TensorList
-from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
-from jaxvars.tf.tensors.static import is_size, one_int
+from jaxvars.tf.tensors.static import is_size, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
 
@@ -136,11 +136,9 @@ class TensorArray:
             return Tensor(self._array.read(place))
         place = self._inside(int(place), "read")
         if place in self._cleared:
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"Could not read index {place} twice because it was cleared after a previous read "
-                "(perhaps try setting clear_after_read = false?)",
+                "(perhaps try setting clear_after_read = false?)"
             )
         if self._clears and executing_eagerly():
             self._cleared |= {place}
@@ -202,7 +200,7 @@ class TensorArray:
                 raise ValueError(f"Incompatible shape for value: {error}") from None
             new = change(TensorList.of(self._array))
         except DtypeError as error:
-            raise InvalidArgumentError(None, None, str(error)) from None
+            raise refused(str(error)) from None
         if executing_eagerly():
             self._array = new
             self._cleared = frozenset()
@@ -211,11 +209,9 @@ class TensorArray:
 
     def _element(self, value: Any) -> Value:
         if isinstance(value, Tensor) and value.dtype != self.dtype:
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"TensorArray dtype is {_name(self.dtype)} but Op is trying to write dtype "
-                f"{_name(dtype_of(value._array))}",
+                f"{_name(dtype_of(value._array))}"
             )
         return to_array(value, self.dtype)
 
@@ -224,16 +220,14 @@ class TensorArray:
         if index < 0:
             verb = "Writing to" if what == "write" else "Reading from"
             raise OutOfRangeError(
-                None, None, f"{verb} negative indices (index {index}) is not allowed."
+                message=f"{verb} negative indices (index {index}) is not allowed."
             )
         if index < size or (what == "write" and self.dynamic_size):
             return index
         preposition = "to" if what == "write" else "from"
         resize = "is not resizeable and " if what == "write" else ""
         raise OutOfRangeError(
-            None,
-            None,
-            f"Tried to {what} {preposition} index {index} but array {resize}size is: {size}",
+            message=f"Tried to {what} {preposition} index {index} but array {resize}size is: {size}"
         )
 
     def __repr__(self) -> str:
@@ -250,11 +244,9 @@ def _known(size: Any) -> Any:
     if context.is_tracer(array) and is_size(array):
         return one_int(array, "size")
     if context.is_tracer(array):
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             "The size of a TensorArray must be known while a function is traced, since XLA "
-            "compiles for fixed sizes. Take it from a shape, or give the largest.",
+            "compiles for fixed sizes. Take it from a shape, or give the largest."
         )
     return int(array)
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.tensor_array import TensorArray as CoreArray
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.convert import is_text
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -79,9 +79,7 @@ class TensorList:
         if self.element_shape is not None and None not in self.element_shape:
             shapes = {self.element_shape}
         if len(shapes) != 1:
-            raise InvalidArgumentError(
-                None, None, "An element was not written, and there is no telling its shape."
-            )
+            raise refused("An element was not written, and there is no telling its shape.")
         (shape,) = shapes
         if self.dtype == np.dtype(object):
             return np.full(shape, b"", object)
@@ -137,11 +135,9 @@ class TensorList:
 
 def _known(place: Any) -> int:
     if context.is_tracer(place):
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             "A TensorArray of texts, or of elements of different shapes, takes indices that are "
-            "known while a function is traced: XLA's programs have numbers of fixed shapes.",
+            "known while a function is traced: XLA's programs have numbers of fixed shapes."
         )
     return int(place)
 
@@ -168,6 +164,4 @@ def _joined(
         return (on_host if any(map(is_text, parts)) else on_device)(parts)
     except (TypeError, ValueError) as error:
         shapes = [list(np.shape(part)) for part in parts]
-        raise InvalidArgumentError(
-            None, None, f"TensorList contains uninitialized or unequal elements: {shapes}"
-        ) from error
+        raise refused(f"TensorList contains uninitialized or unequal elements: {shapes}") from error

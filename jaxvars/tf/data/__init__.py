@@ -18,10 +18,10 @@ from jaxvars.tf.data.dataset import Dataset as Dataset
 from jaxvars.tf.data.files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf.data.files import text_lines as TextLineDataset  # noqa: N812 - TensorFlow's name
 from jaxvars.tf.data.files import tf_records as TFRecordDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.generators.counts import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf.data.generators.counts import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf.data.generators.options import Options as Options
 from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOptions
-from jaxvars.tf.data.generators.steps import INFINITE as INFINITE_CARDINALITY
-from jaxvars.tf.data.generators.steps import UNKNOWN as UNKNOWN_CARDINALITY
 from jaxvars.tf.data.iterator import DatasetIterator as Iterator
 from jaxvars.tf.data.iterator import IteratorSpec as IteratorSpec
 from jaxvars.tf.data.iterator import NumpyIterator as NumpyIterator

@@ -17,11 +17,11 @@ import numpy as np
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.tf.data.generators.calls import called
+from jaxvars.tf.data.generators.counts import INFINITE
 from jaxvars.tf.data.generators.cursor import Cursor, Memory, Step
 from jaxvars.tf.data.generators.options import Options
 from jaxvars.tf.data.generators.philox import Seeds
 from jaxvars.tf.data.generators.staged import Feed, at_once
-from jaxvars.tf.data.generators.steps import INFINITE
 from jaxvars.tf.data.iterator import DatasetIterator, NumpyIterator, staged
 from jaxvars.tf.random.streams import seeds_of
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, leaves, mapped, spec_of, tensors
@@ -30,7 +30,8 @@ from jaxvars.tf.tensors.static import one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
 
-Change: TypeAlias = Callable[[Iterator[Element], Memory], Iterable[Element]]
+Elements: TypeAlias = Iterator[Element]
+Change: TypeAlias = Callable[[Elements, Memory], Iterable[Element]]
 
 
 class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of their files
@@ -74,11 +75,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         return self._like(kind, run, count, spec)
 
     def _like(
-        self,
-        kind: str,
-        step: Step,
-        count: int | None = None,
-        spec: Callable[[], Any] | None = None,
+        self, kind: str, step: Step, count: int | None = None, spec: Callable[[], Any] | None = None
     ) -> Self:
         """Return a dataset that is like this one but for its elements."""
         number = self._count if count is None else count

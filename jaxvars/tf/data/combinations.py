@@ -8,16 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, seeded
-from jaxvars.tf.data.generators import mixing as mixing
-from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.base import DatasetBase, Elements, seeded
+from jaxvars.tf.data.generators import counts as counts
 from jaxvars.tf.data.generators.calls import called, checked
-from jaxvars.tf.data.generators.cursor import Memory
-from jaxvars.tf.data.generators.steps import INFINITE, UNKNOWN
+from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
+from jaxvars.tf.data.generators.cursor import Cursor, Memory
+from jaxvars.tf.data.generators.philox import Philox, Seeds
 from jaxvars.tf.tensors.dtypes import int32
-from jaxvars.tf.tensors.elements import Element, host, leaves, mapped, widened
+from jaxvars.tf.tensors.elements import host, leaves, mapped, widened
 from jaxvars.tf.tensors.specs import TensorSpec
-from jaxvars.tf.tensors.static import known, one_int
+from jaxvars.tf.tensors.static import known, one_int, refused
 
 
 class Several(DatasetBase, ABC):
@@ -42,10 +42,17 @@ class Several(DatasetBase, ABC):
         for part in leaves(given):
             if not isinstance(part, DatasetBase):
                 raise TypeError(f"Invalid input to `zip`: {part} is no dataset.")
+
+        def step(memory: Memory) -> Elements:
+            parts = [memory.opened(str(i), part._cursor) for i, part in enumerate(leaves(given))]
+            for row in zip(*parts, strict=False):
+                rest = iter(row)
+                yield mapped(lambda _, rest=rest: next(rest), given)
+
         return cls(
             "_ZipDataset",
-            lambda memory: mixing.zipped(memory, given),
-            steps.fewest(part._count for part in leaves(given)),
+            step,
+            counts.fewest(part._count for part in leaves(given)),
             lambda: mapped(lambda part: part.element_spec, given),
         )
 
@@ -56,10 +63,18 @@ class Several(DatasetBase, ABC):
             TypeError: when their types differ.
         """
         _require_alike(self, dataset)
+
+        def step(memory: Memory) -> Elements:
+            if not memory.values.get("second"):
+                yield from memory.opened("first", self._cursor)
+                memory.closed("first")
+                memory.values["second"] = True
+            yield from memory.opened("second", dataset._cursor)
+
         return self._like(
             "_ConcatenateDataset",
-            lambda memory: mixing.concatenated(memory, self._cursor, dataset._cursor),
-            steps.total(self._count, dataset._count),
+            step,
+            counts.total(self._count, dataset._count),
             lambda: mapped(widened, self._spec(), dataset._spec()),
         )
 
@@ -93,10 +108,10 @@ class Several(DatasetBase, ABC):
             )
         makes = [part._cursor for part in given]
 
-        def step(memory: Memory) -> Iterator[Element]:
+        def step(memory: Memory) -> Elements:
             chosen = memory.opened("choice", choice_dataset._cursor)
             choices = (one_int(host(x), "a choice") for x in chosen)
-            return mixing.directed(memory, makes, choices, bool(stop_on_empty_dataset))
+            return _directed(memory, makes, choices, bool(stop_on_empty_dataset))
 
         return cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
 
@@ -136,10 +151,10 @@ class Several(DatasetBase, ABC):
         seeds = seeded(seed, bool(rerandomize_each_iteration))
         makes = [part._cursor for part in given]
 
-        def step(memory: Memory) -> Iterator[Element]:
+        def step(memory: Memory) -> Elements:
             of_each = _weights(memory, weights, len(given))
-            choices = mixing.drawn(memory, seeds, of_each)
-            return mixing.directed(memory, makes, choices, bool(stop_on_empty_dataset))
+            choices = _drawn(memory, seeds, of_each)
+            return _directed(memory, makes, choices, bool(stop_on_empty_dataset))
 
         made = cls("_DirectedInterleaveDataset", step, UNKNOWN, lambda: _common(given))
         if any(part._count == INFINITE for part in given) and not stop_on_empty_dataset:
@@ -176,16 +191,86 @@ class Several(DatasetBase, ABC):
         )
         func, seeds = checked(class_func), seeded(seed, True)
 
-        def class_of(element: Element) -> int:
-            return one_int(host(called(func, element)), "class_func")
-
-        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
-            return mixing.rejecting(source, memory, seeds, class_of, target, initial)
+        def step(source: Elements, memory: Memory) -> Elements:
+            kept = memory.values
+            if "seeds" not in kept:
+                kept.update(seeds=list(seeds.next()), drawn=0, seen=[10] * len(target))
+            random = Philox(tuple(kept["seeds"]), kept["drawn"])
+            accepts: Any = kept.get("accepts")
+            for element in source:
+                number = one_int(host(called(func, element)), "class_func")
+                kept["seen"][number] += 1
+                have = np.asarray(kept["seen"]) / sum(kept["seen"]) if initial is None else initial
+                chances, unchanged = _chances(have, target)
+                if accepts is None:  # what comes next is as it comes, or chosen
+                    accepts = random.unit() >= unchanged
+                takes = not accepts or random.unit() < chances[number]
+                kept.update(drawn=random.drawn, accepts=None if takes else accepts)
+                if takes:
+                    accepts = None
+                    yield np.asarray(number, np.int32), element
 
         def spec() -> Any:
             return TensorSpec((), int32), self._spec()
 
         return self._step("_MapDataset", step, UNKNOWN, spec)
+
+
+def _directed(
+    memory: Memory, makes: Sequence[Callable[[], Cursor]], choices: Iterator[int], stops: bool
+) -> Elements:
+    """Yield elements of the datasets that are chosen, one by one.
+
+    Args:
+        memory: of the step.
+        makes: open the datasets.
+        choices: numbers of datasets.
+        stops: end when the first dataset does, not the last one.
+    """
+    over = memory.values.setdefault("over", [False] * len(makes))
+    places = [memory.opened(str(i), make) for i, make in enumerate(makes)]
+    for i in choices:
+        if not 0 <= i < len(makes):
+            raise refused(f"Selector index out of range: {i} >= {len(makes)}")
+        for element in places[i] if not over[i] else ():
+            yield element
+            break
+        else:
+            over[i] = True
+            if stops or all(over):
+                return
+
+
+def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]) -> Iterator[int]:
+    """Yield random numbers of datasets.
+
+    Args:
+        memory: of the step.
+        seeds: of the stream.
+        weights: returns how often each is chosen; called for each number.
+    """
+    kept = memory.values
+    if "seeds" not in kept:
+        kept.update(seeds=list(seeds.next()), drawn=0)
+    random = Philox(tuple(kept["seeds"]), kept["drawn"])
+    while True:
+        edges = np.cumsum(np.asarray(weights(), np.float64))
+        over = kept.get("over") or [False] * len(edges)
+        chosen = int(np.searchsorted(edges, random.unit() * edges[-1], side="right"))
+        kept["drawn"] = random.drawn
+        if not over[chosen]:
+            yield chosen
+        elif not any(w > 0 and not o for w, o in zip(np.diff(edges, prepend=0), over, strict=True)):
+            return
+
+
+def _chances(initial: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return with which chance each class is taken, and how many elements need no choice."""
+    ratio = np.divide(target, initial, out=np.zeros_like(target), where=initial > 0)
+    least, most = ratio.min(), ratio.max()
+    if most == least:
+        return np.ones_like(ratio), 1.0
+    return (ratio - least) / (most - least), float(least)
 
 
 def _weights(memory: Memory, weights: Any, count: int) -> Callable[[], Sequence[float]]:

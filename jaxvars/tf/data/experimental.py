@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.tf.data.csv import make_csv_dataset as make_csv_dataset
 from jaxvars.tf.data.csv import parse_example_dataset as parse_example_dataset
 from jaxvars.tf.data.dataset import Dataset
 from jaxvars.tf.data.files import csv_rows as CsvDataset  # noqa: N812 - TensorFlow's name
+from jaxvars.tf.data.generators.counts import INFINITE as INFINITE_CARDINALITY
+from jaxvars.tf.data.generators.counts import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.data.generators.optional import Optional as Optional
 from jaxvars.tf.data.generators.options import AutoShardPolicy as AutoShardPolicy
 from jaxvars.tf.data.generators.options import AutotuneAlgorithm as AutotuneAlgorithm
@@ -18,8 +22,7 @@ from jaxvars.tf.data.generators.options import ExternalStatePolicy as ExternalSt
 from jaxvars.tf.data.generators.options import OptimizationOptions as OptimizationOptions
 from jaxvars.tf.data.generators.options import ServiceOptions as ServiceOptions
 from jaxvars.tf.data.generators.options import ThreadingOptions as ThreadingOptions
-from jaxvars.tf.data.generators.steps import INFINITE as INFINITE_CARDINALITY
-from jaxvars.tf.data.generators.steps import UNKNOWN as UNKNOWN_CARDINALITY
+from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.io.records import TFRecordWriter as RecordWriter
 from jaxvars.tf.tensors.dtypes import int64
 from jaxvars.tf.tensors.tensor import Tensor
@@ -155,13 +158,27 @@ def assert_cardinality(expected_cardinality: int) -> Change:
 
     The dataset raises FailedPreconditionError when it has another number.
     """
-    from jaxvars.tf.data.generators.steps import asserted
-
     expected = int(expected_cardinality)
-    return lambda dataset: dataset._step(
-        "_AssertCardinalityDataset",
-        lambda source, memory: asserted(source, memory, expected),
-        expected,
+
+    def step(source: Iterator[Any], memory: Memory) -> Iterator[Any]:
+        count = memory.values.get("i", 0)
+        for element in source:
+            count += 1
+            if 0 <= expected < count:
+                raise _miscounted(expected, f"at least {count}")
+            memory.values["i"] = count
+            yield element
+        if expected == INFINITE_CARDINALITY or 0 <= expected != count:
+            raise _miscounted(expected, f"only {count}")
+
+    return lambda dataset: dataset._step("_AssertCardinalityDataset", step, expected)
+
+
+def _miscounted(expected: int, found: str) -> FailedPreconditionError:
+    wanted = "an infinite number of" if expected == INFINITE_CARDINALITY else str(expected)
+    return FailedPreconditionError(
+        message=f"Input dataset was expected to contain {wanted} elements but contained "
+        f"{found} elements. [Op:IteratorGetNext] name: "
     )
 
 
@@ -253,40 +270,32 @@ def sample_from_datasets(
 
 
 # ---------------------------------------------------------------- methods, for `Dataset.apply`
-def bucket_by_sequence_length(
-    element_length_func: Callable[..., Any],
-    bucket_boundaries: Sequence[int],
-    bucket_batch_sizes: Sequence[int],
-    padded_shapes: Any = None,
-    padding_values: Any = None,
-    pad_to_bucket_boundary: bool = False,
-    no_padding: bool = False,
-    drop_remainder: bool = False,
-) -> Change:
-    """Return what `Dataset.bucket_by_sequence_length` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.bucket_by_sequence_length(
-        element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
-        pad_to_bucket_boundary, no_padding, drop_remainder,
-    )  # fmt: skip
+def _applied(method: Callable[..., Any], name: str | None = None) -> Callable[..., Change]:
+    """Return a function that returns what a method does, for `Dataset.apply`."""
+    parameters = inspect.signature(method).parameters.values()
+    kept = [p for p in parameters if p.name not in ("self", "name")]
+    signature = inspect.Signature(kept, return_annotation="Change")
+
+    def made(*args: Any, **kwargs: Any) -> Change:
+        given = signature.bind(*args, **kwargs).arguments
+        return lambda dataset: method(dataset, **given)
+
+    made.__name__ = made.__qualname__ = name or method.__name__
+    made.__doc__ = f"Return what `Dataset.{method.__name__}` does, for `Dataset.apply`."
+    vars(made)["__signature__"] = signature
+    return made
 
 
-def group_by_window(
-    key_func: Any, reduce_func: Any, window_size: Any = None, window_size_func: Any = None
-) -> Change:
-    """Return what `Dataset.group_by_window` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.group_by_window(
-        key_func, reduce_func, window_size, window_size_func
-    )
-
-
-def enumerate_dataset(start: Any = 0) -> Change:
-    """Return what `Dataset.enumerate` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.enumerate(start)
-
-
-def ignore_errors(log_warning: bool = False) -> Change:
-    """Return what `Dataset.ignore_errors` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.ignore_errors(log_warning)
+bucket_by_sequence_length = _applied(Dataset.bucket_by_sequence_length)
+enumerate_dataset = _applied(Dataset.enumerate, "enumerate_dataset")
+group_by_window = _applied(Dataset.group_by_window)
+ignore_errors = _applied(Dataset.ignore_errors)
+rejection_resample = _applied(Dataset.rejection_resample)
+scan = _applied(Dataset.scan)
+snapshot = _applied(Dataset.snapshot)
+take_while = _applied(Dataset.take_while)
+unbatch = _applied(Dataset.unbatch)
+unique = _applied(Dataset.unique)
 
 
 def map_and_batch(
@@ -322,43 +331,9 @@ def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Change:
     return lambda dataset: dataset.prefetch(1)
 
 
-def rejection_resample(
-    class_func: Any, target_dist: Any, initial_dist: Any = None, seed: Any = None
-) -> Change:
-    """Return what `Dataset.rejection_resample` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.rejection_resample(class_func, target_dist, initial_dist, seed)
-
-
-def scan(initial_state: Any, scan_func: Any) -> Change:
-    """Return what `Dataset.scan` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.scan(initial_state, scan_func)
-
-
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Change:
     """Return what `shuffle` and then `repeat` do, for `Dataset.apply`."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
-
-
-def snapshot(
-    path: Any, compression: Any = "AUTO", reader_func: Any = None, shard_func: Any = None
-) -> Change:
-    """Return what `Dataset.snapshot` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
-
-
-def take_while(predicate: Callable[..., Any]) -> Change:
-    """Return what `Dataset.take_while` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.take_while(predicate)
-
-
-def unbatch() -> Change:
-    """Return what `Dataset.unbatch` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.unbatch()
-
-
-def unique() -> Change:
-    """Return what `Dataset.unique` does, for `Dataset.apply`."""
-    return lambda dataset: dataset.unique()
 
 
 def enable_debug_mode() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from jaxvars.tf.data.dataset import Dataset
-from jaxvars.tf.data.generators.cursor import Memory
-from jaxvars.tf.data.generators.steps import UNKNOWN
+from jaxvars.tf.data.generators.counts import UNKNOWN
+from jaxvars.tf.data.generators.sources import numbered
 from jaxvars.tf.data.sources import texts
 from jaxvars.tf.io.csv import Columns, parsed, rows_of
 from jaxvars.tf.io.records import compression_kind, opened, records
@@ -58,12 +59,7 @@ def tf_records(
 ) -> Dataset:
     """Return a dataset of the records of TFRecord files; their checksums are verified.
 
-    Args:
-        filenames: a name, a list of them, or a dataset of them.
-        compression_type: "GZIP", "ZLIB" or "".
-        buffer_size: of no effect.
-        num_parallel_reads: records of how many files are taken in turn.
-        name: of no effect.
+    The arguments are as for `TextLineDataset`.
 
     Raises:
         NotFoundError: (when iterated) when a file is not there.
@@ -186,15 +182,9 @@ _TEXT = TensorSpec((), string)
 
 
 def _dataset(kind: str, read: Read, filenames: Any, parallel: Any, spec: Any = _TEXT) -> Dataset:
-    def elements(memory: Memory, path: str) -> Iterator[Element]:
-        first = memory.values.get("i", 0)
-        for i, element in enumerate(read(path, first), first):
-            memory.values["i"] = i + 1
-            yield element
-
     def of_file(name: Any) -> Dataset:
-        path = host(name).item().decode()
-        return Dataset(kind, lambda memory: elements(memory, path), UNKNOWN, lambda: spec)
+        read_from = functools.partial(read, host(name).item().decode())
+        return Dataset(kind, lambda memory: numbered(memory, read_from), UNKNOWN, lambda: spec)
 
     names = filenames
     if not isinstance(names, Dataset):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from jaxvars.tf.data.base import DatasetBase, dataset_of, first_spec, staged_loop
-from jaxvars.tf.data.generators import mixing as mixing
-from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.base import DatasetBase, Elements, dataset_of, first_spec, staged_loop
 from jaxvars.tf.data.generators.calls import called, checked, result_spec, truth
+from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
-from jaxvars.tf.data.generators.steps import UNKNOWN
 from jaxvars.tf.tensors.elements import Element, leaves, mapped, spec_of, stored, tensors
 
 
@@ -41,7 +40,7 @@ class Functions(DatasetBase, ABC):
         """
         func = checked(map_func)
 
-        def step(source: Iterator[Element], _: Memory) -> Iterable[Element]:
+        def step(source: Elements, _: Memory) -> Iterable[Element]:
             return (called(func, element) for element in source)
 
         made = self._step(_kind("Map", num_parallel_calls), step)
@@ -84,12 +83,42 @@ class Functions(DatasetBase, ABC):
         """
         func = checked(map_func)
         cycle = os.cpu_count() or 1 if cycle_length in (None, -1) else int(cycle_length or 1)
+        block = int(block_length or 1)
 
         def opened(element: Element) -> Cursor:
             return dataset_of(func, element)._cursor()
 
-        def step(source: Iterator[Element], memory: Memory) -> Iterable[Element]:
-            return mixing.interleaved(source, memory, opened, cycle, int(block_length or 1))
+        def step(source: Elements, memory: Memory) -> Iterable[Element]:
+            kept = memory.values
+            given: list[Any] = kept.setdefault("given", [None] * cycle)  # their elements, in lists
+            places: list[Any] = [
+                x and memory.opened(str(i), functools.partial(opened, x[0]))
+                for i, x in enumerate(given)
+            ]
+            i, count = kept.get("i", 0), kept.get("count", 0)
+            while True:
+                if places[i] is None:
+                    for element in source:
+                        given[i] = [element]
+                        places[i] = memory.opened(str(i), functools.partial(opened, element))
+                        break
+                    else:
+                        if not any(places):
+                            return
+                        i, count = (i + 1) % cycle, 0
+                        continue
+                for element in places[i]:
+                    count += 1
+                    after = (i + 1) % cycle if count == block else i
+                    count %= block
+                    kept.update(i=after, count=count)
+                    yield element
+                    i = after
+                    break
+                else:
+                    places[i] = given[i] = None
+                    memory.closed(str(i))
+                    i, count = (i + 1) % cycle, 0
 
         def spec() -> Any:
             for first in self._elements():
@@ -136,7 +165,7 @@ class Functions(DatasetBase, ABC):
         """
         func = checked(scan_func)
 
-        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+        def step(source: Elements, memory: Memory) -> Elements:
             state = memory.values.get("state", mapped(stored, initial_state))
             for element in source:
                 after, made = called(lambda s, x: func(s, x), state, element)
@@ -154,11 +183,17 @@ class Functions(DatasetBase, ABC):
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """Keep the elements before the first for which a function returns false."""
         test = checked(predicate)
-        return self._step(
-            "_TakeWhileDataset",
-            lambda source, memory: steps.taken_while(source, memory, lambda x: truth(test, x)),
-            UNKNOWN,
-        )
+
+        def step(source: Elements, memory: Memory) -> Elements:
+            if memory.values.get("over"):
+                return
+            for element in source:
+                if not truth(test, element):
+                    break
+                yield element
+            memory.values["over"] = True
+
+        return self._step("_TakeWhileDataset", step, UNKNOWN)
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """Return what a function makes of this dataset.
@@ -187,15 +222,21 @@ class Functions(DatasetBase, ABC):
         [1.0]
         """
 
-        def told(error: Exception) -> None:
-            if log_warning:
-                warnings.warn(f"An element was left out: {error}", stacklevel=2)
+        def step(memory: Memory) -> Elements:
+            cursor = memory.cursor("source", self._cursor)
+            while True:
+                try:
+                    element = next(iter(cursor))
+                except StopIteration:
+                    return
+                except Exception as error:  # noqa: BLE001 - whatever it is: that is the step
+                    if log_warning:
+                        warnings.warn(f"An element was left out: {error}", stacklevel=1)
+                    cursor.resume()
+                    continue
+                yield element
 
-        return self._like(
-            "_IgnoreErrorsDataset",
-            lambda memory: steps.ignoring(memory, self._cursor, told),
-            UNKNOWN,
-        )
+        return self._like("_IgnoreErrorsDataset", step, UNKNOWN)
 
 
 def _kind(name: str, calls: Any) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
-from jaxvars.tf.data.base import DatasetBase, checked_dataset, positive
-from jaxvars.tf.data.generators import mixing as mixing
-from jaxvars.tf.data.generators import steps as steps
+import numpy as np
+
+from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
+from jaxvars.tf.data.generators import counts as counts
 from jaxvars.tf.data.generators.buckets import Buckets
 from jaxvars.tf.data.generators.calls import called, checked
+from jaxvars.tf.data.generators.counts import UNKNOWN
 from jaxvars.tf.data.generators.cursor import Cursor, Memory
 from jaxvars.tf.data.generators.sources import indexed
-from jaxvars.tf.data.generators.steps import UNKNOWN
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -27,8 +30,9 @@ from jaxvars.tf.tensors.elements import (
     padded_spec,
     shapes_of,
     shrunk,
+    sliced,
 )
-from jaxvars.tf.tensors.static import ints, one_int
+from jaxvars.tf.tensors.static import ints, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 _LATE = {"_MapDataset", "_ParallelMapDataset", "_ScanDataset", "_FlatMapDataset"}
@@ -62,8 +66,8 @@ class Groups(DatasetBase, ABC):
         size, drop = positive(batch_size, "Batch size"), bool(drop_remainder)
         return self._step(
             "_BatchDataset" if num_parallel_calls is None else "_ParallelBatchDataset",
-            lambda source, _: map(_batched, steps.grouped(source, size, drop)),
-            steps.divided(self._count, size, drop),
+            lambda source, _: map(_batched, _grouped(source, size, drop)),
+            counts.divided(self._count, size, drop),
             lambda: mapped(lambda spec: grown(spec, size if drop else None), self._spec()),
         )
 
@@ -98,9 +102,9 @@ class Groups(DatasetBase, ABC):
             "_PaddedBatchDataset",
             lambda source, _: (
                 padded(group, padded_shapes, padding_values)
-                for group in steps.grouped(source, size, drop)
+                for group in _grouped(source, size, drop)
             ),
-            steps.divided(self._count, size, drop),
+            counts.divided(self._count, size, drop),
             spec,
         )
 
@@ -108,9 +112,21 @@ class Groups(DatasetBase, ABC):
         """Take the slices of each element along its first dimension as elements."""
         if any(leaf.shape.rank == 0 for leaf in _known_leaves(self)):
             raise ValueError("Cannot unbatch an input with scalar components.")
-        return self._step(
-            "_UnbatchDataset", steps.unbatched, UNKNOWN, lambda: mapped(shrunk, self._spec())
-        )
+
+        def step(source: Elements, memory: Memory) -> Elements:
+            kept = memory.values
+            first = [kept["element"]] if "element" in kept else []
+            for element in itertools.chain(first, source):
+                start = kept["i"] if first else 0
+                first = []
+                size, slice_of = sliced(element)
+                kept["element"] = element
+                for i in range(start, size):
+                    kept["i"] = i + 1
+                    yield slice_of(i)
+                kept["i"] = size
+
+        return self._step("_UnbatchDataset", step, UNKNOWN, lambda: mapped(shrunk, self._spec()))
 
     def rebatch(
         self, batch_size: Any, drop_remainder: bool = False, name: str | None = None
@@ -136,10 +152,10 @@ class Groups(DatasetBase, ABC):
         if len(sizes) == 1:
             return self.unbatch().batch(sizes[0], drop)
 
-        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
+        def step(source: Elements, memory: Memory) -> Elements:
             while True:
                 turn = memory.values.get("turn", 0)
-                for group in steps.grouped(source, sizes[turn], drop):
+                for group in _grouped(source, sizes[turn], drop):
                     memory.values["turn"] = (turn + 1) % len(sizes)
                     yield _batched(group)
                     break
@@ -176,11 +192,21 @@ class Groups(DatasetBase, ABC):
         length, step = positive(size, "Window size"), positive(stride, "Window stride")
         move = length if shift is None else positive(shift, "Window shift")
         drop, span = bool(drop_remainder), (length - 1) * step + 1
-        count = steps.divided(self._count - (span - move if drop else 0), move, drop)
+        count = counts.divided(self._count - (span - move if drop else 0), move, drop)
 
-        def make(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
-            groups = steps.windows(source, memory, length, move, step, drop)
-            return map(self._windowed, groups)
+        def make(source: Elements, memory: Memory) -> Elements:
+            kept = memory.values
+            buffer: list[Element] = kept.setdefault("buffer", [])
+            while True:
+                for _ in itertools.islice(source, kept.pop("gap", 0)):
+                    pass
+                buffer.extend(itertools.islice(source, max(span - len(buffer), 0)))
+                if not buffer or (drop and len(buffer) < span):
+                    return
+                found = buffer[:span:step]
+                kept["gap"] = max(move - len(buffer), 0)
+                del buffer[:move]
+                yield self._windowed(found)
 
         return self._step(
             "_WindowDataset",
@@ -247,8 +273,8 @@ class Groups(DatasetBase, ABC):
         def opened(number: int, elements: list[Element]) -> Cursor:
             return made_of(number, elements)._cursor()
 
-        def step(source: Iterator[Element], memory: Memory) -> Iterator[Element]:
-            return mixing.group_windows(
+        def step(source: Elements, memory: Memory) -> Elements:
+            return _group_windows(
                 source, memory, lambda x: _number(called(key, x), "key_func"),
                 lambda k: positive(sizes(Tensor(_int64(k))), "window_size"), opened,
             )  # fmt: skip
@@ -307,7 +333,11 @@ class Groups(DatasetBase, ABC):
         Raises:
             InvalidArgumentError: when there is none, or another one.
         """
-        return _single(self)
+        found = list(itertools.islice(self, 2))
+        if len(found) != 1:
+            words = "more than one element" if found else "no elements"
+            raise refused(f"Dataset had {words}. [Op:DatasetToSingleElement] name: ")
+        return found[0]
 
 
 def _known_leaves(dataset: DatasetBase) -> list[Any]:
@@ -317,16 +347,41 @@ def _known_leaves(dataset: DatasetBase) -> list[Any]:
     return [leaf for leaf in leaves(dataset._spec()) if hasattr(leaf, "shape")]
 
 
-def _single(dataset: DatasetBase) -> Any:
-    from itertools import islice
+def _grouped(source: Elements, size: int, drop: bool) -> Iterator[list[Element]]:
+    """Yield lists of a number of elements; the last one may be shorter."""
+    while group := list(itertools.islice(source, size)):
+        if len(group) == size or not drop:
+            yield group
 
-    from jaxvars.tf.tensors.static import refused
 
-    found = list(islice(dataset, 2))
-    if len(found) != 1:
-        words = "more than one element" if found else "no elements"
-        raise refused(f"Dataset had {words}. [Op:DatasetToSingleElement] name: ")
-    return found[0]
+def _group_windows(
+    source: Elements,
+    memory: Memory,
+    key_of: Callable[[Element], int],
+    size_of: Callable[[int], int],
+    make: Callable[[int, list[Element]], Cursor],
+) -> Elements:
+    """Yield what is made of groups of elements of one key."""
+    kept = memory.values
+    groups, sizes = kept.setdefault("groups", {}), kept.setdefault("sizes", {})
+    while True:
+        if "window" in kept:
+            yield from memory.opened("window", functools.partial(make, *kept["window"]))
+            memory.closed("window")
+            del kept["window"]
+        for element in source:
+            key = key_of(element)
+            groups.setdefault(key, []).append(element)
+            if key not in sizes:
+                sizes[key] = size_of(key)
+            if len(groups[key]) == sizes[key]:
+                break
+        else:
+            if not groups:
+                return
+            key = min(groups)
+        sizes.pop(key)
+        kept["window"] = [key, groups.pop(key)]
 
 
 def _batched(group: list[Element]) -> Element:
@@ -336,8 +391,6 @@ def _batched(group: list[Element]) -> Element:
 
 
 def _int64(number: int) -> Any:
-    import numpy as np
-
     return np.asarray(number, np.int64)
 
 

@@ -2,8 +2,7 @@
 
 Rules this file keeps:
 - an error does not end an iterator: the next element comes after it;
-- the state is written into a variable when a checkpoint asks for it, and read when that variable
-  has another value.
+- the state is written when a checkpoint asks for it (`data/generators/recorded.py`).
 """
 
 from __future__ import annotations
@@ -13,18 +12,17 @@ from typing import Any, final
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
 from jaxvars.compiler.leaves import STAGED_ITERATORS
-from jaxvars.core.variable import Variable
-from jaxvars.tf.data.generators.cursor import Cursor, from_text, to_text
+from jaxvars.tf.data.generators.cursor import Cursor, State
 from jaxvars.tf.data.generators.optional import Optional
+from jaxvars.tf.data.generators.recorded import Recorded
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.tensors.elements import Element, numpy, tensors
-from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import context
 
 
 @final
-class DatasetIterator(Node, Iterator[Any]):
+class DatasetIterator(Recorded, Iterator[Any]):
     """Goes through a dataset once; made by `iter(dataset)`.
 
     `tf.train.Checkpoint(iterator=iterator)` saves where it is.
@@ -33,10 +31,10 @@ class DatasetIterator(Node, Iterator[Any]):
     gone through anew up to the place.
     """
 
+    _entry = "ITERATOR_STATE", "iterator"
+
     def __init__(self, cursor: Cursor, spec: Callable[[], Any]) -> None:
         self._cursor, self._spec = cursor, spec
-        self._variable: Variable | None = None
-        self._written = ""
         self._feed: Feed | None = None
 
     @property
@@ -81,25 +79,11 @@ class DatasetIterator(Node, Iterator[Any]):
             self._cursor.resume()
             raise
 
-    def children(self) -> Iterator[tuple[str, object]]:
-        """Yield the variable that says where it is."""
-        if self._variable is None:
-            self._variable = Variable("", name="iterator", trainable=False)
-        self._read()
-        text = to_text(self._cursor.save())
-        if text != self._written:
-            self._variable.assign(text)
-            self._written = text
-        yield "ITERATOR_STATE", self._variable
+    def _save(self) -> State:
+        return self._cursor.save()
 
-    def _read(self) -> None:
-        """Go to where the variable says, if it was restored."""
-        if self._variable is None:
-            return
-        text = str(self._variable.value)
-        if text != self._written:
-            self._cursor.load(from_text(text))
-            self._written = text
+    def _load(self, state: State) -> None:
+        self._cursor.load(state)
 
     # ------------------------------------------------------------ in a function
     def _staged(self) -> Feed:

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from jaxvars.tf.data.base import DatasetBase, seeded
+from jaxvars.tf.data.generators.counts import INFINITE, UNKNOWN
 from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.data.generators.philox import Philox
 from jaxvars.tf.data.generators.sources import generated, indexed, signature
-from jaxvars.tf.data.generators.steps import INFINITE, UNKNOWN
 from jaxvars.tf.tensors.dtypes import as_dtype, int64
 from jaxvars.tf.tensors.elements import (
     host,
@@ -131,10 +131,7 @@ class Made(DatasetBase, ABC):
             return generator(*given)
 
         return cls(
-            "_FlatMapDataset",
-            lambda memory: generated(memory, values, spec),
-            UNKNOWN,
-            lambda: spec,
+            "_FlatMapDataset", lambda memory: generated(memory, values, spec), UNKNOWN, lambda: spec
         )
 
     @classmethod

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from abc import ABC
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from jaxvars.tf.data.base import DatasetBase, checked_dataset, positive
-from jaxvars.tf.data.generators import steps as steps
+from jaxvars.tf.data.base import DatasetBase, Elements, checked_dataset, positive
 from jaxvars.tf.data.generators.calls import called, checked
 from jaxvars.tf.data.generators.cursor import Memory
 from jaxvars.tf.data.generators.disk import Stored as Folder
 from jaxvars.tf.data.generators.disk import Writer, is_stored
+from jaxvars.tf.data.generators.sources import indexed, numbered
 from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.io.records import compression_kind
 from jaxvars.tf.tensors.elements import DatasetSpec, Element, host
@@ -36,7 +37,24 @@ class Kept(DatasetBase, ABC):
         if path := _path(filename):
             return self._like("CacheDataset", lambda memory: _through(self, memory, path, ""))
         whole: list[list[Element]] = []
-        return self._like("CacheDataset", lambda memory: steps.cached(memory, self._cursor, whole))
+
+        def step(memory: Memory) -> Elements:
+            kept = memory.values
+            if kept.get("full") and not whole:
+                whole.append(kept["seen"])
+            if whole:
+                kept.update(seen=whole[0], full=True)
+                yield from indexed(memory, len(whole[0]), lambda i: whole[0][i])
+                return
+            seen = kept.setdefault("seen", [])
+            for element in memory.opened("source", self._cursor):
+                seen.append(element)
+                yield element
+            kept["i"] = len(seen)
+            if not whole:
+                whole.append(seen)
+
+        return self._like("CacheDataset", step)
 
     def save(
         self,
@@ -69,9 +87,8 @@ class Kept(DatasetBase, ABC):
         """
         if checkpoint_args is not None:
             raise UnimplementedError(
-                None, None,
-                "Dataset.save writes a dataset in one go: leave out checkpoint_args.",
-            )  # fmt: skip
+                message="Dataset.save writes a dataset in one go: leave out checkpoint_args."
+            )
         number = None if shard_func is None else checked(shard_func)
         writer = Writer(Path(_path(path)), self._spec(), _compression(compression))
         for element in self._elements():
@@ -101,9 +118,7 @@ class Kept(DatasetBase, ABC):
             NotFoundError: when nothing was saved there.
         """
         if wait:
-            raise UnimplementedError(
-                None, None, "Dataset.load reads what is there: leave out wait."
-            )
+            raise UnimplementedError(message="Dataset.load reads what is there: leave out wait.")
         stored = Folder(Path(_path(path)))
         files = list(stored.counts)
 
@@ -156,7 +171,7 @@ class Kept(DatasetBase, ABC):
         if reader_func is None and shard_func is None:
             return self._like("_MapDataset", lambda memory: _through(self, memory, folder, kind))
 
-        def step(memory: Memory) -> Iterator[Element]:
+        def step(memory: Memory) -> Elements:
             if not is_stored(Path(folder)):
                 self.save(folder, kind, shard_func)
             whole = type(self).load(folder, reader_func=reader_func)
@@ -175,12 +190,11 @@ class Kept(DatasetBase, ABC):
 
         place = one_int(index, "index")
         if place >= 0:
-            for element in steps.skipped(self._elements(), Memory(), place):
+            for element in itertools.islice(self._elements(), place, None):
                 return tensors(element)
         raise OutOfRangeError(
-            None, None,
-            f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: ",
-        )  # fmt: skip
+            message=f"Index out of range [0, {self._count}):{place} [Op:GetElementAtIndex] name: "
+        )
 
     def pad_to_cardinality(self, count: Any, mask_key: str) -> Self:
         """Put empty elements after these, and say in each whether it is one that was there.
@@ -223,14 +237,11 @@ def _compression(kind: Any) -> str:
     return compression_kind("GZIP" if kind == "AUTO" else None if kind in ("NONE", "") else kind)
 
 
-def _from(memory: Memory, stored: Folder, shard: int = 0) -> Iterator[Element]:
-    first = memory.values.get("i", 0)
-    for i, element in enumerate(stored.element(shard, first) if stored.counts else (), first):
-        memory.values["i"] = i + 1
-        yield element
+def _from(memory: Memory, stored: Folder, shard: int = 0) -> Elements:
+    return numbered(memory, lambda i: stored.element(shard, i) if stored.counts else ())
 
 
-def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Iterator[Element]:
+def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Elements:
     """Yield the elements in a folder; those of a dataset, which are written there, if none are."""
     folder = Path(path)
     if is_stored(folder):
@@ -238,7 +249,7 @@ def _through(source: DatasetBase, memory: Memory, path: str, kind: str) -> Itera
     return _written(source, memory, Writer(folder, source._spec(), kind))
 
 
-def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Iterator[Element]:
+def _written(source: DatasetBase, memory: Memory, writer: Writer) -> Elements:
     kept = memory.values
     seen = kept.setdefault("seen", [])  # what was written, for an iterator that is restored
     for element in seen:

@@ -1,4 +1,4 @@
-"""How arguments of a `tf.function` count: what is handed to the core, and what the body sees.
+"""How arguments and results of a `tf.function` count: what the core gets, what the body sees.
 
 | an argument | counts | the core gets | the body sees |
 |---|---|---|---|
@@ -9,8 +9,7 @@
 | Module, other object, function | itself | it | it |
 | object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
-| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, anew |
-| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, anew |
+| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, again |
 
 Rules this file keeps:
 - how a class is handed on is found out once, when it is first met.
@@ -18,7 +17,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import functools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
@@ -26,9 +27,10 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tf import nest
 from jaxvars.tf.functions.protocols import TraceType
 from jaxvars.tf.tensors.components import Components, components, has_components
-from jaxvars.tf.tensors.convert import dtype_of, text_array
+from jaxvars.tf.tensors.convert import dtype_of, text_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 
@@ -187,3 +189,32 @@ def spec_text(value: Any) -> str:
     shape = getattr(value, "shape", None)
     shown = tuple(shape) if isinstance(shape, tuple) else shape
     return f"TensorSpec(shape={shown}, dtype={dtype!r}, name={name!r})"
+
+
+_BAD_RESULT = (
+    "To be compatible with tf.function, Python functions must return zero or more Tensors or "
+    "ExtensionTypes or None values; in compilation of {function}, found return value of type "
+    "{kind}, which is not a Tensor or ExtensionType."
+)
+
+
+def taken(fn: Callable[..., Any], leaf: Any) -> Any:
+    """Return a part of a result as the core takes it."""
+    is_tensor = isinstance(leaf, Tensor | Variable)
+    if has_components(leaf) and not is_tensor:
+        return components(leaf, functools.partial(taken, fn))
+    if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
+        return leaf  # a TensorArray, for example
+    try:
+        return to_array(leaf)
+    except (TypeError, ValueError):
+        raise TypeError(_BAD_RESULT.format(function=fn, kind=type(leaf).__name__)) from None
+
+
+def in_order(result: Any) -> Any:
+    """Return a result with dicts that JAX does not sort."""
+    if type(result) is dict:
+        return OrderedDict((key, in_order(part)) for key, part in result.items())
+    if nest.is_nested(result) and not isinstance(result, Mapping):
+        return nest._like(result, list(map(in_order, result)))
+    return result

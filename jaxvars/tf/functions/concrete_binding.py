@@ -29,11 +29,7 @@ class Parameters:
     """
 
     def __init__(
-        self,
-        names: list[str],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        only_by_place: bool,
+        self, names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any], only_by_place: bool
     ) -> None:
         self._names, self._args, self._kwargs = names, args, kwargs
         self._only_by_place = only_by_place

@@ -14,7 +14,6 @@ from jaxvars.compiler.symbolic_calls import name_of_size
 from jaxvars.symbolic.specialize import symbol
 from jaxvars.tf import nest
 from jaxvars.tf.context.scope import executing_eagerly
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.functions.arguments import described, is_spec, is_traced, outside, spec_text
 from jaxvars.tf.functions.concrete_binding import Parameters
 from jaxvars.tf.functions.function_type import FunctionType
@@ -25,6 +24,7 @@ from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype, string
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
@@ -122,11 +122,9 @@ class ConcreteFunction:
     def core(self) -> Any:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
         if self._has_text:
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"{self.name} takes text, which is a constant of a program: it is traced for each "
-                "text when it is called, and has no program before.",
+                "text when it is called, and has no program before."
             )
         if self._traced is None:
             self._traced = self._trace()
@@ -192,11 +190,9 @@ class ConcreteFunction:
         """Return a tensor that is given in order; say what TensorFlow's operation would."""
         if isinstance(value, Tensor) and value.dtype != spec.dtype:
             number = [one.name for one in self._specs()].index(spec.name)
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"cannot compute {self.name} as input #{number}(zero-based) was expected to be a "
-                f"{spec.dtype.name} tensor but is a {value.dtype.name} tensor",
+                f"{spec.dtype.name} tensor but is a {value.dtype.name} tensor"
             )
         if executing_eagerly() and isinstance(value, Tensor):
             return value  # of another shape: that is traced, too
@@ -378,9 +374,7 @@ def _struct(value: Any, sizes: Any) -> Any:
 
 
 def _refuse_rank(value: Any) -> NoReturn:
-    raise InvalidArgumentError(
-        None, None, f"{value} has no rank: a program has fixed shapes. Call it with tensors."
-    )
+    raise refused(f"{value} has no rank: a program has fixed shapes. Call it with tensors.")
 
 
 def _name_specs(value: Any, name: str) -> Any:

@@ -12,8 +12,8 @@ import copy
 import functools
 import inspect
 import weakref
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias, final
 
 import jax
@@ -27,16 +27,20 @@ from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
 from jaxvars.tf.context.scope import inside_function
-from jaxvars.tf.errors import InvalidArgumentError, OperatorNotAllowedInGraphError
-from jaxvars.tf.functions.arguments import inside, outside
+from jaxvars.tf.errors import OperatorNotAllowedInGraphError
+from jaxvars.tf.functions.arguments import in_order, inside, outside, taken
 from jaxvars.tf.functions.concrete_function import ConcreteFunction
 from jaxvars.tf.functions.gradients import NeedsTape, graph_tape, names_gradients
 from jaxvars.tf.functions.seen import Seen, specs_of, weakened
-from jaxvars.tf.functions.signature import InputSignature, binding_error, with_defaults
-from jaxvars.tf.functions.traced_arguments import name_arguments, unchanged
+from jaxvars.tf.functions.signature import (
+    InputSignature,
+    binding_error,
+    signature_of,
+    with_defaults,
+)
+from jaxvars.tf.functions.traced_arguments import name_arguments, names_of, unchanged
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
-from jaxvars.tf.tensors.components import components, has_components
-from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
 
@@ -51,11 +55,6 @@ _NO_BOOL = (
     "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and their "
     "kin in functions whose source it sees, unless they are decorated with do_not_convert or "
     "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
-)
-_BAD_RESULT = (
-    "To be compatible with tf.function, Python functions must return zero or more Tensors or "
-    "ExtensionTypes or None values; in compilation of {function}, found return value of type "
-    "{kind}, which is not a Tensor or ExtensionType."
 )
 
 
@@ -79,7 +78,7 @@ class Function:
         self.python_function = python_function
         self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
         self._autograph = autograph
-        self._signature = _signature_of(python_function)
+        self._signature = signature_of(python_function)
         self._specs = (
             None if input_signature is None else InputSignature(input_signature, self._signature)
         )
@@ -96,8 +95,8 @@ class Function:
     def _program(self) -> Callable[..., Any]:
         """Return what the core compiles."""
         fn, this = self.python_function, weakref.ref(self)
-        names = _names_of(self._signature)
-        body = functools.partial(_converted if self._autograph else _as_it_is, fn)
+        names = names_of(self._signature)
+        converts = self._autograph
 
         def program(*args: Any, **kwargs: Any) -> Any:
             args = tuple(map(inside, args))
@@ -109,12 +108,12 @@ class Function:
             has_tape = made_for is not None and made_for._has_tape
             with inside_function(), graph_tape(is_needed=has_tape):
                 try:
-                    result = body()(*args, **kwargs)
+                    result = (_converted(fn) if converts else fn)(*args, **kwargs)
                 except jax.errors.TracerBoolConversionError as error:
                     raise OperatorNotAllowedInGraphError(
                         _NO_BOOL.format(line=line_of(error))
                     ).with_traceback(error.__traceback__) from None
-                made = _in_order(nest.map_structure(functools.partial(_result, fn), result))
+                made = in_order(nest.map_structure(functools.partial(taken, fn), result))
             check(program.__name__)
             if (function := this()) is not None:
                 function._note(args, kwargs, specs_of(made))
@@ -171,7 +170,7 @@ class Function:
     def _explain(self, error: Exception, args: Any, kwargs: Any) -> NoReturn:
         """Raise what TensorFlow does."""
         if isinstance(error, CheckError):
-            raise InvalidArgumentError(None, None, str(error)) from None
+            raise refused(str(error)) from None
         if isinstance(error, jax.errors.UnexpectedTracerError):
             raise TypeError(OUT_OF_SCOPE) from error
         if isinstance(error, CreationError):
@@ -359,10 +358,6 @@ def _unpickled(fn: Callable[..., Any], autograph: bool, specs: Any, reduces: boo
     return Function(fn, autograph=autograph, input_signature=specs, reduce_retracing=reduces)
 
 
-def _as_it_is(fn: Callable[..., Any]) -> Callable[..., Any]:
-    return fn
-
-
 def _converted(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function with its control flow converted; as it is where that cannot be done."""
     function, given = function_in(fn)
@@ -385,45 +380,8 @@ def _count(function: Function, args: tuple[Any, ...]) -> int:
     return number
 
 
-def _names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
-    """Return what gives the names of some positional arguments."""
-    parameters = list(signature.parameters.values()) if signature is not None else []
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    many = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    return lambda count: [*plain, *(f"{many}_{i}" for i in range(count - len(plain)))][:count]
-
-
 def _printed(traces: list[ConcreteFunction], verbose: bool) -> str:
     return "\n\n".join(made.pretty_printed_signature(verbose) for made in traces)
-
-
-def _signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(fn)
-    except (TypeError, ValueError):  # some builtins have none
-        return None
-
-
-def _result(fn: Callable[..., Any], leaf: Any) -> Any:
-    """Return a part of a result as the core takes it."""
-    is_tensor = isinstance(leaf, Tensor | Variable)
-    if has_components(leaf) and not is_tensor:
-        return components(leaf, functools.partial(_result, fn))
-    if leaf is None or not (is_tensor or jax.tree_util.all_leaves([leaf])):
-        return leaf  # a TensorArray, for example
-    try:
-        return to_array(leaf)
-    except (TypeError, ValueError):
-        raise TypeError(_BAD_RESULT.format(function=fn, kind=type(leaf).__name__)) from None
-
-
-def _in_order(result: Any) -> Any:
-    """Return a result with dicts that JAX does not sort."""
-    if type(result) is dict:
-        return OrderedDict((key, _in_order(part)) for key, part in result.items())
-    if nest.is_nested(result) and not isinstance(result, Mapping):
-        return nest._like(result, list(map(_in_order, result)))
-    return result
 
 
 def function(

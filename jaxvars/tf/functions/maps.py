@@ -18,10 +18,11 @@ from jaxvars.control import loops as _loops
 from jaxvars.control import maps as _maps
 from jaxvars.tf import nest
 from jaxvars.tf.control.branches import arrays_of
-from jaxvars.tf.errors import InvalidArgumentError, OutOfRangeError
+from jaxvars.tf.errors import OutOfRangeError
 from jaxvars.tf.functions.arguments import is_spec
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 Value: TypeAlias = Any
@@ -149,11 +150,9 @@ def _typed(result: Any, wanted: Any) -> Any:
 def _typed_leaf(leaf: Any, wanted: Any) -> Value:
     dtype = as_dtype(wanted.dtype if is_spec(wanted) else wanted)
     if isinstance(leaf, Tensor) and leaf.dtype != dtype:
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"TensorArray dtype is {dtype.name} but Op is trying to write dtype {leaf.dtype.name}"
-            ": say fn_output_signature=",
+            ": say fn_output_signature="
         )
     return to_array(leaf, dtype)
 

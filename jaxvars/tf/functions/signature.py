@@ -170,3 +170,11 @@ def _check_fits(value: Any, spec: Any) -> None:
     same = as_dtype(value.dtype) == as_dtype(spec.dtype)
     if not same or not TensorShape(value.shape).is_subtype_of(spec.shape):
         raise TypeError(f"Can not cast {spec_text(value)} to {spec_text(spec)}")
+
+
+def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
+    """Return the signature of a function; None if it has none."""
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):  # some builtins have none
+        return None

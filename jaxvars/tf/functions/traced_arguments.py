@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -68,3 +69,11 @@ def _is_same(value: Any, old: Any) -> bool:
     if not isinstance(old, list) or len(value) != len(old):
         return False
     return all(map(_is_same, value, old))
+
+
+def names_of(signature: inspect.Signature | None) -> Callable[[int], list[str]]:
+    """Return what gives the names of some positional arguments."""
+    parameters = list(signature.parameters.values()) if signature is not None else []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    many = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return lambda count: [*plain, *(f"{many}_{i}" for i in range(count - len(plain)))][:count]

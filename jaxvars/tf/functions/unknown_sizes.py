@@ -83,11 +83,6 @@ class OpenSizes:
         self._reduces = reduces
         self._kinds: list[Kind] = []
 
-    @property
-    def is_asked(self) -> bool:
-        """Tell whether a size can be open."""
-        return self._reduces or self._specs is not None or bool(self._kinds)
-
     def add(self, key: Any) -> None:
         """Take note of a trace with open sizes."""
         kind = kind_of(key)

@@ -1,9 +1,10 @@
 """`tf.io`: files, records, and values as bytes.
 
-_io_values    files as text; tensors, numbers and rows of CSV as bytes
-_io_records   TFRecord files
-_io_examples  `tf.train.Example`s
-_io_gfile     files and folders
+values    files as text; tensors, numbers and rows of CSV as bytes
+records   TFRecord files
+messages  `tf.train.Example`, and tensors as bytes
+examples  `tf.train.Example`s as tensors
+gfile     files and folders
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.io.wire import fields, packed_floats, packed_integers, signed
+from jaxvars.tf.io.messages import parse
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.elements import stored
@@ -23,7 +23,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 Feature: TypeAlias = "tuple[str, list[Any]] | None"
 
-_KINDS = {1: "string", 2: "float32", 3: "int64"}
+_KINDS = {"bytes_list": "string", "float_list": "float32", "int64_list": "int64"}
 
 
 class FixedLenFeature(NamedTuple):
@@ -81,10 +81,9 @@ def parse_example(
         InvalidArgumentError: when an example lacks a feature, or has other values.
 
     Example:
-        >>> from jaxvars.tf.io.wire import bytes_field, number_bytes
-        >>> numbers = bytes_field(3, bytes_field(1, number_bytes(5) + number_bytes(7)))
-        >>> pair = bytes_field(1, b"a") + bytes_field(2, numbers)
-        >>> example = bytes_field(1, bytes_field(1, pair))
+        >>> from jaxvars.tf.train import Example, Feature, Features, Int64List
+        >>> feature = {"a": Feature(int64_list=Int64List(value=[5, 7]))}
+        >>> example = Example(features=Features(feature=feature)).SerializeToString()
         >>> parse_example([example], {"a": FixedLenFeature([2], "int64")})["a"].numpy().tolist()
         [[5, 7]]
     """
@@ -141,28 +140,9 @@ def _check(features: Any) -> None:
 def _features(text: bytes) -> dict[str, Feature]:
     """Return the features of an example: kind and values, by name."""
     found: dict[str, Feature] = {}
-    for number, _, value in fields(text):
-        if number == 1:
-            for _, _, pair in fields(value):
-                key, feature = b"", b""
-                for part, _, inner in fields(pair):
-                    key, feature = (inner, feature) if part == 1 else (key, inner)
-                found[key.decode()] = _values(feature)
-    return found
-
-
-def _values(feature: bytes) -> Feature:
-    found: Feature = None
-    for number, _, content in fields(feature):
-        values: list[Any] = []
-        for _, kind, value in fields(content):
-            if number == 1:
-                values.append(value)
-            elif number == 2:
-                values += packed_floats(value, "f")
-            else:
-                values += map(signed, packed_integers(kind, value))
-        found = (_KINDS[number], values)
+    for key, feature in parse("Example", text).features.feature.items():
+        kind = feature.WhichOneof("kind")
+        found[key] = kind and (_KINDS[kind], list(getattr(feature, kind).value))
     return found
 
 

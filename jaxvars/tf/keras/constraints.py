@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf.keras.adapter.facade import named, revived, serialized
+from jaxvars.tf.keras.adapter.facade import Configured, interpret, revived, serialized
 from jaxvars.tf.keras.backend import epsilon
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
@@ -20,21 +20,12 @@ from jaxvars.tf.tensors.tensor import Tensor
 Value: TypeAlias = Any
 
 
-class Constraint:
+class Constraint(Configured):
     """The base of constraints: called with a weight, they return what it is to be."""
 
     def __call__(self, w: Any) -> Any:
         """Return what a weight is to be."""
         raise NotImplementedError("A Constraint has a method __call__(self, w).")
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, by name."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Constraint:
-        """Return the constraint with these arguments."""
-        return cls(**config)
 
 
 def _norms(w: Value, axis: Any) -> Value:
@@ -125,12 +116,7 @@ def get(identifier: Any) -> Any:
     >>> get("max_norm").max_value
     2
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
-    if name not in _BY_NAME:
-        raise ValueError(f"Could not interpret constraint identifier: {identifier}")
-    return _BY_NAME[name](**config)
+    return interpret(identifier, _BY_NAME.get, "constraint")
 
 
 def serialize(constraint: Any) -> Any:

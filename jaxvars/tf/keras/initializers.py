@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxvars import initializers as _core
 from jaxvars.tf.keras import backend as _backend
-from jaxvars.tf.keras.adapter.facade import class_of, elsewhere, named, revived, serialized
+from jaxvars.tf.keras.adapter.facade import class_of, elsewhere, interpret, revived, serialized
 from jaxvars.tf.listing import lister
 from jaxvars.tf.random.draws import sizes
 from jaxvars.tf.tensors.convert import to_array
@@ -76,13 +76,12 @@ def get(identifier: Any) -> Any:
     >>> get("ones")((2,)).numpy().tolist()
     [1.0, 1.0]
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
+    return interpret(identifier, _class_of, "initializer")
+
+
+def _class_of(name: str) -> Any:
     name = _SHORT.get(name, name)
-    if name not in _KNOWN:
-        raise ValueError(f"Could not interpret initializer identifier: {identifier}")
-    return __getattr__(name)(**config)
+    return __getattr__(name) if name in _KNOWN else None
 
 
 def serialize(initializer: Any) -> Any:

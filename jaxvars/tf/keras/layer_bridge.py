@@ -2,7 +2,7 @@
 
 For a class of Keras, `faced` makes one below it, and below those made for its bases, so that
 `isinstance` says what TensorFlow does. Methods that the user writes get Tensors; those of Keras get
-arrays (`_manners.py`).
+arrays (`adapter/semantics.py`).
 
 Rules this file keeps:
 - Keras's own classes are not changed, and a model of Keras's is never copied: `adopted` gives it,

@@ -15,10 +15,9 @@ from jaxvars import losses as _core
 from jaxvars.tf.keras import backend as _backend
 from jaxvars.tf.keras.adapter.facade import (
     array,
-    class_of,
     elsewhere,
-    function_of,
-    named,
+    interpret,
+    made_of,
     revived,
     serialized,
 )
@@ -125,13 +124,7 @@ def get(identifier: Any) -> Any:
     >>> get("mse")([[1.0]], [[3.0]]).numpy().tolist()
     [4.0]
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
-    if name not in _KNOWN:
-        raise ValueError(f"Could not interpret loss identifier: {identifier}")
-    thing = __getattr__(name)
-    return thing(**config) if isinstance(thing, type) else thing
+    return interpret(identifier, lambda name: __getattr__(name) if name in _KNOWN else None, "loss")
 
 
 def serialize(loss: Any) -> Any:
@@ -147,14 +140,8 @@ def deserialize(name: Any, custom_objects: Any = None) -> Any:
 def __getattr__(name: str) -> Any:
     if name not in _KNOWN:
         return elsewhere("losses", name, _KNOWN)
-    thing = _KNOWN[name]
-    made: Any = (
-        class_of(thing, _Made, __name__)
-        if isinstance(thing, type)
-        else function_of(thing, name, __name__)
-    )
-    globals()[name] = made
-    return made
+    globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
+    return globals()[name]
 
 
 __dir__ = lister(__name__, _KNOWN)

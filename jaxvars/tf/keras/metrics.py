@@ -21,10 +21,9 @@ from jaxvars.metrics.tally import Tally
 from jaxvars.tf.keras.adapter.facade import (
     array,
     arrays,
-    class_of,
     elsewhere,
-    function_of,
-    named,
+    interpret,
+    made_of,
     revived,
     serialized,
 )
@@ -179,13 +178,12 @@ def get(identifier: Any) -> Any:
     >>> get("mse").name
     'mean_squared_error'
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
+    return interpret(identifier, _class_of, "metric")
+
+
+def _class_of(name: str) -> Any:
     found = {**_core._BY_NAME, **_SHORT, **_core._SNAKE}.get(name)
-    if found is None:
-        raise ValueError(f"Could not interpret metric identifier: {identifier}")
-    return __getattr__(found.__name__)(**config)
+    return found and __getattr__(found.__name__)
 
 
 def serialize(metric: Any) -> Any:
@@ -207,14 +205,8 @@ def __getattr__(name: str) -> Any:
         if name in losses._SHORT_NAMES:
             return getattr(losses, name)
         return elsewhere("metrics", name, _KNOWN)
-    thing = _KNOWN[name]
-    made: Any = (
-        class_of(thing, _Made, __name__)
-        if isinstance(thing, type)
-        else function_of(thing, name, __name__)
-    )
-    globals()[name] = made
-    return made
+    globals()[name] = made_of(_KNOWN[name], name, _Made, __name__)
+    return globals()[name]
 
 
 __dir__ = lister(__name__, _KNOWN)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.tf.keras.adapter.facade import named, revived, serialized
+from jaxvars.tf.keras.adapter.facade import Configured, interpret, revived, serialized
 from jaxvars.tf.listing import lister
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.tensors.convert import to_array
@@ -20,21 +20,12 @@ from jaxvars.tf.tensors.tensor import Tensor
 Value: TypeAlias = Any
 
 
-class Regularizer(ABC):
+class Regularizer(Configured, ABC):
     """The base of regularizers: called with a weight, they return a penalty."""
 
     @abstractmethod
     def __call__(self, x: Any) -> Any:
         """Return the penalty of a weight."""
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, by name."""
-        return dict(vars(self))
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Regularizer:
-        """Return the regularizer with these arguments."""
-        return cls(**config)
 
 
 def _sum(x: Value, l1: float, l2: float) -> Value:
@@ -132,12 +123,7 @@ def get(identifier: Any) -> Any:
     >>> get("l2").l2
     0.01
     """
-    if not isinstance(identifier, str | dict):
-        return identifier() if isinstance(identifier, type) else identifier
-    name, config = named(identifier)
-    if name not in _BY_NAME:
-        raise ValueError(f"Could not interpret regularizer identifier: {identifier}")
-    return _BY_NAME[name](**config)
+    return interpret(identifier, _BY_NAME.get, "regularizer")
 
 
 def serialize(regularizer: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.tf.lookup.tables import DenseHashTable as DenseHashTable
-from jaxvars.tf.lookup.tables import MutableHashTable as MutableHashTable
+from jaxvars.tf.lookup.mutable import DenseHashTable as DenseHashTable
+from jaxvars.tf.lookup.mutable import MutableHashTable as MutableHashTable
 
 __all__ = ["DenseHashTable", "MutableHashTable"]

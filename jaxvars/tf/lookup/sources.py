@@ -6,7 +6,6 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.io.records import opened
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
@@ -45,11 +44,10 @@ class KeyValueTensorInitializer:
         kinds = [None if kind is None else as_dtype(kind) for kind in (key_dtype, value_dtype)]
         self.keys, self.values = typed(keys, kinds[0]), typed(values, kinds[1])
         if self.keys.shape != self.values.shape:
-            raise InvalidArgumentError(
-                None, None,
+            raise refused(
                 f"Number of elements in keys and values must match: {self.keys.shape} and "
-                f"{self.values.shape}",
-            )  # fmt: skip
+                f"{self.values.shape}"
+            )
 
     @property
     def key_dtype(self) -> DType:

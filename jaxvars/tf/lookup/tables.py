@@ -8,17 +8,11 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, TypeAlias, final
 
-import jax
-import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.variable import Variable
-from jaxvars.tf.data.generators.cursor import from_text, to_text
-from jaxvars.tf.data.generators.staged import at_once
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.lookup.sources import typed
 from jaxvars.tf.strings import hash as hashes
@@ -26,7 +20,6 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.train.graph import Node
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -61,16 +54,26 @@ class Table(ABC):
         Raises:
             TypeError: when the keys are of another type.
         """
-        array = keys._array if isinstance(keys, Tensor) else self._converted(keys)
-        self._require(_convert.dtype_of(array))
-        return Tensor(self._looked_up(array))
+        return Tensor(self._looked_up(self._keys(keys)))
 
-    def _converted(self, keys: Any) -> Value:
-        return _convert.to_array(keys, None if _convert.is_tensor_like(keys) else self.key_dtype)
+    def _keys(self, keys: Any) -> Value:
+        """Return keys as an array.
 
-    def _require(self, dtype: DType) -> None:
-        if dtype != self.key_dtype:
+        Raises:
+            TypeError: when they are of another type.
+        """
+        hint = None if _convert.is_tensor_like(keys) else self.key_dtype
+        array = keys._array if isinstance(keys, Tensor) else _convert.to_array(keys, hint)
+        if (dtype := _convert.dtype_of(array)) != self.key_dtype:
             raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype}, received: {dtype}")
+        return array
+
+    def _require_numbers(self) -> None:
+        if self.value_dtype.is_string:
+            raise refused(
+                "A table whose values are text cannot be asked inside a tf.function: XLA's "
+                "programs have numbers only. Look up outside of it."
+            )
 
     def __getitem__(self, keys: Any) -> Tensor:
         return self.lookup(keys)
@@ -114,13 +117,11 @@ def _filled(table: Table, source: Any) -> None:
         if rows.setdefault(key, value) != value:
             shown = [x.decode() if isinstance(x, bytes) else x for x in (key, rows[key], value)]
             raise FailedPreconditionError(
-                None, None,
-                f"HashTable has different value for same key. Key {shown[0]} has {shown[1]} and "
-                f"trying to add value {shown[2]}",
-            )  # fmt: skip
+                message=f"HashTable has different value for same key. Key {shown[0]} has "
+                f"{shown[1]} and trying to add value {shown[2]}"
+            )
 
 
-# ---------------------------------------------------------------- that do not change
 @final
 class StaticHashTable(Table):
     """A table that does not change.
@@ -165,11 +166,7 @@ class StaticHashTable(Table):
 
 def _searched(table: Table, keys: Value, default: Value) -> Value:
     """Look up keys in a program."""
-    if table.value_dtype.is_string:
-        raise refused(
-            "A table whose values are text cannot be asked inside a tf.function: XLA's programs "
-            "have numbers only. Look up outside of it."
-        )
+    table._require_numbers()
     known, values = table._arrays()
     if not len(known):
         return jnp.broadcast_to(jnp.asarray(default), keys.shape)
@@ -248,223 +245,3 @@ class StaticVocabularyTable(Table):
         """Return how many values there are, those of buckets included."""
         number = len(self._rows) + self._buckets
         return Tensor(_convert.to_array(np.asarray(number, np.int64)))
-
-
-# ---------------------------------------------------------------- that change
-class _Changing(Table, Node, ABC):
-    """A table that changes; a checkpoint holds what is in it."""
-
-    def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
-        super().__init__(key_dtype, value_dtype, name)
-        self._default = typed(default, self.value_dtype)
-        self._variable: Variable | None = None
-        self._written = ""
-
-    # ------------------------------------------------------------ reading
-    def _looked_up(self, keys: Value) -> Value:
-        if context.is_staging() and not _convert.is_text(keys):
-            return self._asked(keys)
-        self._read()
-        return _convert.to_array(self._found(np.asarray(keys), self._default))
-
-    def _asked(self, keys: Value) -> Value:
-        """Ask the host when the program runs."""
-        if self.value_dtype.is_string:
-            raise refused(
-                "A table whose values are text cannot be asked inside a tf.function: XLA's "
-                "programs have numbers only. Look up outside of it."
-            )
-
-        def on_host(given: Value) -> np.ndarray:
-            self._read()
-            return self._found(np.asarray(given), self._default)
-
-        shape = (*keys.shape, *self._default.shape)
-        struct = jax.ShapeDtypeStruct(shape, self.value_dtype.dtype)
-        return jax.experimental.io_callback(on_host, struct, keys, ordered=True)
-
-    def size(self, name: str | None = None) -> Tensor:
-        """Return how many keys there are, as an int64."""
-        self._read()
-        return super().size(name)
-
-    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
-        self._read()
-        return super()._arrays(self._default)
-
-    # ------------------------------------------------------------ writing
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Put values under keys, in place of those that were there.
-
-        Args:
-            keys: a tensor.
-            values: a tensor, of a value for each key.
-            name: of no effect.
-
-        Raises:
-            TypeError: when the keys are of another type.
-            InvalidArgumentError: when the shapes do not fit.
-        """
-        given = keys._array if isinstance(keys, Tensor) else self._converted(keys)
-        self._require(_convert.dtype_of(given))
-        added = _convert.to_array(values, self.value_dtype)
-        if added.shape != (*given.shape, *self._default.shape):
-            raise refused(
-                f"Expected shape {[*given.shape, *self._default.shape]} for value, got "
-                f"{list(added.shape)}"
-            )
-        self._changed(self._put, given, added)
-
-    def remove(self, keys: Any, name: str | None = None) -> None:
-        """Take keys out; those that are not there do not matter.
-
-        Raises:
-            TypeError: when the keys are of another type.
-        """
-        given = keys._array if isinstance(keys, Tensor) else self._converted(keys)
-        self._require(_convert.dtype_of(given))
-        self._changed(self._take, given)
-
-    def _changed(self, change: Any, *arrays: Value) -> None:
-        if not context.is_staging():
-            change(*arrays)
-        elif any(map(_convert.is_text, arrays)):
-            numbers = [x for x in arrays if not _convert.is_text(x)]
-            texts = [x if _convert.is_text(x) else None for x in arrays]
-
-            def run(*given: Value) -> None:
-                rest = iter(given)
-                at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
-
-            jax.experimental.io_callback(run, None, *numbers, ordered=True)
-        else:
-            jax.experimental.io_callback(
-                lambda *given: at_once(lambda: change(*given)), None, *arrays, ordered=True
-            )
-
-    def _put(self, keys: Value, values: Value) -> None:
-        self._read()
-        flat = np.asarray(keys).ravel().tolist()
-        self._check_keys(flat)
-        rows = np.asarray(values).reshape(-1, *self._default.shape)
-        self._rows.update(zip(flat, rows, strict=True))
-
-    def _take(self, keys: Value) -> None:
-        self._read()
-        flat = np.asarray(keys).ravel().tolist()
-        self._check_keys(flat)
-        for key in flat:
-            self._rows.pop(key, None)
-
-    def _check_keys(self, keys: list[Any]) -> None:
-        """Raise InvalidArgumentError for keys that may not be in it."""
-
-    # ------------------------------------------------------------ in a checkpoint
-    def children(self) -> Iterator[tuple[str, object]]:
-        """Yield the variable that holds what is in it, as text."""
-        if self._variable is None:
-            self._variable = Variable("", name="table", trainable=False)
-        keys, values = self._arrays()
-        text = to_text({"keys": keys, "values": values})
-        if text != self._written:
-            self._variable.assign(text)
-            self._written = text
-        yield "table", self._variable
-
-    def _read(self) -> None:
-        """Take what the variable says, if it was restored."""
-        if self._variable is None:
-            return
-        text = str(self._variable.value)
-        if text != self._written:
-            state = from_text(text)
-            self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
-            self._written = text
-
-
-@final
-class MutableHashTable(_Changing):
-    """A table that changes.
-
-    Args:
-        key_dtype: the type of the keys.
-        value_dtype: the type of the values.
-        default_value: the value of keys that are not there: a scalar or vector.
-        name: what it is called.
-        checkpoint: of no effect: a checkpoint holds what is in it.
-        experimental_is_anonymous: of no effect.
-
-    Example:
-        >>> from jaxvars import tf
-        >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=-1)
-        >>> table.insert(["a"], [5])
-        >>> table.lookup(["a", "b"]).numpy()
-        array([ 5, -1], dtype=int32)
-    """
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        name: str = "MutableHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        super().__init__(key_dtype, value_dtype, default_value, name)
-
-
-@final
-class DenseHashTable(_Changing):
-    """A table that changes, with two keys that may not be in it.
-
-    Args:
-        key_dtype: the type of the keys.
-        value_dtype: the type of the values.
-        default_value: the value of keys that are not there: a scalar or vector.
-        empty_key: a key that may not be in it.
-        deleted_key: another one.
-        initial_num_buckets: of no effect.
-        name: what it is called.
-        checkpoint: of no effect: a checkpoint holds what is in it.
-        experimental_is_anonymous: of no effect.
-
-    Raises:
-        InvalidArgumentError: when both keys are the same.
-    """
-
-    def __init__(
-        self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
-        empty_key: Any,
-        deleted_key: Any,
-        initial_num_buckets: Any = None,
-        name: str = "MutableDenseHashTable",
-        checkpoint: bool = True,
-        experimental_is_anonymous: bool = False,
-    ) -> None:
-        super().__init__(key_dtype, value_dtype, default_value, name)
-        self._empty, self._deleted = (
-            typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
-        )
-        if self._empty == self._deleted:
-            raise refused("Empty and deleted keys cannot be equal")
-
-    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Put values under keys, in place of those that were there."""
-        self.insert(keys, values)
-
-    def erase(self, keys: Any, name: str | None = None) -> None:
-        """Take keys out; those that are not there do not matter."""
-        self.remove(keys)
-
-    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
-        self._check_keys(keys.ravel().tolist())
-        return super()._found(keys, default)
-
-    def _check_keys(self, keys: list[Any]) -> None:
-        for word, key in (("empty_key", self._empty), ("deleted_key", self._deleted)):
-            if key in keys:
-                raise refused(f"Using the {word} as a table key is not allowed")

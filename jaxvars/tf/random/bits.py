@@ -8,7 +8,7 @@ Muller, "A Note on the Generation of Random Normal Deviates", 1958. How TensorFl
 words was read off its results.
 
 Rules this file keeps:
-- pure functions of arrays, each one program;
+- pure functions of arrays, each one program, but `on_host`, which runs at once;
 - what is drawn for n numbers does not depend on their shape.
 """
 
@@ -84,21 +84,29 @@ def _plus(counter: Value, delta: Value) -> list[Value]:
 
 def philox(key: Value, counter: Any) -> Value:
     """Return the words that Philox4x32-10 makes of a key and four arrays: along a last axis."""
-    c0, c1, c2, c3 = counter
-    k0, k1 = jnp.asarray(key[0]), jnp.asarray(key[1])
+    # Without the barrier XLA would do all the rounds for each of the four words.
+    return jnp.stack(jax.lax.optimization_barrier(_rounds(*map(jnp.asarray, key), *counter)), -1)
+
+
+def _rounds(k0: Value, k1: Value, c0: Value, c1: Value, c2: Value, c3: Value) -> list[Value]:
     for _ in range(_ROUNDS):
         (high0, low0), (high1, low1) = _product(c0, _FACTORS[0]), _product(c2, _FACTORS[1])
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
         k0, k1 = k0 + np.uint32(_STEPS[0]), k1 + np.uint32(_STEPS[1])
-    # Without the barrier XLA would do all the rounds for each of the four words.
-    return jnp.stack(jax.lax.optimization_barrier([c0, c1, c2, c3]), axis=-1)
+    return [c0, c1, c2, c3]
+
+
+def on_host(start: np.ndarray, count: int) -> np.ndarray:
+    """Return Philox blocks as `blocks` does, by NumPy."""
+    counter = _plus(start[2:], np.arange(count, dtype=np.uint32))
+    return np.stack(_rounds(start[:1], start[1:2], *counter), -1)
 
 
 def _product(x: Value, factor: int) -> tuple[Value, Value]:
     """Return both words of a product."""
-    if jax.dtypes.canonicalize_dtype(np.uint64) == np.uint64:
-        whole = x.astype(jnp.uint64) * np.uint64(factor)
-        return (whole >> 32).astype(jnp.uint32), whole.astype(jnp.uint32)
+    if isinstance(x, np.ndarray) or jax.dtypes.canonicalize_dtype(np.uint64) == np.uint64:
+        whole = x.astype(np.uint64) * np.uint64(factor)
+        return (whole >> np.uint64(32)).astype(np.uint32), whole.astype(np.uint32)
     half = np.uint32(0xFFFF)  # without numbers of 64 bits: in halves
     low, high = np.uint32(factor & 0xFFFF), np.uint32(factor >> 16)
     first, second = (x & half) * low, (x >> 16) * low

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.random import streams as streams
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import host_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
@@ -88,17 +88,7 @@ def log_uniform_candidate_sampler(
 ) -> Candidates:  # fmt: skip
     """Draw classes, small numbers more likely: log((i + 2) / (i + 1)) / log(range_max + 1).
 
-    Args:
-        true_classes: int64 of shape [batch, num_true].
-        num_true: how many true classes each example has.
-        num_sampled: how many are drawn.
-        unique: draw each at most once.
-        range_max: how many classes there are.
-        seed: for the same ones each time.
-        name: of no effect.
-
-    Raises:
-        InvalidArgumentError: when there are fewer than are to be drawn once.
+    The arguments, and what is raised, are as for `uniform_candidate_sampler`.
     """
     i = np.arange(range_max, dtype=np.float64)
     share = np.log((i + 2) / (i + 1)) / math.log(range_max + 1)
@@ -171,7 +161,7 @@ def _sampled(
 ) -> Candidates:
     """Return classes drawn by their shares."""
     if unique and count > np.count_nonzero(share):
-        raise InvalidArgumentError(None, None, f"Sampler's range is too small. [Op:{op}] name: ")
+        raise refused(f"Sampler's range is too small. [Op:{op}] name: ")
     true, logs = to_array(true_classes), jnp.asarray(np.log(np.maximum(share, 1e-300)))
     logs = jnp.where(jnp.asarray(share) > 0, logs, -jnp.inf)
     draw, wait = jax.random.split(streams.key(op, seed))

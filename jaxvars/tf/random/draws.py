@@ -60,6 +60,12 @@ def _started(source: Source, count: int) -> tuple[Value, int]:
     return unseen(lambda: start(count)) if callable(start) else start, alg
 
 
+def _drawn(draw: Any, source: Source, size: Any, kind: DType, *bounds: Value) -> Value:
+    """Return what a function of `random/bits.py` draws."""
+    start, alg = _started(source, math.prod(size))
+    return unseen(lambda: draw(start, *bounds, size, kind.dtype, alg))
+
+
 def key(source: Source, size: Sequence[int]) -> Value:
     """Return a key of `jax.random` for what is drawn by trial."""
     start, _ = _started(source, math.prod(size))
@@ -119,8 +125,7 @@ def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype
             f"Value passed to parameter 'dtype' has DataType {kind.name} not in list of allowed "
             "values: float16, bfloat16, float32, float64"
         )
-    start, alg = _started(source, math.prod(size))
-    noise = unseen(lambda: draw(start, size, kind.dtype, alg))
+    noise = _drawn(draw, source, size, kind)
     if type(mean) is float and type(stddev) is float and (mean, stddev) == (0.0, 1.0):
         return Tensor(noise)
     return Tensor(_moved(noise, spread, middle))
@@ -138,16 +143,13 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
         low = _number(0 if minval is None else minval, dtype)
         high = _number(1 if maxval is None else maxval, dtype)
         _broadcast(size, (low, high), "AddV2")
-        start, alg = _started(source, math.prod(size))
-        noise = unseen(lambda: bits.uniform(start, size, dtype.dtype, alg))
+        noise = _drawn(bits.uniform, source, size, dtype)
         return Tensor(noise if minval == 0 and maxval is None else _between(noise, low, high))
     if minval is None:
-        start, alg = _started(source, math.prod(size))
-        return Tensor(unseen(lambda: bits.full_int(start, size, dtype.dtype, alg)))
+        return Tensor(_drawn(bits.full_int, source, size, dtype))
     low, high = to_array(minval, dtype), to_array(maxval, dtype)
     _check_range(low, high)
-    start, alg = _started(source, math.prod(size))
-    return Tensor(unseen(lambda: bits.between(start, low, high, size, dtype.dtype, alg)))
+    return Tensor(_drawn(bits.between, source, size, dtype, low, high))
 
 
 @jax.jit

@@ -40,32 +40,37 @@ class _Initializer:
         return cls(**{name: value for name, value in config.items() if name != "dtype"})
 
 
+class _Filled(_Initializer):
+    """One number everywhere."""
+
+    _fill: Any
+
+    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
+        """Return a value of a shape and type."""
+        kind = _number_or_bool(dtype)
+        return Tensor(self._fill(_sizes(shape, kwargs), kind.dtype))
+
+
 @final
-class zeros_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
+class zeros_initializer(_Filled):  # noqa: N801 - TensorFlow's name
     """Zeros.
 
     >>> zeros_initializer()((2,)).numpy().tolist()
     [0.0, 0.0]
     """
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
-        """Return a value of a shape and type."""
-        kind = _number_or_bool(dtype)
-        return Tensor(jnp.zeros(_sizes(shape, kwargs), kind.dtype))
+    _fill = staticmethod(jnp.zeros)
 
 
 @final
-class ones_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
+class ones_initializer(_Filled):  # noqa: N801 - TensorFlow's name
     """Ones.
 
     >>> ones_initializer()((2,), dtype="int32").numpy().tolist()
     [1, 1]
     """
 
-    def __call__(self, shape: Any, dtype: Any = "float32", **kwargs: Any) -> Tensor:
-        """Return a value of a shape and type."""
-        kind = _number_or_bool(dtype)
-        return Tensor(jnp.ones(_sizes(shape, kwargs), kind.dtype))
+    _fill = staticmethod(jnp.ones)
 
 
 @final

@@ -7,11 +7,11 @@
 
 It is what `jv.export` writes and runs: a folder with one file, `saved_model.jaxvars`, in it.
 
-    _saved_tree                      which object has what
-    _saved_functions, _saved_served  programs of functions, and of signatures
-    _saved_restored                  functions that were loaded
-    _saved_assets                    files
-    _saved_options                   options
+    tree                which object has what
+    functions, serving  programs of functions, and of signatures
+    restored            functions that were loaded
+    assets              files
+    options             options
 """
 
 from __future__ import annotations
@@ -152,11 +152,7 @@ def _sizes(graph: graphs.Graph) -> list[int]:
 
 
 def _item(
-    graph: graphs.Graph,
-    number: int,
-    programs: dict[str, Any],
-    sizes: Sequence[int],
-    assets: Assets,
+    graph: graphs.Graph, number: int, programs: dict[str, Any], sizes: Sequence[int], assets: Assets
 ) -> Item:
     """Describe an object, and add the programs of its functions."""
     value = graph.objects[number]

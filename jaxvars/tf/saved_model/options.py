@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import Any, final
 
 
@@ -16,6 +17,7 @@ class VariablePolicy(enum.Enum):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SaveOptions:
     """How an object is saved.
 
@@ -36,34 +38,21 @@ class SaveOptions:
     True
     """
 
-    def __init__(
-        self,
-        namespace_whitelist: Any = None,
-        save_debug_info: bool = False,
-        function_aliases: Any = None,
-        experimental_debug_stripper: bool = False,
-        experimental_io_device: str | None = None,
-        experimental_variable_policy: Any = None,
-        experimental_custom_gradients: bool = True,
-        experimental_image_format: bool = False,
-        experimental_skip_saver: bool = False,
-        experimental_sharding_callback: Any = None,
-        extra_tags: Any = None,
-    ) -> None:
-        self.namespace_whitelist = namespace_whitelist
-        self.save_debug_info = save_debug_info
-        self.function_aliases = function_aliases
-        self.experimental_debug_stripper = experimental_debug_stripper
-        self.experimental_io_device = experimental_io_device
-        self.experimental_variable_policy = experimental_variable_policy
-        self.experimental_custom_gradients = experimental_custom_gradients
-        self.experimental_image_format = experimental_image_format
-        self.experimental_skip_saver = experimental_skip_saver
-        self.experimental_sharding_callback = experimental_sharding_callback
-        self.extra_tags = extra_tags
+    namespace_whitelist: Any = None
+    save_debug_info: bool = False
+    function_aliases: Any = None
+    experimental_debug_stripper: bool = False
+    experimental_io_device: str | None = None
+    experimental_variable_policy: Any = None
+    experimental_custom_gradients: bool = True
+    experimental_image_format: bool = False
+    experimental_skip_saver: bool = False
+    experimental_sharding_callback: Any = None
+    extra_tags: Any = None
 
 
 @final
+@dataclass(eq=False, repr=False)
 class LoadOptions:
     """How a folder is loaded.
 
@@ -75,16 +64,8 @@ class LoadOptions:
         experimental_load_function_aliases: of no effect.
     """
 
-    def __init__(
-        self,
-        allow_partial_checkpoint: bool = False,
-        experimental_io_device: str | None = None,
-        experimental_skip_checkpoint: bool = False,
-        experimental_variable_policy: Any = None,
-        experimental_load_function_aliases: bool = False,
-    ) -> None:
-        self.allow_partial_checkpoint = allow_partial_checkpoint
-        self.experimental_io_device = experimental_io_device
-        self.experimental_skip_checkpoint = experimental_skip_checkpoint
-        self.experimental_variable_policy = experimental_variable_policy
-        self.experimental_load_function_aliases = experimental_load_function_aliases
+    allow_partial_checkpoint: bool = False
+    experimental_io_device: str | None = None
+    experimental_skip_checkpoint: bool = False
+    experimental_variable_policy: Any = None
+    experimental_load_function_aliases: bool = False

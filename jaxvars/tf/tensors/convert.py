@@ -163,10 +163,8 @@ def alike(values: Sequence[Any], op: str) -> list[Array]:
 def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentError:
     """Return the error that says that the types of two operands differ."""
     return InvalidArgumentError(
-        None,
-        None,
-        f"cannot compute {op} as input #{number}(zero-based) was expected to be a {c_name(wanted)}"
-        f" tensor but is a {c_name(got)} tensor [Op:{op}] name: ",
+        message=f"cannot compute {op} as input #{number}(zero-based) was expected to be a "
+        f"{c_name(wanted)} tensor but is a {c_name(got)} tensor [Op:{op}] name: "
     )
 
 
@@ -222,7 +220,7 @@ def _stacked(value: Sequence[Any], dtype: DType | None) -> Array:
     shapes = {part.shape for part in parts}
     if len(shapes) > 1:
         raise InvalidArgumentError(
-            None, None, f"Shapes of all inputs must match: {sorted(shapes)} [Op:Pack] name: "
+            message=f"Shapes of all inputs must match: {sorted(shapes)} [Op:Pack] name: "
         )
     if is_static(parts) or any(map(is_text, parts)):
         return np.stack(list(map(np.asarray, parts)))

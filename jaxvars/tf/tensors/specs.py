@@ -114,9 +114,6 @@ class TensorSpec(TypeSpec):
     def __hash__(self) -> int:
         return hash((self._key()[0], self._dtype.name))
 
-    def __reduce__(self) -> Any:
-        return TensorSpec, (self._shape, self._dtype, self._name)
-
     def __repr__(self) -> str:
         shape = None if self._shape.rank is None else tuple(self._shape)
         text = TensorShape(self._shape) if shape is None else shape

@@ -70,12 +70,10 @@ def known(value: Any, what: str) -> np.ndarray:
     if not is_known(array):
         if (sizes := _open_values.sizes_of(array)) is not None:
             return sizes
-        raise InvalidArgumentError(
-            None,
-            None,
+        raise refused(
             f"{what} must be known while the function is traced, since XLA compiles for fixed "
             "shapes, but its value depends on an argument. Give a Python number or a shape, or "
-            "call this outside of tf.function",
+            "call this outside of tf.function"
         )
     return np.asarray(array)
 

@@ -4,14 +4,13 @@ checkpoint = tf.train.Checkpoint(net=net, optimizer=optimizer)
 manager = tf.train.CheckpointManager(checkpoint, "./run", max_to_keep=3)
 checkpoint.restore(manager.latest_checkpoint)
 
-_train_checkpoint, _train_options    Checkpoint
-_train_restore, _train_status        values on their way to variables, and what became of them
-_train_graph                         which object is which
-_train_manager                       CheckpointManager
-_train_stored, _train_files          one checkpoint on disk, and what is in it
-_train_folder                        folders of checkpoints
-_train_average                       ExponentialMovingAverage
-_train_example                       Example and its parts
+checkpoint, options    Checkpoint
+restore, status        values on their way to variables, and what became of them
+graph                  which object is which
+manager                CheckpointManager
+stored, files          one checkpoint on disk, and what is in it
+folder                 folders of checkpoints
+average                ExponentialMovingAverage
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 from jaxvars.display.repr import did_you_mean
+from jaxvars.tf.io.messages import MESSAGES, message
 from jaxvars.tf.listing import lister
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage
 from jaxvars.tf.train.checkpoint import Checkpoint as Checkpoint
-from jaxvars.tf.train.example import MESSAGES, message
 from jaxvars.tf.train.files import CheckpointView as CheckpointView
 from jaxvars.tf.train.files import TrackableView as TrackableView
 from jaxvars.tf.train.files import list_variables as list_variables

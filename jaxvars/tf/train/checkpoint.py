@@ -24,8 +24,9 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tf.control.callbacks import py_function
-from jaxvars.tf.errors import InvalidArgumentError, NotFoundError
+from jaxvars.tf.errors import NotFoundError
 from jaxvars.tf.tensors.convert import to_array
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import GRAPH, Node
@@ -150,7 +151,7 @@ class Checkpoint(Holder, Node):
         try:
             path = self.core.save(f"{prefix}{SUFFIX}")
         except CheckpointError as error:
-            raise InvalidArgumentError(None, None, str(error)) from error
+            raise refused(str(error)) from error
         _called_back(options, shown := f"{prefix}{_number(path, prefix)}")
         return shown
 
@@ -237,7 +238,7 @@ def _write(prefix: str, values: dict[str, Any], options: CheckpointOptions | Non
     try:
         write_file(f"{prefix}{SUFFIX}", values, {WRITTEN: True})
     except CheckpointError as error:
-        raise InvalidArgumentError(None, None, str(error)) from error
+        raise refused(str(error)) from error
     _called_back(options, prefix)
 
 

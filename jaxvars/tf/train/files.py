@@ -99,10 +99,8 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
         path = latest
     if file_of(path) is None:
         raise NotFoundError(
-            None,
-            None,
-            "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
-            f"{path}",
+            message="Unsuccessful TensorSliceReader constructor: Failed to find any matching files "
+            f"for {path}"
         )
     return CheckpointReader(opened(path))
 

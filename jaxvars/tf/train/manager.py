@@ -13,7 +13,7 @@ from typing import Any, final
 
 from jaxvars.checkpoint.manager import CheckpointManager as CoreManager
 from jaxvars.errors import CheckpointError
-from jaxvars.tf.errors import InvalidArgumentError
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.train.checkpoint import Checkpoint
 from jaxvars.tf.train.folder import latest_checkpoint
@@ -152,7 +152,7 @@ class CheckpointManager:
         try:
             path = self._core.save(checkpoint_number, check_interval)
         except CheckpointError as error:
-            raise InvalidArgumentError(None, None, str(error)) from error
+            raise refused(str(error)) from error
         return None if path is None else self._shown(path)
 
     def restore_or_initialize(self) -> str | None:

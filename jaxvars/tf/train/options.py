@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, final
 
 
 @final
+@dataclass(eq=False, repr=False)
 class CheckpointOptions:
     """How a checkpoint is written.
 
@@ -22,18 +24,12 @@ class CheckpointOptions:
     '/job:localhost'
     """
 
-    def __init__(
-        self,
-        experimental_io_device: str | None = None,
-        experimental_enable_async_checkpoint: bool = False,
-        experimental_write_callbacks: Any = None,
-        enable_async: bool = False,
-        experimental_skip_slot_variables: bool = False,
-        experimental_sharding_callback: Any = None,
-    ) -> None:
-        self.experimental_io_device = experimental_io_device
-        self.experimental_enable_async_checkpoint = experimental_enable_async_checkpoint
-        self.experimental_write_callbacks = experimental_write_callbacks
-        self.enable_async = enable_async or experimental_enable_async_checkpoint
-        self.experimental_skip_slot_variables = experimental_skip_slot_variables
-        self.experimental_sharding_callback = experimental_sharding_callback
+    experimental_io_device: str | None = None
+    experimental_enable_async_checkpoint: bool = False
+    experimental_write_callbacks: Any = None
+    enable_async: bool = False
+    experimental_skip_slot_variables: bool = False
+    experimental_sharding_callback: Any = None
+
+    def __post_init__(self) -> None:
+        self.enable_async = self.enable_async or self.experimental_enable_async_checkpoint

@@ -25,7 +25,8 @@ from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
-from jaxvars.tf.errors import DataLossError, InvalidArgumentError
+from jaxvars.tf.errors import DataLossError
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import Graph, Node
 from jaxvars.tf.train.stored import NOTES
@@ -93,11 +94,9 @@ class Wait(Alias):
                     f"Received incompatible tensor with shape {entry.shape} when attempting to "
                     f"restore variable with shape {tuple(cell.aval.shape)} and name {cell.name}:0."
                 )
-            raise InvalidArgumentError(
-                None,
-                None,
+            raise refused(
                 f"tensor_name = {graphs.key_of(name)}; expected dtype {cell.aval.dtype} does not "
-                f"equal original dtype {entry.dtype} [Op:RestoreV2]",
+                f"equal original dtype {entry.dtype} [Op:RestoreV2]"
             )
 
     def _supersede(self, path: str) -> None:

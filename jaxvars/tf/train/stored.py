@@ -76,12 +76,10 @@ def opened(path: Any) -> Stored:
     place = file_of(path)
     if place is None:
         raise NotFoundError(
-            None,
-            None,
-            f"Error when restoring from checkpoint or SavedModel at {path}: Unsuccessful "
+            message=f"Error when restoring from checkpoint or SavedModel at {path}: Unsuccessful "
             f"TensorSliceReader constructor: Failed to find any matching files for {path}\nPlease "
             "double-check that the path is correct. You may be missing the checkpoint suffix (e.g. "
-            "the '-1' in 'path/to/ckpt-1').",
+            "the '-1' in 'path/to/ckpt-1')."
         )
     try:
         return SavedVariables(place) if place.name == SAVED_FILE else open_stored(place)

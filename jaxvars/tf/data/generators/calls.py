@@ -17,15 +17,7 @@ import numpy as np
 
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import bool_
-from jaxvars.tf.tensors.elements import (
-    Element,
-    leaves,
-    mapped,
-    packed,
-    spec_of,
-    tensors,
-    widened,
-)
+from jaxvars.tf.tensors.elements import Element, leaves, mapped, packed, spec_of, tensors, widened
 from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import Tensor
 

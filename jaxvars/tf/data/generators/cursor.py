@@ -153,11 +153,10 @@ def _plain(value: Any) -> Any:
         elements, spec = kept
         return {"window": _plain(elements), "spec": spec_words(spec)}
     raise FailedPreconditionError(
-        None, None,
-        f"An iterator that keeps a {type(value).__name__} from one element to the next cannot be "
-        "saved: elements that are kept, as by `shuffle`, are tensors, and tuples, dicts and "
-        "windows of them.",
-    )  # fmt: skip
+        message=f"An iterator that keeps a {type(value).__name__} from one element to the next "
+        "cannot be saved: elements that are kept, as by `shuffle`, are tensors, and tuples, "
+        "dicts and windows of them."
+    )
 
 
 def _plain_array(array: np.ndarray) -> Any:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.tf.errors import NotFoundError, UnimplementedError
+from jaxvars.tf.io.messages import message, parse
 from jaxvars.tf.io.records import TFRecordWriter, records
 from jaxvars.tf.io.tensors import from_bytes, to_bytes
-from jaxvars.tf.io.wire import bytes_field, fields
 from jaxvars.tf.tensors.elements import (
     DatasetSpec,
     Element,
@@ -45,9 +45,8 @@ class Writer:
         for leaf in leaves(spec):
             if isinstance(leaf, DatasetSpec):
                 raise UnimplementedError(
-                    None, None,
-                    "Datasets that are elements cannot be written: flat_map them before.",
-                )  # fmt: skip
+                    message="Datasets that are elements cannot be written: flat_map them before."
+                )
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _FACTS).unlink(missing_ok=True)
         self._folder, self._spec, self._kind = folder, spec, kind
@@ -59,8 +58,8 @@ class Writer:
         if shard not in self._writers:
             self._writers[shard] = TFRecordWriter(_file(self._folder, shard), self._kind)
             self._counts[shard] = 0
-        parts = [bytes_field(1, to_bytes(host(leaf))) for leaf in leaves(element)]
-        self._writers[shard].write(b"".join(parts))
+        parts = [to_bytes(host(leaf)) for leaf in leaves(element)]
+        self._writers[shard].write(message("BytesList")(value=parts).SerializeToString())
         self._counts[shard] += 1
 
     def close(self) -> None:
@@ -90,10 +89,9 @@ class Stored:
             facts = json.loads((folder / _FACTS).read_text())
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(
-                None, None,
-                f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No dataset was "
-                "saved there, or not to its end.",
-            ) from None  # fmt: skip
+                message=f"tf.data snapshot element_spec file not found: {folder / _FACTS}. No "
+                "dataset was saved there, or not to its end."
+            ) from None
         self._folder, self._kind = folder, facts["compression"]
         self.spec = spec_of_words(facts["spec"])
         self.counts: dict[int, int] = {int(i): n for i, n in facts["counts"].items()}
@@ -101,8 +99,7 @@ class Stored:
     def element(self, shard: int, start: int = 0) -> Iterator[Element]:
         """Yield the elements of a shard, but for some first ones."""
         for data in records(_file(self._folder, shard), self._kind, start):
-            arrays = [from_bytes(value) for _, _, value in fields(data)]
-            yield packed(self.spec, arrays)
+            yield packed(self.spec, list(map(from_bytes, parse("BytesList", data).value)))
 
 
 def is_stored(folder: Path) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf.tensors.elements import leaves, mapped, spec_of, tensors
-from jaxvars.tf.tensors.specs import TensorSpec
+from jaxvars.tf.tensors.elements import mapped, spec_of, tensors
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 
@@ -83,8 +82,3 @@ def _stored(value: Any) -> Any:
     from jaxvars.tf.tensors.convert import to_array
 
     return Tensor(to_array(value))
-
-
-def is_specs(structure: Any) -> bool:
-    """Tell whether the leaves of a structure are specs."""
-    return all(isinstance(leaf, TensorSpec) for leaf in leaves(structure))

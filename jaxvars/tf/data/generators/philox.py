@@ -1,19 +1,12 @@
-"""The random numbers of TensorFlow's datasets: Philox, so that the order of a shuffle is the same.
-
-Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", 2011.
-"""
+"""The random numbers of TensorFlow's datasets, by Philox: a shuffle has TensorFlow's order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
-import numpy as np
+from jaxvars.tf.random.bits import of_seeds, on_host
 
-_MASK = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_STEPS = (0x9E3779B9, 0xBB67AE85)
 _BLOCKS = 64
 
 
@@ -39,7 +32,7 @@ class Philox:
             self.drawn += 1
             return number
         first = self.drawn // 4
-        numbers = _blocks(self.seeds, first, _BLOCKS)
+        numbers = on_host(of_seeds(*self.seeds, first), _BLOCKS).ravel().tolist()
         self._rest = iter(numbers[self.drawn - 4 * first :])
         return self.next()
 
@@ -50,23 +43,6 @@ class Philox:
     def unit(self) -> float:
         """Return a float in [0, 1)."""
         return self.next() / 2**32
-
-
-def _blocks(seeds: tuple[int, int], first: int, count: int) -> list[int]:
-    """Return the numbers of some blocks, four of each."""
-    key, high = (seed % 2**64 for seed in seeds)
-    counts = np.arange(first, first + count, dtype=np.uint64)
-    words: list[Any] = [counts & _MASK, counts >> _HALF]
-    words += [np.full(count, half, np.uint64) for half in (high % 2**32, high >> 32)]
-    keys = [key % 2**32, key >> 32]
-    for _ in range(10):
-        a, b = words[0] * _FACTORS[0], words[2] * _FACTORS[1]
-        words = [
-            (b >> _HALF) ^ words[1] ^ np.uint64(keys[0]), b & _MASK,
-            (a >> _HALF) ^ words[3] ^ np.uint64(keys[1]), a & _MASK,
-        ]  # fmt: skip
-        keys = [(k + step) % 2**32 for k, step in zip(keys, _STEPS, strict=True)]
-    return np.stack(words, 1).ravel().tolist()
 
 
 @final

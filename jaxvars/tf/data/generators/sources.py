@@ -23,6 +23,14 @@ def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) ->
         yield item(i)
 
 
+def numbered(memory: Memory, read: Callable[[int], Iterable[Element]]) -> Iterator[Element]:
+    """Yield elements that can be read from a number on."""
+    first = memory.values.get("i", 0)
+    for i, element in enumerate(read(first), first):
+        memory.values["i"] = i + 1
+        yield element
+
+
 def generated(memory: Memory, values: Callable[[], Iterable[Any]], spec: Any) -> Iterator[Element]:
     """Yield what a Python generator does, as elements of a spec.
 

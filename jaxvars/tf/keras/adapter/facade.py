@@ -12,7 +12,7 @@ import functools
 import importlib
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from jaxvars.display.repr import did_you_mean
 from jaxvars.tf import nest
@@ -56,6 +56,25 @@ def _description(core: Any) -> str:
     return "\n\n".join(part for part in parts if ">>>" not in part).rstrip() + "\n"
 
 
+def made_of(thing: Any, name: str, base: type, module: str) -> Any:
+    """Return the class or function that stands for one of the core's."""
+    is_class = isinstance(thing, type)
+    return class_of(thing, base, module) if is_class else function_of(thing, name, module)
+
+
+class Configured:
+    """What is made again from its attributes."""
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with, by name."""
+        return dict(vars(self))
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Return another one with these arguments."""
+        return cls(**config)
+
+
 def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return what Keras has under a name that is not here.
 
@@ -89,6 +108,26 @@ def serialized(space: str, thing: Any) -> Any:
         "config": thing.get_config(),
         "registered_name": None if is_ours else kind.__name__,
     }
+
+
+def interpret(identifier: Any, known: Callable[[str], Any], what: str) -> Any:
+    """Return what an identifier means: a name, a configuration, a class, or the thing itself.
+
+    Args:
+        identifier: any of these.
+        known: returns the class or function of a name; None if there is none.
+        what: a "metric", for messages.
+
+    Raises:
+        ValueError: for a name that is not known.
+    """
+    if not isinstance(identifier, str | dict):
+        return identifier() if isinstance(identifier, type) else identifier
+    name, config = named(identifier)
+    thing = known(name)
+    if thing is None:
+        raise ValueError(f"Could not interpret {what} identifier: {identifier}")
+    return thing(**config) if isinstance(thing, type) else thing
 
 
 def revived(config: Any, custom_objects: Any, get: Callable[[Any], Any]) -> Any:

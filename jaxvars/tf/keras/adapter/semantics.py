@@ -80,16 +80,6 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return plain(result)
 
 
-def of_keras(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of Keras as one of the user's."""
-
-    @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return into_keras(fn, args, kwargs)
-
-    return call
-
-
 def of_user(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function, or method, of the user as one that Keras can call."""
 

@@ -67,11 +67,6 @@ def bound(variable: Any, core: CoreVariable) -> CoreVariable:
     return core
 
 
-def is_variable(x: Any) -> bool:
-    """Tell whether something is a variable of Keras; cheap where Keras is not imported."""
-    return "keras" in sys.modules and isinstance(x, _classes().known)
-
-
 class _Classes:
     """The classes below those of Keras."""
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from jaxvars.tf.linalg.operators import algebra as _algebra  # noqa: F401 - it registers products
-from jaxvars.tf.linalg.operators.blocks import (
-    LinearOperatorBlockDiag as LinearOperatorBlockDiag,
-)
+from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag as LinearOperatorBlockDiag
 from jaxvars.tf.linalg.operators.blocks import (
     LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular,
 )
-from jaxvars.tf.linalg.operators.blocks import LinearOperatorKronecker as LinearOperatorKronecker
-from jaxvars.tf.linalg.operators.circulant import (
-    LinearOperatorCirculant as LinearOperatorCirculant,
-)
+from jaxvars.tf.linalg.operators.circulant import LinearOperatorCirculant as LinearOperatorCirculant
 from jaxvars.tf.linalg.operators.circulant import (
     LinearOperatorCirculant2D as LinearOperatorCirculant2D,
 )
@@ -31,10 +26,9 @@ from jaxvars.tf.linalg.operators.identity import (
     LinearOperatorScaledIdentity as LinearOperatorScaledIdentity,
 )
 from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros as LinearOperatorZeros
+from jaxvars.tf.linalg.operators.kronecker import LinearOperatorKronecker as LinearOperatorKronecker
 from jaxvars.tf.linalg.operators.made import LinearOperatorAdjoint as LinearOperatorAdjoint
-from jaxvars.tf.linalg.operators.made import (
-    LinearOperatorComposition as LinearOperatorComposition,
-)
+from jaxvars.tf.linalg.operators.made import LinearOperatorComposition as LinearOperatorComposition
 from jaxvars.tf.linalg.operators.made import LinearOperatorInversion as LinearOperatorInversion
 from jaxvars.tf.linalg.operators.operator import LinearOperator as LinearOperator
 from jaxvars.tf.linalg.operators.orthogonal import (

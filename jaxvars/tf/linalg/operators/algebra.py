@@ -17,13 +17,14 @@ from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag
 from jaxvars.tf.linalg.operators.circulant import _Circulant
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
+from jaxvars.tf.linalg.operators.hints import Hint
 from jaxvars.tf.linalg.operators.identity import (
     LinearOperatorIdentity,
     LinearOperatorScaledIdentity,
     LinearOperatorZeros,
 )
 from jaxvars.tf.linalg.operators.made import LinearOperatorComposition
-from jaxvars.tf.linalg.operators.operator import ALGEBRA, Hint, LinearOperator
+from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator
 from jaxvars.tf.tensors.tensor import Tensor
 
 _DIAGONALS = LinearOperatorDiag, LinearOperatorScaledIdentity
@@ -105,7 +106,7 @@ def _of_numbers(a: LinearOperator, b: LinearOperator, how: Any) -> LinearOperato
         return LinearOperatorDiag(Tensor(how(a.diagonal(), b.diagonal())), **hints)
     if isinstance(a, _Circulant) and isinstance(b, type(a)) and a.dtype == b.dtype:
         made = how(tree.array(a.spectrum), tree.array(b.spectrum))
-        return type(a)(Tensor(made), a.dtype, *hints.values())
+        return type(a)(Tensor(made), a.dtype, **hints)
     return None
 
 

@@ -7,22 +7,19 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.factors import cholesky as factor_of
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import _solved
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
 
-def times(matrix: Value, x: Value, is_adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-    """Return the product of matrices, or of their adjoints."""
-    return jnp.matmul(
-        conjugate_transpose(matrix) if is_adjoint else matrix,
-        conjugate_transpose(x) if adjoint_arg else x,
-    )
+def times(matrix: Value, x: Value, is_adjoint: bool = False) -> Value:
+    """Return the product of matrices, or of the adjoint of the first."""
+    return jnp.matmul(conjugate_transpose(matrix) if is_adjoint else matrix, x)
 
 
 def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
@@ -35,7 +32,7 @@ def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
     matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
     made, singular = _solved(matrix, jnp.broadcast_to(rhs, batch + rhs.shape[-2:]), is_adjoint)
     if not context.is_tracer(singular) and bool(np.asarray(singular)):
-        raise InvalidArgumentError(None, None, "Input matrix is not invertible.")
+        raise refused("Input matrix is not invertible.")
     return made
 
 
@@ -47,9 +44,7 @@ def cholesky(matrix: Value) -> Value:
     """
     made = factor_of.__wrapped__(matrix)
     if not context.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
-        raise InvalidArgumentError(
-            None, None, "Cholesky decomposition was not successful. The input might not be valid."
-        )
+        raise refused("Cholesky decomposition was not successful. The input might not be valid.")
     return made
 
 

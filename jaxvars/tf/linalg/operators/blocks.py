@@ -1,10 +1,10 @@
-"""Linear operators of blocks: Kronecker products, diagonals and lower triangles of operators."""
+"""Linear operators of blocks: diagonals and lower triangles of operators."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
@@ -13,172 +13,14 @@ import numpy as np
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
+from jaxvars.tf.linalg.operators.hints import HINTS, held, hinted, imply
 from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros
-from jaxvars.tf.linalg.operators.made import checked_operators
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_all, require_square
+from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 Rows: TypeAlias = list[list[LinearOperator]]
-
-
-def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
-    """Return True if all operators have a property.
-
-    Raises:
-        ValueError: when it was said not to be so.
-    """
-    if not all(getattr(op, name) for op in operators):
-        return hint
-    if hint is False:
-        raise ValueError(f"It is made of operators that all have {name}, and has it, too.")
-    return True
-
-
-@final
-@tree.registered
-class LinearOperatorKronecker(LinearOperator):
-    """The Kronecker product of operators.
-
-    Args:
-        operators: one or more, of one type.
-        is_non_singular: whether it has an inverse; it has when all have, if None.
-        is_self_adjoint: whether it equals its adjoint; the same.
-        is_positive_definite: whether it is positive definite; the same.
-        is_square: whether it has as many rows as columns; the same.
-        name: what it is called.
-
-    Raises:
-        ValueError: when there are none, or what is said of it cannot be.
-        TypeError: when types differ.
-    """
-
-    def __init__(
-        self,
-        operators: Sequence[LinearOperator],
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str | None = None,
-    ) -> None:
-        self._operators = checked_operators(operators)
-        super().__init__(
-            self._operators[0].dtype, None,
-            of_all(self._operators, "is_non_singular", is_non_singular),
-            of_all(self._operators, "is_self_adjoint", is_self_adjoint),
-            of_all(self._operators, "is_positive_definite", is_positive_definite),
-            of_all(self._operators, "is_square", is_square),
-            name or "_x_".join(op.name for op in self._operators),
-        )  # fmt: skip
-
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The factors."""
-        return list(self._operators)
-
-    def _batch(self) -> tuple[int, ...]:
-        return joint_batch(*(op.sizes for op in self._operators))
-
-    def _shape(self) -> Any:
-        rows = math.prod(op.range_dimension for op in self._operators)
-        return (*self._batch(), rows, math.prod(op.domain_dimension for op in self._operators))
-
-    def _each(self, x: Value, axis: int, change: Callable[..., Value]) -> Value:
-        """Return what the factors, one axis each, make of the columns of matrices.
-
-        Args:
-            x: the matrices.
-            axis: -1 if the factors are applied, -2 if their adjoints or inverses are.
-            change: takes a factor and matrices.
-        """
-        x = in_batch(x, self._batch())
-        batch, columns = x.shape[:-2], x.shape[-1]
-        made = x.reshape(*batch, *(op.sizes[axis] for op in self._operators), columns)
-        for i, op in enumerate(self._operators):
-            front = jnp.moveaxis(made, len(batch) + i, len(batch))
-            rest = front.shape[len(batch) + 1 :]
-            new = change(op, front.reshape(*batch, front.shape[len(batch)], -1))
-            made = jnp.moveaxis(new.reshape(*batch, -1, *rest), len(batch), len(batch) + i)
-        return made.reshape(*batch, -1, columns)
-
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x = turned(x) if adjoint_arg else x
-        return self._each(x, -2 if adjoint else -1, lambda op, part: op.product(part, adjoint))
-
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        rhs = turned(rhs) if adjoint_arg else rhs
-        return self._each(rhs, -1 if adjoint else -2, lambda op, part: op.solution(part, adjoint))
-
-    def _products(self, parts: Sequence[Value]) -> Value:
-        """Return the products of all pairs of elements of vectors."""
-        batch = self._batch()
-        made = jnp.broadcast_to(parts[0], (*batch, parts[0].shape[-1]))
-        for part in parts[1:]:
-            made = (made[..., :, None] * part[..., None, :]).reshape(*batch, -1)
-        return made
-
-    def _diag_part(self) -> Value:
-        if not all(op.is_square for op in self._operators):
-            return super()._diag_part()
-        return self._products([tree.array(op._diag_part()) for op in self._operators])
-
-    def _eigvals(self) -> Value:
-        return self._products([tree.array(op._eigvals()) for op in self._operators])
-
-    def _determinant(self) -> Value:
-        total: Any = 1
-        for op in self._operators:
-            power = self.domain_dimension // op.domain_dimension
-            total = total * tree.array(op._determinant()) ** power
-        return total
-
-    def _log_abs_determinant(self) -> Value:
-        total: Any = 0
-        for op in self._operators:
-            times = self.domain_dimension // op.domain_dimension
-            total = total + times * tree.array(op._log_abs_determinant())
-        return total
-
-    def _check_solvable(self) -> None:
-        super()._check_solvable()
-        _require_square(self._operators, "Exact solve")
-
-    def _check_square(self, what: str) -> None:
-        _require_square(self._operators, what)
-
-    def _changed(self, change: Callable[[LinearOperator], LinearOperator]) -> LinearOperator:
-        return LinearOperatorKronecker([change(op) for op in self._operators])
-
-    def _linop_adjoint(self) -> LinearOperator:
-        return self._changed(lambda op: op.adjoint())
-
-    def _linop_inverse(self) -> LinearOperator:
-        if not all(op.is_square for op in self._operators):
-            return super()._linop_inverse()
-        return self._changed(lambda op: op.inverse())
-
-    def _linop_cholesky(self) -> LinearOperator:
-        if not all(op._can_use_cholesky() for op in self._operators):
-            return super()._linop_cholesky()
-        return self._changed(lambda op: op.cholesky())
-
-    def _assert_non_singular(self) -> None:
-        if not all(op.is_square for op in self._operators):
-            raise ValueError(
-                "Kronecker products of operators that are not square are not known to have an "
-                "inverse."
-            )
-        for op in self._operators:
-            op._assert_non_singular()
-
-
-def _require_square(operators: Sequence[LinearOperator], what: str) -> None:
-    if not all(op.is_square for op in operators):
-        raise NotImplementedError(
-            f"{what} not implemented for an operator that is expected to not be square: its blocks "
-            "are not."
-        )
 
 
 class _Blocks(LinearOperator):
@@ -230,12 +72,10 @@ class _Blocks(LinearOperator):
             found[i] = rows[i][i].solution(left, adjoint)
         return [found[i] for i in range(count)]
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x = turned(x) if adjoint_arg else x
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         return self._joined(self._times(self._split(x, -2 if adjoint else -1), adjoint))
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        rhs = turned(rhs) if adjoint_arg else rhs
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         return self._joined(self._solved(self._split(rhs, -1 if adjoint else -2), adjoint))
 
     def _on_diagonal(self) -> list[LinearOperator]:
@@ -243,10 +83,10 @@ class _Blocks(LinearOperator):
 
     def _check_solvable(self) -> None:
         super()._check_solvable()
-        _require_square(self._on_diagonal(), "Exact solve")
+        require_square(self._on_diagonal(), "Exact solve")
 
     def _check_square(self, what: str) -> None:
-        _require_square(self._on_diagonal(), what)
+        require_square(self._on_diagonal(), what)
 
     def _along(self, parts: Sequence[Value]) -> Value:
         batch = self.sizes[:-2]
@@ -313,7 +153,7 @@ class _Blocks(LinearOperator):
         return _wrapped([part[..., 0] for part in self._solved(parts, adjoint)])
 
     def _is_blocks(self, x: Any, axis: int, own_axis: int) -> bool:
-        """Tell whether something is a list of a tensor for each block."""
+        """Return whether something is a list of a tensor for each block."""
         sizes = self._sizes(axis)
         if not isinstance(x, list | tuple) or len(x) != len(sizes):
             return False
@@ -323,7 +163,7 @@ class _Blocks(LinearOperator):
         )
 
     def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Value]:
-        parts = [self._read(part, 2, "x") for part in x]
+        parts = [self._read(part) for part in x]
         return list(map(turned, parts)) if adjoint_arg else parts
 
 
@@ -333,7 +173,7 @@ def _wrapped(parts: list[Value]) -> list[Tensor]:
 
 @final
 @tree.registered
-class LinearOperatorBlockDiag(_Blocks):
+class LinearOperatorBlockDiag(OfSeveral, _Blocks):
     """A matrix of operators on the diagonal; zeros elsewhere.
 
     Args:
@@ -342,7 +182,6 @@ class LinearOperatorBlockDiag(_Blocks):
         is_self_adjoint: whether it equals its adjoint; the same.
         is_positive_definite: whether it is positive definite; the same.
         is_square: whether all are square.
-        name: what it is called.
 
     Raises:
         ValueError: when there are none, or what is said of it cannot be.
@@ -354,28 +193,11 @@ class LinearOperatorBlockDiag(_Blocks):
     [[2.0, 0.0], [0.0, 3.0]]
     """
 
-    def __init__(
-        self,
-        operators: Sequence[LinearOperator],
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = True,
-        name: str | None = None,
-    ) -> None:
-        self._operators = checked_operators(operators)
-        super().__init__(
-            self._operators[0].dtype, None,
-            of_all(self._operators, "is_non_singular", is_non_singular),
-            of_all(self._operators, "is_self_adjoint", is_self_adjoint),
-            of_all(self._operators, "is_positive_definite", is_positive_definite),
-            is_square, name or "_ds_".join(op.name for op in self._operators),
-        )  # fmt: skip
+    @hinted(is_square=True, name=None)
+    def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
+        self._start(operators, hints, "_ds_", HINTS[:3])
 
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The blocks."""
-        return list(self._operators)
+    operators = held("_operators", "The blocks.", list)
 
     def rows(self) -> Rows:
         """Return the operators of each row, from the first column on, zeros among them."""
@@ -390,18 +212,17 @@ class LinearOperatorBlockDiag(_Blocks):
         pairs = zip(self._operators, parts, strict=True)
         return [op.solution(part, adjoint) for op, part in pairs]
 
-    def _changed(self, change: Callable[[LinearOperator], LinearOperator]) -> LinearOperator:
-        made = [change(op) for op in self._operators]
-        return LinearOperatorBlockDiag(made, is_square=self.is_square)
+    def _changed(self, change: str) -> LinearOperator:
+        return LinearOperatorBlockDiag(self._each_changed(change), is_square=self.is_square)
 
     def _linop_adjoint(self) -> LinearOperator:
-        return self._changed(lambda op: op.adjoint())
+        return self._changed("adjoint")
 
     def _linop_inverse(self) -> LinearOperator:
-        return self._changed(lambda op: op.inverse())
+        return self._changed("inverse")
 
     def _linop_cholesky(self) -> LinearOperator:
-        return self._changed(lambda op: op.cholesky())
+        return self._changed("cholesky")
 
 
 @final
@@ -412,11 +233,7 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
     Args:
         operators: a list for each row of blocks: one operator, two, and so on; those on the
             diagonal are square.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when the rows are not that long, or sizes do not fit.
@@ -428,19 +245,11 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
     [[2.0, 0.0], [2.0, 2.0]]
     """
 
-    def __init__(
-        self,
-        operators: Sequence[Sequence[LinearOperator]],
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorBlockLowerTriangular",
-    ) -> None:
+    @hinted()
+    def __init__(self, operators: Sequence[Sequence[LinearOperator]], **hints: Any) -> None:
         self._operators = [list(row) for row in operators]
         checked_operators([op for row in self._operators for op in row])
-        if is_square is False:
-            raise ValueError("Only square operators currently supported.")
+        imply(hints, "is_square", "Only square operators currently supported.")
         if [len(row) for row in self._operators] != list(range(1, len(self._operators) + 1)):
             raise ValueError(
                 "The argument `operators` must have a list for each row of blocks, each one longer "
@@ -448,10 +257,8 @@ class LinearOperatorBlockLowerTriangular(_Blocks):
             )
         self._check_blocks()
         ends = [row[-1] for row in self._operators]
-        super().__init__(
-            ends[0].dtype, None, of_all(ends, "is_non_singular", is_non_singular), is_self_adjoint,
-            is_positive_definite, True, name,
-        )  # fmt: skip
+        hints["is_non_singular"] = of_all(ends, "is_non_singular", hints["is_non_singular"])
+        super().__init__(ends[0].dtype, **hints)
 
     def _check_blocks(self) -> None:
         for i, row in enumerate(self._operators):

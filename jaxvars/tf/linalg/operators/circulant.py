@@ -7,7 +7,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
@@ -15,8 +14,9 @@ import numpy as np
 
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.diagonal import always, require_nonzero, require_real
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.diagonal import require_nonzero, require_real
+from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
@@ -29,11 +29,8 @@ _ARGS = """
         spectrum: the eigenvalues: what the Fourier transform makes of the first column, of shape
             [..., {}].
         input_output_dtype: the type of what it is applied to, and gives; complex64.
-        is_non_singular: whether it has an inverse.
         is_self_adjoint: whether it equals its adjoint; with a real spectrum it does.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -43,16 +40,10 @@ _ARGS = """
 class _Circulant(LinearOperator):
     """What Fourier transforms of so many axes make diagonal."""
 
-    def __init__(
-        self,
-        spectrum: Any,
-        input_output_dtype: Any = complex64,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = True,
-        name: str | None = None,
-    ) -> None:
+    _depth: int
+
+    @hinted(is_square=True, name=None)
+    def __init__(self, spectrum: Any, input_output_dtype: Any = complex64, **hints: Any) -> None:
         self._spectrum = tree.parameter(spectrum)
         if len(self._spectrum.shape) < self.block_depth:
             raise ValueError(
@@ -60,25 +51,14 @@ class _Circulant(LinearOperator):
                 f"{self._spectrum!s}"
             )
         if not self._spectrum.dtype.is_complex:
-            is_self_adjoint = always(
-                is_self_adjoint, "A real spectrum always corresponds to a self-adjoint operator."
-            )
-        is_square = always(is_square, "Only square circulant operators currently supported.")
-        super().__init__(
-            as_dtype(input_output_dtype), None, is_non_singular, is_self_adjoint,
-            is_positive_definite, is_square, name,
-        )  # fmt: skip
+            words = "A real spectrum always corresponds to a self-adjoint operator."
+            imply(hints, "is_self_adjoint", words)
+        imply(hints, "is_square", "Only square circulant operators currently supported.")
+        super().__init__(as_dtype(input_output_dtype), **hints)
         self._input_output_dtype = self.dtype
 
-    @property
-    @abstractmethod
-    def block_depth(self) -> int:
-        """Over how many axes it is circulant."""
-
-    @property
-    def spectrum(self) -> Any:
-        """The eigenvalues."""
-        return self._spectrum
+    block_depth = held("_depth", "Over how many axes it is circulant.")
+    spectrum = held("_spectrum", "The eigenvalues.")
 
     @property
     def block_shape(self) -> TensorShape:
@@ -99,9 +79,7 @@ class _Circulant(LinearOperator):
         limit = 5 * np.finfo(kernel.dtype).eps * math.sqrt(math.prod(self._blocks()))
         part = Tensor(jnp.abs(kernel.imag))
         debugging.assert_less_equal(
-            part,
-            Tensor(jnp.asarray(limit, part.dtype)),
-            message="Spectrum was not Hermitian",
+            part, Tensor(jnp.asarray(limit, part.dtype)), message="Spectrum was not Hermitian"
         )
 
     def _blocks(self) -> list[int]:
@@ -134,14 +112,12 @@ class _Circulant(LinearOperator):
         made = made.reshape(*made.shape[: -self.block_depth], math.prod(blocks))
         return self._own_type(jnp.swapaxes(made, -1, -2))
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         spectrum = self._complex()
-        x = turned(x) if adjoint_arg else x
         return self._filtered(x, jnp.conj(spectrum) if adjoint else spectrum)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         spectrum = self._complex()
-        rhs = turned(rhs) if adjoint_arg else rhs
         return self._filtered(rhs, 1 / (jnp.conj(spectrum) if adjoint else spectrum))
 
     def _determinant(self) -> Value:
@@ -164,10 +140,7 @@ class _Circulant(LinearOperator):
         return jnp.max(sizes, self._axes()) / jnp.min(sizes, self._axes())
 
     def _with(self, spectrum: Value) -> LinearOperator:
-        return type(self)(
-            Tensor(spectrum), self.dtype, self.is_non_singular, self.is_self_adjoint,
-            self.is_positive_definite, True, self.name,
-        )  # fmt: skip
+        return type(self)(Tensor(spectrum), self.dtype, **self._hints(), name=self.name)
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._with(jnp.conj(tree.array(self._spectrum)))
@@ -192,30 +165,18 @@ class _Circulant(LinearOperator):
 @tree.registered
 class LinearOperatorCirculant(_Circulant):
     __doc__ = "A matrix whose columns are the first one, turned around." + _ARGS.format("n")
-
-    @property
-    def block_depth(self) -> int:
-        """Over how many axes it is circulant."""
-        return 1
+    _depth = 1
 
 
 @final
 @tree.registered
 class LinearOperatorCirculant2D(_Circulant):
     __doc__ = "A matrix that convolves images, around their edges." + _ARGS.format("n0, n1")
-
-    @property
-    def block_depth(self) -> int:
-        """Over how many axes it is circulant."""
-        return 2
+    _depth = 2
 
 
 @final
 @tree.registered
 class LinearOperatorCirculant3D(_Circulant):
     __doc__ = "A matrix that convolves volumes, around their edges." + _ARGS.format("n0, n1, n2")
-
-    @property
-    def block_depth(self) -> int:
-        """Over how many axes it is circulant."""
-        return 3
+    _depth = 3

@@ -11,8 +11,9 @@ from jaxvars.tf.linalg.matrices.diagonals import diag_part
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import times
-from jaxvars.tf.linalg.operators.diagonal import always, require_nonzero
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.diagonal import _WithEigenvalues, require_nonzero
+from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 
 Value: TypeAlias = Any
 
@@ -24,11 +25,6 @@ class LinearOperatorFullMatrix(LinearOperator):
 
     Args:
         matrix: of shape [..., m, n].
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
-        is_square: whether it has as many rows as columns.
-        name: what it is called.
 
     Raises:
         ValueError: when it is no matrix, or what is said of it cannot be.
@@ -37,32 +33,19 @@ class LinearOperatorFullMatrix(LinearOperator):
     5.0
     """
 
-    def __init__(
-        self,
-        matrix: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorFullMatrix",
-    ) -> None:
+    @hinted()
+    def __init__(self, matrix: Any, **hints: Any) -> None:
         self._matrix = tree.parameter(matrix)
         _check_matrix(self._matrix, "matrix")
-        super().__init__(
-            self._matrix.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+        super().__init__(self._matrix.dtype, **hints)
 
-    @property
-    def matrix(self) -> Any:
-        """The elements."""
-        return self._matrix
+    matrix = held("_matrix", "The elements.")
 
     def _shape(self) -> Any:
         return self._matrix.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return times(self._to_dense(), x, adjoint, adjoint_arg)
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return times(self._to_dense(), x, adjoint)
 
     def _to_dense(self) -> Value:
         return tree.array(self._matrix)
@@ -70,16 +53,12 @@ class LinearOperatorFullMatrix(LinearOperator):
 
 @final
 @tree.registered
-class LinearOperatorLowerTriangular(LinearOperator):
+class LinearOperatorLowerTriangular(_WithEigenvalues):
     """A lower triangle.
 
     Args:
         tril: of shape [..., n, n]; what is above the diagonal does not count.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when it is no matrix, or what is said of it cannot be.
@@ -88,38 +67,23 @@ class LinearOperatorLowerTriangular(LinearOperator):
     [[1.0, 0.0], [3.0, 4.0]]
     """
 
-    def __init__(
-        self,
-        tril: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorLowerTriangular",
-    ) -> None:
-        is_square = always(
-            is_square, "Only square lower triangular operators supported at this time."
-        )
+    @hinted()
+    def __init__(self, tril: Any, **hints: Any) -> None:
+        words = "Only square lower triangular operators supported at this time."
+        imply(hints, "is_square", words)
         self._tril = tree.parameter(tril)
         _check_matrix(self._tril, "tril")
-        super().__init__(
-            self._tril.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+        super().__init__(self._tril.dtype, **hints)
 
-    @property
-    def tril(self) -> Any:
-        """The triangle, as it was given."""
-        return self._tril
+    tril = held("_tril", "The triangle, as it was given.")
 
     def _shape(self) -> Any:
         return self._tril.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return times(self._to_dense(), x, adjoint, adjoint_arg)
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return times(self._to_dense(), x, adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        rhs = turned(rhs) if adjoint_arg else rhs
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         return triangular_solve.__wrapped__(self._to_dense(), rhs, lower=True, adjoint=adjoint)
 
     def _to_dense(self) -> Value:
@@ -127,15 +91,6 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     def _diag_part(self) -> Value:
         return diag_part.__wrapped__(tree.array(self._tril))
-
-    def _determinant(self) -> Value:
-        return jnp.prod(self._diag_part(), -1)
-
-    def _log_abs_determinant(self) -> Value:
-        return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
-
-    def _eigvals(self) -> Value:
-        return self._diag_part()
 
     def _assert_non_singular(self) -> None:
         require_nonzero(self._diag_part(), "Singular operator:  Diagonal contained zero values.")
@@ -151,11 +106,7 @@ class LinearOperatorTridiag(LinearOperator):
             last element of the first and the first of the last do not count; a list of three
             ("sequence"); or a matrix of which the others do not count ("matrix").
         diagonals_format: in which form they are.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when the form is unknown, or what is said of it cannot be.
@@ -164,16 +115,8 @@ class LinearOperatorTridiag(LinearOperator):
     [[2.0, 1.0], [4.0, 3.0]]
     """
 
-    def __init__(
-        self,
-        diagonals: Any,
-        diagonals_format: str = "compact",
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorTridiag",
-    ) -> None:
+    @hinted()
+    def __init__(self, diagonals: Any, diagonals_format: str = "compact", **hints: Any) -> None:
         if diagonals_format not in ("matrix", "compact", "sequence"):
             raise ValueError(
                 f"Argument `diagonals_format` must be one of compact, matrix or sequence. Found : "
@@ -184,21 +127,12 @@ class LinearOperatorTridiag(LinearOperator):
             [tree.parameter(d) for d in diagonals] if is_list else tree.parameter(diagonals)
         )
         self._diagonals_format = diagonals_format
-        is_square = always(is_square, "Tridiagonal operators are always square.")
-        super().__init__(
-            (self._diagonals[0] if is_list else self._diagonals).dtype, None, is_non_singular,
-            is_self_adjoint, is_positive_definite, is_square, name,
-        )  # fmt: skip
+        imply(hints, "is_square", "Tridiagonal operators are always square.")
+        super().__init__((self._diagonals[0] if is_list else self._diagonals).dtype, **hints)
 
-    @property
-    def diagonals(self) -> Any:
-        """The diagonals, as they were given."""
-        return self._diagonals
+    diagonals = held("_diagonals", "The diagonals, as they were given.")
 
-    @property
-    def diagonals_format(self) -> str:
-        """In which form they were given."""
-        return self._diagonals_format
+    diagonals_format = held("_diagonals_format", "In which form they were given.")
 
     def _three(self, adjoint: bool = False) -> list[Value]:
         """Return the diagonals above, at and below the middle, each of full length."""
@@ -219,11 +153,10 @@ class LinearOperatorTridiag(LinearOperator):
         size = (three[1] if len(three) == 3 else three[0]).shape[-1]
         return (*batch, size, size)
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return _product(self._three(adjoint), turned(x) if adjoint_arg else x)
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return _product(self._three(adjoint), x)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        rhs = turned(rhs) if adjoint_arg else rhs
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         batch = jnp.broadcast_shapes(self.sizes[:-2], rhs.shape[:-2])
         three = [jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in self._three(adjoint)]
         return _of_three(*three, jnp.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
@@ -243,11 +176,7 @@ class LinearOperatorToeplitz(LinearOperator):
     Args:
         col: the first column, of shape [..., n].
         row: the first row, of shape [..., n]; its first element does not count.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -256,35 +185,18 @@ class LinearOperatorToeplitz(LinearOperator):
     [[1.0, 3.0], [2.0, 1.0]]
     """
 
-    def __init__(
-        self,
-        col: Any,
-        row: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorToeplitz",
-    ) -> None:
+    @hinted()
+    def __init__(self, col: Any, row: Any, **hints: Any) -> None:
         self._col, self._row = tree.parameter(col), tree.parameter(row)
         for part, words in ((self._row, "row"), (self._col, "col")):
             if not len(part.shape):
                 raise ValueError(f"Argument {words} must have at least 1 dimension.")
-        is_square = always(is_square, "Only square Toeplitz operators currently supported.")
-        super().__init__(
-            self._row.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+        imply(hints, "is_square", "Only square Toeplitz operators currently supported.")
+        super().__init__(self._row.dtype, **hints)
 
-    @property
-    def col(self) -> Any:
-        """The first column."""
-        return self._col
+    col = held("_col", "The first column.")
 
-    @property
-    def row(self) -> Any:
-        """The first row."""
-        return self._row
+    row = held("_row", "The first row.")
 
     def _shape(self) -> Any:
         batch = jnp.broadcast_shapes(tuple(self._col.shape[:-1]), tuple(self._row.shape[:-1]))
@@ -297,9 +209,8 @@ class LinearOperatorToeplitz(LinearOperator):
         row = jnp.concatenate([col[..., :1], row[..., 1:]], -1)
         return (jnp.conj(row), jnp.conj(col)) if adjoint else (col, row)
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         # As a part of a circulant matrix of twice the size, which Fourier transforms multiply.
-        x = turned(x) if adjoint_arg else x
         col, row = self._parts(adjoint)
         size = col.shape[-1]
         kernel = jnp.concatenate([col, jnp.zeros_like(col[..., :1]), row[..., :0:-1]], -1)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
@@ -27,37 +28,8 @@ def require_real(x: Value, words: str) -> None:
     debugging.assert_equal(Tensor(jnp.zeros((), part.dtype)), part, message=words)
 
 
-def always(hint: Hint, words: str) -> bool:
-    """Return True; raise ValueError if a hint says that it is not so."""
-    if hint is False:
-        raise ValueError(words)
-    return True
-
-
-class _Diagonal(LinearOperator):
-    """What is zero beside its diagonal, which is broadcast to all rows."""
-
-    @abstractmethod
-    def diagonal(self) -> Value:
-        """Return the diagonal, of shape [..., n] or [..., 1]."""
-
-    def _scaled(self, x: Value, adjoint: bool, adjoint_arg: bool, divides: bool) -> Value:
-        factors = self.diagonal()[..., None]
-        factors = jnp.conj(factors) if adjoint else factors
-        x = turned(x) if adjoint_arg else x
-        return x / factors if divides else factors * x
-
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._scaled(x, adjoint, adjoint_arg, divides=False)
-
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._scaled(rhs, adjoint, adjoint_arg, divides=True)
-
-    def _diag_part(self) -> Value:
-        return jnp.broadcast_to(self.diagonal(), self.sizes[:-1])
-
-    def _to_dense(self) -> Value:
-        return self._diag_part()[..., None] * jnp.eye(self.sizes[-1], dtype=self.dtype.dtype)
+class _WithEigenvalues(LinearOperator):
+    """What has its eigenvalues on its diagonal."""
 
     def _determinant(self) -> Value:
         return jnp.prod(self._diag_part(), -1)
@@ -67,6 +39,31 @@ class _Diagonal(LinearOperator):
 
     def _eigvals(self) -> Value:
         return self._diag_part()
+
+
+class _Diagonal(_WithEigenvalues):
+    """What is zero beside its diagonal, which is broadcast to all rows."""
+
+    @abstractmethod
+    def diagonal(self) -> Value:
+        """Return the diagonal, of shape [..., n] or [..., 1]."""
+
+    def _scaled(self, x: Value, adjoint: bool, divides: bool) -> Value:
+        factors = self.diagonal()[..., None]
+        factors = jnp.conj(factors) if adjoint else factors
+        return x / factors if divides else factors * x
+
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return self._scaled(x, adjoint, divides=False)
+
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._scaled(rhs, adjoint, divides=True)
+
+    def _diag_part(self) -> Value:
+        return jnp.broadcast_to(self.diagonal(), self.sizes[:-1])
+
+    def _to_dense(self) -> Value:
+        return self._diag_part()[..., None] * jnp.eye(self.sizes[-1], dtype=self.dtype.dtype)
 
     def _cond(self) -> Value:
         sizes = jnp.abs(self._diag_part())
@@ -80,11 +77,8 @@ class LinearOperatorDiag(_Diagonal):
 
     Args:
         diag: the diagonal, of shape [..., n].
-        is_non_singular: whether it has an inverse.
         is_self_adjoint: whether it equals its adjoint; one of real numbers does.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -93,32 +87,17 @@ class LinearOperatorDiag(_Diagonal):
     [[1.0, 0.0], [0.0, 2.0]]
     """
 
-    def __init__(
-        self,
-        diag: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorDiag",
-    ) -> None:
+    @hinted()
+    def __init__(self, diag: Any, **hints: Any) -> None:
         self._diag = tree.parameter(diag)
         if not self._diag.shape.rank:
             raise ValueError("Argument `diag` must have at least 1 dimension.  Found: ()")
         if not self._diag.dtype.is_complex:
-            is_self_adjoint = always(
-                is_self_adjoint, "A real diagonal operator is always self adjoint."
-            )
-        is_square = always(is_square, "Only square diagonal operators currently supported.")
-        super().__init__(
-            self._diag.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+            imply(hints, "is_self_adjoint", "A real diagonal operator is always self adjoint.")
+        imply(hints, "is_square", "Only square diagonal operators currently supported.")
+        super().__init__(self._diag.dtype, **hints)
 
-    @property
-    def diag(self) -> Any:
-        """The diagonal."""
-        return self._diag
+    diag = held("_diag", "The diagonal.")
 
     def diagonal(self) -> Value:
         """Return the diagonal."""
@@ -147,15 +126,10 @@ class LinearOperatorDiag(_Diagonal):
 
     def _linop_adjoint(self) -> LinearOperator:
         diag = Tensor(jnp.conj(self.diagonal())) if self.dtype.is_complex else self._diag
-        return LinearOperatorDiag(
-            diag, self.is_non_singular, self.is_self_adjoint, self.is_positive_definite, True
-        )
+        return LinearOperatorDiag(diag, **self._hints(), is_square=True)
 
     def _linop_inverse(self) -> LinearOperator:
-        return LinearOperatorDiag(
-            Tensor(1 / self.diagonal()), self.is_non_singular, self.is_self_adjoint,
-            self.is_positive_definite, True,
-        )  # fmt: skip
+        return LinearOperatorDiag(Tensor(1 / self.diagonal()), **self._hints(), is_square=True)
 
     def _linop_cholesky(self) -> LinearOperator:
         root = Tensor(jnp.sqrt(self.diagonal()))

@@ -12,15 +12,12 @@ import numpy as np
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.diagonal import (
-    _Diagonal,
-    always,
-    require_nonzero,
-    require_real,
-)
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.diagonal import _Diagonal, require_nonzero, require_real
+from jaxvars.tf.linalg.operators.hints import HINTS, held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
@@ -48,8 +45,6 @@ class LinearOperatorIdentity(_Identity):
         is_self_adjoint: it is.
         is_positive_definite: it is.
         is_square: it is.
-        assert_proper_shapes: accepted; shapes are always checked.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be, or a size is no number that can be one.
@@ -58,25 +53,17 @@ class LinearOperatorIdentity(_Identity):
     [3.0, 4.0]
     """
 
+    @hinted(**dict.fromkeys(HINTS, True), assert_proper_shapes=False)
     def __init__(
-        self,
-        num_rows: Any,
-        batch_shape: Any = None,
-        dtype: Any = None,
-        is_non_singular: Hint = True,
-        is_self_adjoint: Hint = True,
-        is_positive_definite: Hint = True,
-        is_square: Hint = True,
-        assert_proper_shapes: bool = False,
-        name: str = "LinearOperatorIdentity",
+        self, num_rows: Any, batch_shape: Any = None, dtype: Any = None, **hints: Any
     ) -> None:
         for hint, what in (
-            (is_self_adjoint, "self adjoint"), (is_non_singular, "non-singular"),
-            (is_positive_definite, "positive-definite"), (is_square, "square"),
+            ("is_self_adjoint", "self adjoint"), ("is_non_singular", "non-singular"),
+            ("is_positive_definite", "positive-definite"), ("is_square", "square"),
         ):  # fmt: skip
-            if not hint:
+            if not hints[hint]:
                 raise ValueError(f"An identity operator is always {what}.")
-        super().__init__(as_dtype(dtype or float32), None, True, True, True, True, name)
+        super().__init__(as_dtype(dtype or float32), None, True, True, True, True, hints["name"])
         self._num_rows = _size(num_rows, "num_rows")
         self._batch_shape_arg = _sizes(batch_shape)
 
@@ -84,8 +71,8 @@ class LinearOperatorIdentity(_Identity):
         """Return ones."""
         return jnp.ones((*self._batch_shape_arg, 1), self.dtype.dtype)
 
-    def _scaled(self, x: Value, adjoint: bool, adjoint_arg: bool, divides: bool) -> Value:
-        return in_batch(turned(x) if adjoint_arg else x, self._batch_shape_arg)
+    def _scaled(self, x: Value, adjoint: bool, divides: bool) -> Value:
+        return in_batch(x, self._batch_shape_arg)
 
     def _linop_inverse(self) -> LinearOperator:
         return self
@@ -107,12 +94,8 @@ class LinearOperatorScaledIdentity(_Identity):
     Args:
         num_rows: how many rows it has.
         multiplier: the number, of the shape of the batch.
-        is_non_singular: whether it has an inverse.
         is_self_adjoint: whether it equals its adjoint; with a real number it does.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        assert_proper_shapes: accepted; shapes are always checked.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -121,34 +104,18 @@ class LinearOperatorScaledIdentity(_Identity):
     9.0
     """
 
-    def __init__(
-        self,
-        num_rows: Any,
-        multiplier: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = True,
-        assert_proper_shapes: bool = False,
-        name: str = "LinearOperatorScaledIdentity",
-    ) -> None:
+    @hinted(is_square=True, assert_proper_shapes=False)
+    def __init__(self, num_rows: Any, multiplier: Any, **hints: Any) -> None:
         self._multiplier = tree.parameter(multiplier)
         if not self._multiplier.dtype.is_complex:
-            is_self_adjoint = always(
-                is_self_adjoint, "A real diagonal operator is always self adjoint."
-            )
-        if not is_square:
+            imply(hints, "is_self_adjoint", "A real diagonal operator is always self adjoint.")
+        if not hints["is_square"]:
             raise ValueError("A ScaledIdentity operator is always square.")
-        super().__init__(
-            self._multiplier.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            True, name,
-        )  # fmt: skip
+        del hints["assert_proper_shapes"]
+        super().__init__(self._multiplier.dtype, **hints)
         self._num_rows = _size(num_rows, "num_rows")
 
-    @property
-    def multiplier(self) -> Any:
-        """The number."""
-        return self._multiplier
+    multiplier = held("_multiplier", "The number.")
 
     def diagonal(self) -> Value:
         """Return the number, with another axis."""
@@ -172,14 +139,10 @@ class LinearOperatorScaledIdentity(_Identity):
         return LinearOperatorScaledIdentity(self._num_rows, root, True, True, True, True)
 
     def _with(self, multiplier: Value) -> LinearOperator:
-        return LinearOperatorScaledIdentity(
-            self._num_rows, Tensor(multiplier), self.is_non_singular, self.is_self_adjoint,
-            self.is_positive_definite, True,
-        )  # fmt: skip
+        return LinearOperatorScaledIdentity(self._num_rows, Tensor(multiplier), **self._hints())
 
     def _assert_non_singular(self) -> None:
-        words = "LinearOperator was singular"
-        require_nonzero(self.diagonal(), words)
+        require_nonzero(self.diagonal(), "LinearOperator was singular")
 
     def _assert_positive_definite(self) -> None:
         debugging.assert_positive(
@@ -203,9 +166,6 @@ class LinearOperatorZeros(LinearOperator):
         is_non_singular: it is not.
         is_self_adjoint: it is, when it is square.
         is_positive_definite: it is not.
-        is_square: whether it has as many rows as columns.
-        assert_proper_shapes: accepted; shapes are always checked.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -214,28 +174,20 @@ class LinearOperatorZeros(LinearOperator):
     [0.0, 0.0]
     """
 
+    @hinted(**dict(zip(HINTS, (False, True, False, True), strict=True)), assert_proper_shapes=False)
     def __init__(
-        self,
-        num_rows: Any,
-        num_columns: Any = None,
-        batch_shape: Any = None,
-        dtype: Any = None,
-        is_non_singular: Hint = False,
-        is_self_adjoint: Hint = True,
-        is_positive_definite: Hint = False,
-        is_square: Hint = True,
-        assert_proper_shapes: bool = False,
-        name: str = "LinearOperatorZeros",
-    ) -> None:
-        if not is_self_adjoint and is_square:
+        self, num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = None,
+        **hints: Any,
+    ) -> None:  # fmt: skip
+        if not hints["is_self_adjoint"] and hints["is_square"]:
             raise ValueError("A zero operator is always self adjoint.")
-        if is_non_singular:
+        if hints["is_non_singular"]:
             raise ValueError("A zero operator is always singular.")
-        if is_positive_definite:
+        if hints["is_positive_definite"]:
             raise ValueError("A zero operator is always not positive-definite.")
-        super().__init__(
-            as_dtype(dtype or float32), None, False, is_self_adjoint, False, is_square, name
-        )
+        hints |= {"is_non_singular": False, "is_positive_definite": False}
+        del hints["assert_proper_shapes"]
+        super().__init__(as_dtype(dtype or float32), **hints)
         self._num_rows = _size(num_rows, "num_rows")
         self._num_columns = None if num_columns is None else _size(num_columns, "num_columns")
         self._batch_shape_arg = _sizes(batch_shape)
@@ -244,9 +196,9 @@ class LinearOperatorZeros(LinearOperator):
         columns = self._num_rows if self._num_columns is None else self._num_columns
         return (*self._batch_shape_arg, self._num_rows, columns)
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         *batch, rows, columns = self.sizes
-        count = x.shape[-2 if adjoint_arg else -1]
+        count = x.shape[-1]
         batch = np.broadcast_shapes(tuple(batch), x.shape[:-2])
         return jnp.zeros((*batch, columns if adjoint else rows, count), self.dtype.dtype)
 
@@ -270,14 +222,10 @@ class LinearOperatorZeros(LinearOperator):
         )
 
     def _assert_non_singular(self) -> None:
-        raise debugging.InvalidArgumentError(
-            None, None, "Zero operators are always non-invertible."
-        )
+        raise refused("Zero operators are always non-invertible.")
 
     def _assert_positive_definite(self) -> None:
-        raise debugging.InvalidArgumentError(
-            None, None, "Zero operators are always non-positive definite."
-        )
+        raise refused("Zero operators are always non-positive definite.")
 
     def _assert_self_adjoint(self) -> None:
         """Do nothing: it is."""

@@ -10,33 +10,51 @@ import jax.numpy as jnp
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
-from jaxvars.tf.linalg.operators.operator import ALGEBRA, Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator, turned
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 
 _SHORT = {"adjoint": "adjoint", "inverse": "inv"}
-_HINTS = ("is_non_singular", "is_self_adjoint", "is_positive_definite", "is_square")
 
 
-def agreed(hints: dict[str, Hint], operator: LinearOperator, words: str) -> dict[str, Hint]:
-    """Return what is known of an operator that has the properties of another one.
+def checked_operators(operators: Any) -> list[LinearOperator]:
+    """Return operators as a list.
 
     Raises:
-        ValueError: when a hint and the other operator differ.
+        ValueError: when there are none.
+        TypeError: when their types differ.
     """
-    found: dict[str, Hint] = {}
-    for name, hint in hints.items():
-        known = getattr(operator, name)
-        if hint is None or known is None:
-            found[name] = known if hint is None else hint
-        elif hint != known:
-            raise ValueError(
-                f"The {words} of an operator with {name} {known} was said to have {name} {hint}."
-            )
-        else:
-            found[name] = hint
+    found = list(operators)
+    if not found:
+        raise ValueError(f"Expected a non-empty list of operators. Found: {operators}")
+    if any(op.dtype != found[0].dtype for op in found):
+        pairs = " ".join(f"{op.name}: {op.dtype.name}" for op in found)
+        raise TypeError(f"Expected all operators to have the same dtype.  Found {pairs}")
     return found
+
+
+def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
+    """Return True if all operators have a property.
+
+    Raises:
+        ValueError: when it was said not to be so.
+    """
+    if not all(getattr(op, name) for op in operators):
+        return hint
+    if hint is False:
+        raise ValueError(f"It is made of operators that all have {name}, and has it, too.")
+    return True
+
+
+def require_square(operators: Sequence[LinearOperator], what: str) -> None:
+    """Raise NotImplementedError unless all operators are square."""
+    if not all(op.is_square for op in operators):
+        raise NotImplementedError(
+            f"{what} not implemented for an operator that is expected to not be square: its blocks "
+            "are not."
+        )
 
 
 class _OfOne(LinearOperator):
@@ -44,17 +62,23 @@ class _OfOne(LinearOperator):
 
     _operator: LinearOperator
 
-    def _start(self, operator: LinearOperator, hints: Sequence[Hint], what: str, name: Any) -> None:
-        found = agreed(dict(zip(_HINTS, hints, strict=True)), operator, what)
-        LinearOperator.__init__(
-            self, operator.dtype, name=name or f"{operator.name}_{_SHORT[what]}", **found
-        )
+    def _start(self, operator: LinearOperator, hints: Hints, what: str) -> None:
+        for name in HINTS:
+            known, hint = getattr(operator, name), hints[name]
+            if hint is None:
+                hints[name] = known
+            elif known is not None and hint != known:
+                raise ValueError(
+                    f"The {what} of an operator with {name} {known} was said to have {name} {hint}."
+                )
+        hints["name"] = hints["name"] or f"{operator.name}_{_SHORT[what]}"
+        LinearOperator.__init__(self, operator.dtype, **hints)
         self._operator = operator
 
-    @property
-    def operator(self) -> LinearOperator:
-        """The other operator."""
-        return self._operator
+    def _cond(self) -> Value:
+        return self._operator._cond()
+
+    operator = held("_operator", "The other operator.")
 
 
 @final
@@ -68,36 +92,27 @@ class LinearOperatorAdjoint(_OfOne):
         is_self_adjoint: the same.
         is_positive_definite: the same.
         is_square: the same.
-        name: what it is called.
 
     Raises:
         ValueError: when a hint differs from what is known of the other one.
     """
 
-    def __init__(
-        self,
-        operator: LinearOperator,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str | None = None,
-    ) -> None:
-        hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        self._start(operator, hints, "adjoint", name)
+    @hinted(name=None)
+    def __init__(self, operator: LinearOperator, **hints: Any) -> None:
+        self._start(operator, hints, "adjoint")
 
     def _shape(self) -> Any:
         *batch, rows, columns = self._operator.sizes
         return (*batch, columns, rows)
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._operator.product(turned(x) if adjoint_arg else x, not adjoint)
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return self._operator.product(x, not adjoint)
 
     def _matvec(self, x: Value, adjoint: bool = False) -> Value:
         return self._operator._matvec(x, not adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._operator.solution(turned(rhs) if adjoint_arg else rhs, not adjoint)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._operator.solution(rhs, not adjoint)
 
     def _to_dense(self) -> Value:
         return turned(self._operator.dense())
@@ -113,9 +128,6 @@ class LinearOperatorAdjoint(_OfOne):
 
     def _eigvals(self) -> Value:
         return jnp.conj(tree.array(self._operator._eigvals()))
-
-    def _cond(self) -> Value:
-        return self._operator._cond()
 
     def _linop_adjoint(self) -> LinearOperator:
         return self._operator
@@ -135,40 +147,29 @@ class LinearOperatorInversion(_OfOne):
         is_self_adjoint: the same.
         is_positive_definite: the same.
         is_square: the same.
-        name: what it is called.
 
     Raises:
         ValueError: when it is known to have none, or a hint differs from what is known.
     """
 
-    def __init__(
-        self,
-        operator: LinearOperator,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str | None = None,
-    ) -> None:
+    @hinted(name=None)
+    def __init__(self, operator: LinearOperator, **hints: Any) -> None:
         if operator.is_square is False or operator.is_non_singular is False:
             raise ValueError(
                 f"operator {operator.name} must be square and non-singular to have an inverse."
             )
-        if is_square is False:
-            raise ValueError("A LinearOperatorInversion must have is_square=True.")
-        if is_non_singular is False:
-            raise ValueError("A LinearOperatorInversion must have is_non_singular=True.")
-        hints = (is_non_singular, is_self_adjoint, is_positive_definite, is_square)
-        self._start(operator, hints, "inverse", name)
+        for name in ("is_square", "is_non_singular"):
+            always(hints[name], f"A LinearOperatorInversion must have {name}=True.")
+        self._start(operator, hints, "inverse")
 
     def _shape(self) -> Any:
         return self._operator.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._operator.solution(turned(x) if adjoint_arg else x, adjoint)
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        return self._operator.solution(x, adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._operator.product(turned(rhs) if adjoint_arg else rhs, adjoint)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._operator.product(rhs, adjoint)
 
     def _determinant(self) -> Value:
         return 1 / tree.array(self._operator._determinant())
@@ -179,25 +180,36 @@ class LinearOperatorInversion(_OfOne):
     def _eigvals(self) -> Value:
         return 1 / tree.array(self._operator._eigvals())
 
-    def _cond(self) -> Value:
-        return self._operator._cond()
-
     def _linop_inverse(self) -> LinearOperator:
         return self._operator
 
 
+class OfSeveral(LinearOperator):
+    """What is made of several other operators."""
+
+    _operators: list[LinearOperator]
+
+    def _start(self, operators: Any, hints: Hints, link: str, shared: Sequence[str] = ()) -> None:
+        self._operators = checked_operators(operators)
+        for name in shared:
+            hints[name] = of_all(self._operators, name, hints[name])
+        hints["name"] = hints["name"] or link.join(op.name for op in self._operators)
+        LinearOperator.__init__(self, self._operators[0].dtype, **hints)
+
+    operators = held("_operators", "The factors.", list)
+
+    def _each_changed(self, change: str) -> list[LinearOperator]:
+        return [getattr(op, change)() for op in self._operators]
+
+
 @final
 @tree.registered
-class LinearOperatorComposition(LinearOperator):
+class LinearOperatorComposition(OfSeveral):
     """A product of operators: the last one is applied first.
 
     Args:
         operators: one or more, of one type and of sizes that fit.
         is_non_singular: whether it has an inverse; it has when all have, if None.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
-        is_square: whether it has as many rows as columns.
-        name: what it is called.
 
     Raises:
         ValueError: when there are none, or sizes do not fit.
@@ -210,26 +222,13 @@ class LinearOperatorComposition(LinearOperator):
     [8.0, 6.0]
     """
 
-    def __init__(
-        self,
-        operators: Sequence[LinearOperator],
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str | None = None,
-    ) -> None:
+    @hinted(name=None)
+    def __init__(self, operators: Sequence[LinearOperator], **hints: Any) -> None:
         self._operators = checked_operators(operators)
         if all(op.is_non_singular for op in self._operators):
-            if is_non_singular is False:
-                raise ValueError(
-                    "The composition of non-singular operators is always non-singular."
-                )
-            is_non_singular = True
-        super().__init__(
-            self._operators[0].dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name or "_o_".join(op.name for op in self._operators),
-        )  # fmt: skip
+            words = "The composition of non-singular operators is always non-singular."
+            imply(hints, "is_non_singular", words)
+        self._start(self._operators, hints, "_o_")
         for one, other in zip(self._operators[:-1], self._operators[1:], strict=True):
             if one.domain_dimension != other.range_dimension:
                 raise ValueError(
@@ -237,23 +236,18 @@ class LinearOperatorComposition(LinearOperator):
                     f"got {other.range_dimension}"
                 )
 
-    @property
-    def operators(self) -> list[LinearOperator]:
-        """The factors."""
-        return list(self._operators)
-
     def _shape(self) -> Any:
         batch = joint_batch(*(op.sizes for op in self._operators))
         return (*batch, self._operators[0].sizes[-2], self._operators[-1].sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        made = turned(x) if adjoint_arg else x
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        made = x
         for op in self._operators if adjoint else reversed(self._operators):
             made = op.product(made, adjoint)
         return made
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        made = turned(rhs) if adjoint_arg else rhs
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        made = rhs
         for op in reversed(self._operators) if adjoint else self._operators:
             made = op.solution(made, adjoint)
         return made
@@ -278,22 +272,6 @@ class LinearOperatorComposition(LinearOperator):
         return None
 
 
-def checked_operators(operators: Any) -> list[LinearOperator]:
-    """Return operators as a list.
-
-    Raises:
-        ValueError: when there are none.
-        TypeError: when their types differ.
-    """
-    found = list(operators)
-    if not found:
-        raise ValueError(f"Expected a non-empty list of operators. Found: {operators}")
-    if any(op.dtype != found[0].dtype for op in found):
-        pairs = " ".join(f"{op.name}: {op.dtype.name}" for op in found)
-        raise TypeError(f"Expected all operators to have the same dtype.  Found {pairs}")
-    return found
-
-
 def reduced(how: Any, parts: Sequence[Value]) -> Value:
     """Return what a function of two makes of all parts."""
     made, *rest = parts
@@ -303,14 +281,7 @@ def reduced(how: Any, parts: Sequence[Value]) -> Value:
 
 
 def _inverse(operator: LinearOperator) -> LinearOperator:
-    return LinearOperatorInversion(
-        operator, operator.is_non_singular, operator.is_self_adjoint, operator.is_positive_definite,
-        operator.is_square,
-    )  # fmt: skip
-
-
-def _adjoint(operator: LinearOperator) -> LinearOperator:
-    return LinearOperatorAdjoint(operator)
+    return LinearOperatorInversion(operator, **operator._hints(), is_square=operator.is_square)
 
 
 def _cholesky(operator: LinearOperator) -> LinearOperator:
@@ -320,4 +291,4 @@ def _cholesky(operator: LinearOperator) -> LinearOperator:
     )
 
 
-ALGEBRA.update(inverse=_inverse, adjoint=_adjoint, cholesky=_cholesky)
+ALGEBRA.update(inverse=_inverse, adjoint=LinearOperatorAdjoint, cholesky=_cholesky)

@@ -1,15 +1,18 @@
 """`tf.linalg.LinearOperator`: a matrix that is known by what it does, not by its elements.
 
-_linear_operator_tree       operators as arguments of compiled functions; parameters
-_linear_operator_dense      full matrices, triangles, three diagonals, Toeplitz
-_linear_operator_diagonal   diagonals
-_linear_operator_identity   identities, zeros
-_linear_operator_orthogonal permutations, reflections
-_linear_operator_circulant  circulant ones, by Fourier transforms
-_linear_operator_made       adjoints, inverses, products
-_linear_operator_update     updates of low rank
-_linear_operator_blocks     Kronecker products, blocks
-_linear_operator_algebra    products and solutions that are operators of their own kinds
+hints       what is said of an operator when it is made
+properties  its type, its shape, what is known of it
+tree        operators as arguments of compiled functions; parameters
+dense       full matrices, triangles, three diagonals, Toeplitz
+diagonal    diagonals
+identity    identities, zeros
+orthogonal  permutations, reflections
+circulant   circulant ones, by Fourier transforms
+made        adjoints, inverses, products
+update      updates of low rank
+kronecker   Kronecker products
+blocks      diagonals and triangles of blocks
+algebra     products and solutions that are operators of their own kinds
 
 Rules this file keeps:
 - matrices are the last two axes; the others are a batch, which is broadcast;
@@ -20,7 +23,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -30,27 +33,22 @@ import numpy as np
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose, diag_part
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.arrays import (
-    cholesky,
-    cholesky_solved,
-    solved,
-)
-from jaxvars.tf.tensors.dtypes import DType, as_dtype
-from jaxvars.tf.tensors.shapes import TensorShape
+from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, solved
+from jaxvars.tf.linalg.operators.hints import Hint, always
+from jaxvars.tf.linalg.operators.properties import Described
+from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
-from jaxvars.tf.variables.module import Module
 
 Value: TypeAlias = Any
-Hint: TypeAlias = bool | None
 
 ALGEBRA: dict[str, Callable[..., Any]] = {}
 """What makes operators of operators: "adjoint", "inverse", "cholesky", "matmul", "solve"."""
 
 
-class LinearOperator(Module, ABC):
+class LinearOperator(Described):
     """The base of linear operators: a batch of matrices of shape [..., m, n].
 
-    A class of one's own has `_shape` and `_matmul`, and whatever else it does better than by its
+    A custom class has `_shape` and `_matmul`, and whatever else it does better than by its
     dense matrix: `_solve`, `_to_dense`, `_diag_part`, `_log_abs_determinant`, ...
 
     Args:
@@ -87,31 +85,25 @@ class LinearOperator(Module, ABC):
     ) -> None:
         super().__init__(name=name or type(self).__name__)
         if is_positive_definite:
-            is_non_singular = _implied(
-                is_non_singular, "A positive definite matrix is always non-singular."
-            )
+            words = "A positive definite matrix is always non-singular."
+            is_non_singular = always(is_non_singular, words)
         if is_non_singular:
-            is_square = _implied(is_square, "A non-singular matrix is always square.")
+            is_square = always(is_square, "A non-singular matrix is always square.")
         if is_self_adjoint:
-            is_square = _implied(is_square, "A self-adjoint matrix is always square.")
+            is_square = always(is_square, "A self-adjoint matrix is always square.")
         self._dtype = as_dtype(dtype)
         self._is_non_singular, self._is_self_adjoint = is_non_singular, is_self_adjoint
         self._is_positive_definite, self._is_square = is_positive_definite, is_square
 
     # ------------------------------------------------------------ what a class says
     @abstractmethod
-    def _shape(self) -> Any:
-        """Return the shape: (..., m, n)."""
-
-    @abstractmethod
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         """Return the product with matrices."""
 
     def _matvec(self, x: Value, adjoint: bool = False) -> Value:
         return tree.array(self._matmul(x[..., None], adjoint))[..., 0]
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        rhs = turned(rhs) if adjoint_arg else rhs
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         dense = self.dense()
         if self._can_use_cholesky():
             return cholesky_solved(cholesky(dense), rhs)
@@ -187,11 +179,6 @@ class LinearOperator(Module, ABC):
         return ALGEBRA["cholesky"](self)
 
     # ------------------------------------------------------------ for other operators
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The shape as numbers."""
-        return tuple(int(size or 0) for size in self.shape)
-
     def dense(self) -> Value:
         """Return the dense matrix as an array."""
         return tree.array(self._to_dense())
@@ -207,102 +194,30 @@ class LinearOperator(Module, ABC):
     def _can_use_cholesky(self) -> bool:
         return bool(self.is_self_adjoint and self.is_positive_definite)
 
-    def _read(self, x: Any, axis: int, name: str) -> Value:
-        """Return an argument as an array; `axis` is how many of the shape's sizes must fit."""
+    def _read(self, x: Any) -> Value:
+        """Return an argument as an array."""
         array = tree.array(x, self.dtype)
         if array.dtype != self.dtype.dtype:
             raise TypeError(f"Input had dtype {array.dtype} but expected {self.dtype}.")
         return array
 
-    # ------------------------------------------------------------ what it is
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return self._dtype
+    def _fitted(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Value:
+        """Return an argument as an array, of which a size must be one of the operator's."""
+        array = self._read(x)
+        other = array.shape[-1 if adjoint_arg else axis]
+        if own != other:
+            raise ValueError(f"Dimensions {own} and {other} are not compatible")
+        return turned(array) if adjoint_arg else array
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What it was made of, by the names of the arguments."""
-        return tree.parameters(self)
-
-    @property
-    def graph_parents(self) -> list[Any]:
-        """An empty list: there is no graph."""
-        return []
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape of the dense matrix."""
-        return TensorShape(self._shape())
-
-    @property
-    def batch_shape(self) -> TensorShape:
-        """The shape without the last two axes."""
-        return self.shape[:-2]
-
-    @property
-    def tensor_rank(self) -> int:
-        """The number of axes."""
-        return len(self.sizes)
-
-    @property
-    def domain_dimension(self) -> int:
-        """The size of what it is applied to."""
-        return self.sizes[-1]
-
-    @property
-    def range_dimension(self) -> int:
-        """The size of what comes out."""
-        return self.sizes[-2]
-
-    def shape_tensor(self, name: str = "shape_tensor") -> Tensor:
-        """Return `shape` as a tensor."""
-        return Tensor(np.asarray(self.sizes, np.int32))
-
-    def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
-        """Return `batch_shape` as a tensor."""
-        return Tensor(np.asarray(self.sizes[:-2], np.int32))
-
-    def tensor_rank_tensor(self, name: str = "tensor_rank_tensor") -> Tensor:
-        """Return `tensor_rank` as a tensor."""
-        return Tensor(np.asarray(self.tensor_rank, np.int32))
-
-    def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Tensor:
-        """Return `domain_dimension` as a tensor."""
-        return Tensor(np.asarray(self.domain_dimension, np.int32))
-
-    def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Tensor:
-        """Return `range_dimension` as a tensor."""
-        return Tensor(np.asarray(self.range_dimension, np.int32))
-
-    @property
-    def is_non_singular(self) -> Hint:
-        """Whether it has an inverse; None when that is not known."""
-        return self._is_non_singular
-
-    @property
-    def is_self_adjoint(self) -> Hint:
-        """Whether it equals its adjoint; None when that is not known."""
-        return self._is_self_adjoint
-
-    @property
-    def is_positive_definite(self) -> Hint:
-        """Whether it is positive definite; None when that is not known."""
-        return self._is_positive_definite
-
-    @property
-    def is_square(self) -> Hint:
-        """Whether it has as many rows as columns.
-
-        Raises:
-            ValueError: when it was said to be, and is not.
-        """
-        found = self.domain_dimension == self.range_dimension
-        if self._is_square is not None and self._is_square != found:
+    def _combined(self, how: str, x: LinearOperator, adjoint: bool, adjoint_arg: bool) -> Any:
+        """Return a product, or solution, of operators."""
+        left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
+        if left.domain_dimension != right.range_dimension:
             raise ValueError(
-                f"User set is_square hint to {self._is_square}, but the operator was {found}."
+                f"Operators are incompatible. Expected `x` to have dimension "
+                f"{left.domain_dimension} but got {right.range_dimension}."
             )
-        return found
+        return ALGEBRA[how](left, right)
 
     # ------------------------------------------------------------ what it does
     def matmul(
@@ -320,13 +235,9 @@ class LinearOperator(Module, ABC):
             ValueError: when sizes do not fit.
         """
         if isinstance(x, LinearOperator):
-            left, right = (self.adjoint() if adjoint else self), (x.adjoint() if adjoint_arg else x)
-            _check_operators(left.domain_dimension, right.range_dimension)
-            return ALGEBRA["matmul"](left, right)
-        array = self._read(x, 2, "x")
+            return self._combined("matmul", x, adjoint, adjoint_arg)
         own = self.range_dimension if adjoint else self.domain_dimension
-        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
-        return Tensor(tree.array(self._matmul(array, adjoint, adjoint_arg)))
+        return Tensor(self.product(self._fitted(x, own, -2, adjoint_arg), adjoint))
 
     def __matmul__(self, other: Any) -> Any:
         return self.matmul(other)
@@ -337,9 +248,8 @@ class LinearOperator(Module, ABC):
         Raises:
             ValueError: when sizes do not fit.
         """
-        array = self._read(x, 1, "x")
-        _check_sizes(self.range_dimension if adjoint else self.domain_dimension, array.shape[-1])
-        return Tensor(tree.array(self._matvec(array, adjoint)))
+        own = self.range_dimension if adjoint else self.domain_dimension
+        return Tensor(tree.array(self._matvec(self._fitted(x, own, -1), adjoint)))
 
     def solve(
         self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False, name: str = "solve"
@@ -358,14 +268,9 @@ class LinearOperator(Module, ABC):
         """
         self._check_solvable()
         if isinstance(rhs, LinearOperator):
-            left = self.adjoint() if adjoint else self
-            right = rhs.adjoint() if adjoint_arg else rhs
-            _check_operators(left.domain_dimension, right.range_dimension)
-            return ALGEBRA["solve"](left, right)
-        array = self._read(rhs, 2, "rhs")
+            return self._combined("solve", rhs, adjoint, adjoint_arg)
         own = self.domain_dimension if adjoint else self.range_dimension
-        _check_sizes(own, array.shape[-1 if adjoint_arg else -2])
-        return Tensor(tree.array(self._solve(array, adjoint, adjoint_arg)))
+        return Tensor(self.solution(self._fitted(rhs, own, -2, adjoint_arg), adjoint))
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Tensor:
         """Return x where A x is given: vectors of shape [..., m].
@@ -375,9 +280,8 @@ class LinearOperator(Module, ABC):
             ValueError: when sizes do not fit.
         """
         self._check_solvable()
-        array = self._read(rhs, 1, "rhs")
-        _check_sizes(self.domain_dimension if adjoint else self.range_dimension, array.shape[-1])
-        return Tensor(tree.array(self._solvevec(array, adjoint)))
+        own = self.domain_dimension if adjoint else self.range_dimension
+        return Tensor(tree.array(self._solvevec(self._fitted(rhs, own, -1), adjoint)))
 
     def _check_solvable(self) -> None:
         words = "Exact solve not implemented for an operator that is expected to "
@@ -459,7 +363,7 @@ class LinearOperator(Module, ABC):
 
     def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Tensor:
         """Return the sums with matrices."""
-        return Tensor(tree.array(self._add_to_tensor(self._read(x, 2, "x"))))
+        return Tensor(tree.array(self._add_to_tensor(self._read(x))))
 
     def eigvals(self, name: str = "eigvals") -> Tensor:
         """Return the eigenvalues of a self-adjoint operator.
@@ -491,21 +395,3 @@ class LinearOperator(Module, ABC):
 def turned(x: Value) -> Value:
     """Return the adjoint of an array."""
     return conjugate_transpose(x)
-
-
-def _implied(hint: Hint, words: str) -> bool:
-    if hint is False:
-        raise ValueError(words)
-    return True
-
-
-def _check_sizes(own: int, other: int) -> None:
-    if own != other:
-        raise ValueError(f"Dimensions {own} and {other} are not compatible")
-
-
-def _check_operators(domain: int, other: int) -> None:
-    if domain != other:
-        raise ValueError(
-            f"Operators are incompatible. Expected `x` to have dimension {domain} but got {other}."
-        )

@@ -7,29 +7,39 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.diagonal import always
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.hints import always, held, hinted, imply
+from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
+from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
 
 
+class _Orthogonal(LinearOperator):
+    """What keeps lengths."""
+
+    def _log_abs_determinant(self) -> Value:
+        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
+
+    def _cond(self) -> Value:
+        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
+
+    def _assert_non_singular(self) -> None:
+        """Do nothing: it is."""
+
+
 @final
 @tree.registered
-class LinearOperatorPermutation(LinearOperator):
+class LinearOperatorPermutation(_Orthogonal):
     """A matrix that changes the order: row i of the product is row `perm[i]`.
 
     Args:
         perm: integers of shape [..., n]: each of 0 to n - 1 once.
         dtype: the type of the elements.
         is_non_singular: it is.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -39,16 +49,8 @@ class LinearOperatorPermutation(LinearOperator):
     [7.0, 5.0, 6.0]
     """
 
-    def __init__(
-        self,
-        perm: Any,
-        dtype: Any = float32,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorPermutation",
-    ) -> None:
+    @hinted()
+    def __init__(self, perm: Any, dtype: Any = float32, **hints: Any) -> None:
         self._perm = tree.parameter(perm)
         if not self._perm.shape.rank:
             raise ValueError(f"Argument `perm` must have at least 1 dimension.  Found: {perm}.")
@@ -56,31 +58,24 @@ class LinearOperatorPermutation(LinearOperator):
             raise TypeError(
                 f"Argument `perm` must be integer dtype.  Found: {self._perm.dtype.name}."
             )
-        is_square = always(is_square, "A Permutation operator is always square.")
-        always(is_non_singular, "A Permutation operator is always non-singular.")
-        super().__init__(
-            as_dtype(dtype), None, is_non_singular, is_self_adjoint, is_positive_definite,
-            is_square, name,
-        )  # fmt: skip
+        imply(hints, "is_square", "A Permutation operator is always square.")
+        always(hints["is_non_singular"], "A Permutation operator is always non-singular.")
+        super().__init__(as_dtype(dtype), **hints)
 
-    @property
-    def perm(self) -> Any:
-        """Which row each row of a product is."""
-        return self._perm
+    perm = held("_perm", "Which row each row of a product is.")
 
     def _shape(self) -> Any:
         sizes = tuple(self._perm.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x = turned(x) if adjoint_arg else x
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
         perm = tree.array(self._perm)
         order = (jnp.argsort(perm, -1) if adjoint else perm)[..., None]
         x = in_batch(x, order.shape[:-2])
         return jnp.take_along_axis(x, in_batch(order, x.shape[:-2]), -2)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._matmul(rhs, not adjoint, adjoint_arg)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._matmul(rhs, not adjoint)
 
     def _to_dense(self) -> Value:
         columns = jnp.arange(self.sizes[-1])
@@ -96,19 +91,10 @@ class LinearOperatorPermutation(LinearOperator):
         count = jnp.sum(turns, (-2, -1))
         return (1 - 2 * (count % 2)).astype(self.dtype.dtype)
 
-    def _log_abs_determinant(self) -> Value:
-        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
-
-    def _cond(self) -> Value:
-        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
-
-    def _assert_non_singular(self) -> None:
-        """Do nothing: it is."""
-
 
 @final
 @tree.registered
-class LinearOperatorHouseholder(LinearOperator):
+class LinearOperatorHouseholder(_Orthogonal):
     """A reflection: I - 2 v v^H, with v of length 1.
 
     Args:
@@ -117,7 +103,6 @@ class LinearOperatorHouseholder(LinearOperator):
         is_self_adjoint: it is.
         is_positive_definite: it is not.
         is_square: it is.
-        name: what it is called.
 
     Raises:
         ValueError: when what is said of it cannot be.
@@ -126,15 +111,8 @@ class LinearOperatorHouseholder(LinearOperator):
     [3.0, -4.0]
     """
 
-    def __init__(
-        self,
-        reflection_axis: Any,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorHouseholder",
-    ) -> None:
+    @hinted()
+    def __init__(self, reflection_axis: Any, **hints: Any) -> None:
         self._reflection_axis = tree.parameter(reflection_axis)
         if not self._reflection_axis.shape.rank:
             raise ValueError(
@@ -142,20 +120,15 @@ class LinearOperatorHouseholder(LinearOperator):
                 f"{reflection_axis}"
             )
         words = "A Householder operator is always {}."
-        is_self_adjoint = always(is_self_adjoint, words.format("self adjoint"))
-        if is_positive_definite is True:
+        imply(hints, "is_self_adjoint", words.format("self adjoint"))
+        if hints["is_positive_definite"] is True:
             raise ValueError(words.format("non-positive definite"))
-        is_square = always(is_square, words.format("square"))
-        always(is_non_singular, words.format("non-singular"))
-        super().__init__(
-            self._reflection_axis.dtype, None, is_non_singular, is_self_adjoint, False, is_square,
-            name,
-        )  # fmt: skip
+        imply(hints, "is_square", words.format("square"))
+        always(hints["is_non_singular"], words.format("non-singular"))
+        hints["is_positive_definite"] = False
+        super().__init__(self._reflection_axis.dtype, **hints)
 
-    @property
-    def reflection_axis(self) -> Any:
-        """The direction that is reflected."""
-        return self._reflection_axis
+    reflection_axis = held("_reflection_axis", "The direction that is reflected.")
 
     def _unit(self) -> Value:
         axis = tree.array(self._reflection_axis)
@@ -165,12 +138,12 @@ class LinearOperatorHouseholder(LinearOperator):
         sizes = tuple(self._reflection_axis.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x, unit = turned(x) if adjoint_arg else x, self._unit()[..., None]
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        unit = self._unit()[..., None]
         return x - 2 * unit * jnp.matmul(turned(unit), x)
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        return self._matmul(rhs, adjoint, adjoint_arg)
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+        return self._matmul(rhs, adjoint)
 
     def _diag_part(self) -> Value:
         unit = self._unit()
@@ -182,26 +155,16 @@ class LinearOperatorHouseholder(LinearOperator):
     def _determinant(self) -> Value:
         return jnp.full(self.sizes[:-2], -1, self.dtype.dtype)
 
-    def _log_abs_determinant(self) -> Value:
-        return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
-
     def _eigvals(self) -> Value:
         values = np.ones(self.sizes[-1], self.dtype.dtype)
         values[0] = -1
         return jnp.broadcast_to(values, self.sizes[:-1])
 
-    def _cond(self) -> Value:
-        return jnp.ones(self.sizes[:-2], self.dtype.dtype)
-
     def _linop_inverse(self) -> LinearOperator:
         return self
 
-    def _assert_non_singular(self) -> None:
+    def _assert_self_adjoint(self) -> None:
         """Do nothing: it is."""
 
-    _assert_self_adjoint = _assert_non_singular
-
     def _assert_positive_definite(self) -> None:
-        raise InvalidArgumentError(
-            None, None, "Householder operators are always non-positive definite."
-        )
+        raise refused("Householder operators are always non-positive definite.")

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tf.linalg.operators.hints import document
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
@@ -52,7 +53,8 @@ def parameters(operator: Any) -> dict[str, Any]:
 
 
 def registered(kind: C) -> C:
-    """Decorate a class of operators: compiled functions take them apart."""
+    """Decorate a class of operators: its docs have the hints, compiled functions take it apart."""
+    document(kind)
     _CLASSES.add(kind)
     jax.tree_util.register_pytree_node(kind, _flatten, _unflatten)
     return kind

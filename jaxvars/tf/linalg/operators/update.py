@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, joint_batch, solved, times
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
+from jaxvars.tf.linalg.operators.hints import Hint, held, hinted
 from jaxvars.tf.linalg.operators.identity import LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.made import reduced
-from jaxvars.tf.linalg.operators.operator import Hint, LinearOperator, turned
+from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 
 Value: TypeAlias = Any
 
@@ -27,11 +28,6 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         diag_update: the diagonal of D, of shape [..., k]; ones when None.
         v: V, of shape [..., n, k]; U when None.
         is_diag_update_positive: whether D is positive.
-        is_non_singular: whether it has an inverse.
-        is_self_adjoint: whether it equals its adjoint.
-        is_positive_definite: whether it is positive definite.
-        is_square: whether it has as many rows as columns.
-        name: what it is called.
 
     Raises:
         ValueError: when sizes do not fit, or what is said of it cannot be.
@@ -42,6 +38,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     [[2.0, 2.0], [2.0, 5.0]]
     """
 
+    @hinted()
     def __init__(
         self,
         base_operator: LinearOperator,
@@ -49,11 +46,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         diag_update: Any = None,
         v: Any = None,
         is_diag_update_positive: Hint = None,
-        is_non_singular: Hint = None,
-        is_self_adjoint: Hint = None,
-        is_positive_definite: Hint = None,
-        is_square: Hint = None,
-        name: str = "LinearOperatorLowRankUpdate",
+        **hints: Any,
     ) -> None:
         self._base_operator = base_operator
         self._u = tree.parameter(u, base_operator.dtype)
@@ -70,15 +63,13 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             )
         if not self._has_own_v and base_operator.is_self_adjoint:
             real = diag_update is None or not base_operator.dtype.is_complex
-            is_self_adjoint = True if real and is_self_adjoint is None else is_self_adjoint
-            if base_operator.is_positive_definite and self._is_diag_update_positive:
-                is_positive_definite = (
-                    True if is_positive_definite is None else is_positive_definite
-                )
-        super().__init__(
-            base_operator.dtype, None, is_non_singular, is_self_adjoint, is_positive_definite,
-            base_operator.is_square if is_square is None else is_square, name,
-        )  # fmt: skip
+            positive = base_operator.is_positive_definite and self._is_diag_update_positive
+            for name, holds in (("is_self_adjoint", real), ("is_positive_definite", positive)):
+                if holds and hints[name] is None:
+                    hints[name] = True
+        if hints["is_square"] is None:
+            hints["is_square"] = base_operator.is_square
+        super().__init__(base_operator.dtype, **hints)
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -91,30 +82,17 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             if one != other:
                 raise ValueError(f"Dimensions {one} and {other} are not compatible")
 
-    @property
-    def base_operator(self) -> LinearOperator:
-        """L."""
-        return self._base_operator
+    base_operator = held("_base_operator", "L.")
 
-    @property
-    def u(self) -> Any:
-        """U."""
-        return self._u
+    u = held("_u", "U.")
 
-    @property
-    def v(self) -> Any:
-        """V."""
-        return self._v
+    v = held("_v", "V.")
 
-    @property
-    def diag_update(self) -> Any:
-        """The diagonal of D; None for ones."""
-        return self._diag_update
+    diag_update = held("_diag_update", "The diagonal of D; None for ones.")
 
-    @property
-    def is_diag_update_positive(self) -> Hint:
-        """Whether D is positive; None when that is not known."""
-        return self._is_diag_update_positive
+    is_diag_update_positive = held(
+        "_is_diag_update_positive", "Whether D is positive; None when that is not known."
+    )
 
     @property
     def diag_operator(self) -> LinearOperator:
@@ -134,8 +112,8 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             parts.append((*self._diag_update.shape[:-1], 1, 1))
         return (*joint_batch(*parts), *self._base_operator.sizes[-2:])
 
-    def _matmul(self, x: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
-        x, (u, v) = turned(x) if adjoint_arg else x, self._arrays()
+    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+        x, (u, v) = x, self._arrays()
         left, right = (v, u) if adjoint else (u, v)
         inner = self.diag_operator.product(times(right, x, is_adjoint=True), adjoint)
         return self._base_operator.product(x, adjoint) + times(left, inner)
@@ -164,9 +142,9 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             not self._has_own_v and real and base.is_self_adjoint and base.is_positive_definite
         )
 
-    def _solve(self, rhs: Value, adjoint: bool = False, adjoint_arg: bool = False) -> Value:
+    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
         # The Woodbury identity: (L + UDV^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1.
-        rhs, (u, v) = turned(rhs) if adjoint_arg else rhs, self._arrays()
+        rhs, (u, v) = rhs, self._arrays()
         left, right = (v, u) if adjoint else (u, v)
         first = self._base_operator.solution(rhs, adjoint)
         inner, capacitance = times(right, first, is_adjoint=True), self._capacitance()

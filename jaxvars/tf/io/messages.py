@@ -1,12 +1,12 @@
-"""`tf.train.Example` and its parts: records as TensorFlow writes them into files.
+"""TensorFlow's messages: `tf.train.Example` and its parts, and tensors as bytes.
 
     tf.train.Example(features=tf.train.Features(feature={
         "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[3])),
     })).SerializeToString()
 
 Rules this file keeps:
-- they are messages of the protobuf library, with TensorFlow's field numbers: the same bytes;
-- they are in a pool of their own, so that TensorFlow may be imported in the same process;
+- they are those of the protobuf library, with TensorFlow's field numbers: the same bytes;
+- they are in a separate pool, so that TensorFlow may be imported in the same process;
 - protobuf is imported when a message is first asked for.
 
 Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
@@ -17,9 +17,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from jaxvars.tf.tensors.static import refused
+
 _PACKAGE = "tensorflow"
 
-_FIELDS: dict[str, list[tuple[str, int, str, str]]] = {
+_EXAMPLES: dict[str, list[tuple[str, int, str, str]]] = {
     "BytesList": [("value", 1, "bytes", "repeated")],
     "FloatList": [("value", 1, "float", "repeated")],
     "Int64List": [("value", 1, "int64", "repeated")],
@@ -34,17 +36,37 @@ _FIELDS: dict[str, list[tuple[str, int, str, str]]] = {
     "Example": [("features", 1, "Features", "")],
     "SequenceExample": [("context", 1, "Features", ""), ("feature_lists", 2, "FeatureLists", "")],
 }
+NUMBERS = {
+    "half_val": (13, "int32"), "float_val": (5, "float"), "double_val": (6, "double"),
+    "int_val": (7, "int32"), "scomplex_val": (9, "float"), "int64_val": (10, "int64"),
+    "bool_val": (11, "bool"), "dcomplex_val": (12, "double"), "uint32_val": (16, "uint32"),
+    "uint64_val": (17, "uint64"),
+}  # fmt: skip
+"""Where a TensorProto may have its numbers."""
+
+_FIELDS = {
+    **_EXAMPLES,
+    "Dim": [("size", 1, "int64", "")],
+    "TensorShapeProto": [("dim", 2, "Dim", "repeated")],
+    "TensorProto": [
+        ("dtype", 1, "int32", ""),
+        ("tensor_shape", 2, "TensorShapeProto", ""),
+        ("tensor_content", 4, "bytes", ""),
+        ("string_val", 8, "bytes", "repeated"),
+        *((name, number, kind, "repeated") for name, (number, kind) in NUMBERS.items()),
+    ],
+}
 """The fields of each message: name, number, type, and how often it is there."""
 
-MESSAGES = frozenset(_FIELDS)
-"""The names of the messages."""
+MESSAGES = frozenset(_EXAMPLES)
+"""The names of the messages that are public."""
 
 
 def message(name: str) -> Any:
     r"""Return the class of a message.
 
     Args:
-        name: one of MESSAGES.
+        name: of a message.
 
     >>> Int64List = message("Int64List")
     >>> Int64List(value=[1, 300]).SerializeToString()
@@ -53,6 +75,20 @@ def message(name: str) -> Any:
     [1, 300]
     """
     return _classes()[name]
+
+
+def parse(name: str, data: bytes) -> Any:
+    """Return the message that some bytes say.
+
+    Raises:
+        InvalidArgumentError: when they say none.
+    """
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message(name).FromString(data)
+    except DecodeError:
+        raise refused("Could not parse the bytes of a message.") from None
 
 
 @functools.cache
@@ -82,10 +118,9 @@ def _add_field(made: Any, name: str, number: int, kind: str, how: str) -> None:
         if not made.oneof_decl:
             made.oneof_decl.add(name=how.removeprefix("one of "))
         field.oneof_index = 0
-    if kind in ("bytes", "float", "int64"):
-        field.type = getattr(field, f"TYPE_{kind.upper()}")
-    else:
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+    field.type = getattr(field, f"TYPE_{kind.upper()}", field.TYPE_MESSAGE)
+    if field.type == field.TYPE_MESSAGE:
+        field.type_name = f".{_PACKAGE}.{kind}"
 
 
 def _add_entry(made: Any, name: str, kind: str) -> str:

@@ -1,0 +1,36 @@
+"""How many elements the datasets have that steps make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+INFINITE, UNKNOWN = -1, -2
+
+
+def product(count: int, times: int) -> int:
+    """Return the number of elements after repeating: INFINITE if `times` is negative."""
+    if times == 0 or count == 0:
+        return 0
+    return INFINITE if times < 0 else count if count < 0 else count * times
+
+
+def total(first: int, second: int) -> int:
+    """Return the number of elements of two datasets, one after the other."""
+    if INFINITE in (first, second):
+        return INFINITE
+    return UNKNOWN if UNKNOWN in (first, second) else first + second
+
+
+def fewest(counts: Iterable[int]) -> int:
+    """Return the number of elements of datasets side by side."""
+    given = list(counts)
+    if UNKNOWN in given:
+        return UNKNOWN
+    return min((n for n in given if n != INFINITE), default=INFINITE)
+
+
+def divided(count: int, size: int, drop: bool) -> int:
+    """Return the number of groups."""
+    if count < 0:
+        return count
+    return count // size if drop else -(-count // size)

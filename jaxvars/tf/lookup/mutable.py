@@ -1,0 +1,224 @@
+"""Tables that change, on the host; a checkpoint holds what is in them.
+
+Rules this file keeps:
+- inside of a `tf.function` the host is asked, and told, when the program runs; text is known there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.experimental
+import numpy as np
+
+from jaxvars.tf.data.generators.cursor import State
+from jaxvars.tf.data.generators.recorded import Recorded
+from jaxvars.tf.data.generators.staged import at_once
+from jaxvars.tf.lookup.sources import typed
+from jaxvars.tf.lookup.tables import Table
+from jaxvars.tf.tensors import convert as _convert
+from jaxvars.tf.tensors.static import refused
+from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.tracing import context
+
+Value: TypeAlias = Any
+
+
+class _Changing(Table, Recorded, ABC):
+    """A table that changes; a checkpoint holds what is in it."""
+
+    _entry = "table", "table"
+
+    def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
+        super().__init__(key_dtype, value_dtype, name)
+        self._default = typed(default, self.value_dtype)
+
+    # ------------------------------------------------------------ reading
+    def _looked_up(self, keys: Value) -> Value:
+        if context.is_staging() and not _convert.is_text(keys):
+            return self._asked(keys)
+        self._read()
+        return _convert.to_array(self._found(np.asarray(keys), self._default))
+
+    def _asked(self, keys: Value) -> Value:
+        """Ask the host when the program runs."""
+        self._require_numbers()
+
+        def on_host(given: Value) -> np.ndarray:
+            self._read()
+            return self._found(np.asarray(given), self._default)
+
+        shape = (*keys.shape, *self._default.shape)
+        struct = jax.ShapeDtypeStruct(shape, self.value_dtype.dtype)
+        return jax.experimental.io_callback(on_host, struct, keys, ordered=True)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """Return how many keys there are, as an int64."""
+        self._read()
+        return super().size(name)
+
+    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
+        self._read()
+        return super()._arrays(self._default)
+
+    # ------------------------------------------------------------ writing
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Put values under keys, in place of those that were there.
+
+        Args:
+            keys: a tensor.
+            values: a tensor, of a value for each key.
+            name: of no effect.
+
+        Raises:
+            TypeError: when the keys are of another type.
+            InvalidArgumentError: when the shapes do not fit.
+        """
+        given = self._keys(keys)
+        added = _convert.to_array(values, self.value_dtype)
+        if added.shape != (*given.shape, *self._default.shape):
+            raise refused(
+                f"Expected shape {[*given.shape, *self._default.shape]} for value, got "
+                f"{list(added.shape)}"
+            )
+        self._changed(self._put, given, added)
+
+    def remove(self, keys: Any, name: str | None = None) -> None:
+        """Take keys out; those that are not there do not matter.
+
+        Raises:
+            TypeError: when the keys are of another type.
+        """
+        self._changed(self._take, self._keys(keys))
+
+    def _changed(self, change: Any, *arrays: Value) -> None:
+        if not context.is_staging():
+            change(*arrays)
+        elif any(map(_convert.is_text, arrays)):
+            numbers = [x for x in arrays if not _convert.is_text(x)]
+            texts = [x if _convert.is_text(x) else None for x in arrays]
+
+            def run(*given: Value) -> None:
+                rest = iter(given)
+                at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
+
+            jax.experimental.io_callback(run, None, *numbers, ordered=True)
+        else:
+            jax.experimental.io_callback(
+                lambda *given: at_once(lambda: change(*given)), None, *arrays, ordered=True
+            )
+
+    def _put(self, keys: Value, values: Value) -> None:
+        self._read()
+        flat = np.asarray(keys).ravel().tolist()
+        self._check_keys(flat)
+        rows = np.asarray(values).reshape(-1, *self._default.shape)
+        self._rows.update(zip(flat, rows, strict=True))
+
+    def _take(self, keys: Value) -> None:
+        self._read()
+        flat = np.asarray(keys).ravel().tolist()
+        self._check_keys(flat)
+        for key in flat:
+            self._rows.pop(key, None)
+
+    def _check_keys(self, keys: list[Any]) -> None:
+        """Raise InvalidArgumentError for keys that may not be in it."""
+
+    # ------------------------------------------------------------ in a checkpoint
+    def _save(self) -> State:
+        keys, values = self._arrays()
+        return {"keys": keys, "values": values}
+
+    def _load(self, state: State) -> None:
+        self._rows = dict(zip(state["keys"].tolist(), state["values"], strict=True))
+
+
+@final
+class MutableHashTable(_Changing):
+    """A table that changes.
+
+    Args:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        default_value: the value of keys that are not there: a scalar or vector.
+        name: what it is called.
+        checkpoint: of no effect: a checkpoint holds what is in it.
+        experimental_is_anonymous: of no effect.
+
+    Example:
+        >>> from jaxvars import tf
+        >>> table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int32, default_value=-1)
+        >>> table.insert(["a"], [5])
+        >>> table.lookup(["a", "b"]).numpy()
+        array([ 5, -1], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        name: str = "MutableHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value, name)
+
+
+@final
+class DenseHashTable(_Changing):
+    """A table that changes, with two keys that may not be in it.
+
+    Args:
+        key_dtype: the type of the keys.
+        value_dtype: the type of the values.
+        default_value: the value of keys that are not there: a scalar or vector.
+        empty_key: a key that may not be in it.
+        deleted_key: another one.
+        initial_num_buckets: of no effect.
+        name: what it is called.
+        checkpoint: of no effect: a checkpoint holds what is in it.
+        experimental_is_anonymous: of no effect.
+
+    Raises:
+        InvalidArgumentError: when both keys are the same.
+    """
+
+    def __init__(
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        empty_key: Any,
+        deleted_key: Any,
+        initial_num_buckets: Any = None,
+        name: str = "MutableDenseHashTable",
+        checkpoint: bool = True,
+        experimental_is_anonymous: bool = False,
+    ) -> None:
+        super().__init__(key_dtype, value_dtype, default_value, name)
+        self._empty, self._deleted = (
+            typed(key, self.key_dtype).item() for key in (empty_key, deleted_key)
+        )
+        if self._empty == self._deleted:
+            raise refused("Empty and deleted keys cannot be equal")
+
+    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> None:
+        """Put values under keys, in place of those that were there."""
+        self.insert(keys, values)
+
+    def erase(self, keys: Any, name: str | None = None) -> None:
+        """Take keys out; those that are not there do not matter."""
+        self.remove(keys)
+
+    def _found(self, keys: np.ndarray, default: np.ndarray) -> np.ndarray:
+        self._check_keys(keys.ravel().tolist())
+        return super()._found(keys, default)
+
+    def _check_keys(self, keys: list[Any]) -> None:
+        for word, key in (("empty_key", self._empty), ("deleted_key", self._deleted)):
+            if key in keys:
+                raise refused(f"Using the {word} as a table key is not allowed")
