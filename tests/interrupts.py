@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars.core.cells import BUSY, HAND
-from jaxvars.core.frame import DETOUR
+from jaxvars.core.cells import BUSY, CURRENT
+from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
 
@@ -176,10 +176,10 @@ def check_nothing_is_left() -> None:
     """Check that nothing blocks the fast path: no frame, no detour, no trace of JAX's."""
     assert LOCAL.frame is LOCAL.eager
     assert not LOCAL.frame.observers
-    assert HAND[0] is not BUSY
-    if DETOUR:  # until it is gone: a cycle of an exception's may hold it
+    assert CURRENT[0] is not BUSY
+    if FAST_PATH_BLOCKERS:  # until it is gone: a cycle of an exception's may hold it
         gc.collect()
-    assert not DETOUR
+    assert not FAST_PATH_BLOCKERS
     assert context.place(None) is context.EVAL
 
 

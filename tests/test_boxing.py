@@ -9,7 +9,7 @@ import numpy as np
 import jaxvars as jv
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tensors.wrapping import (
-    Manners,
+    TensorWrapping,
     boxed,
     boxing,
     is_box,
@@ -28,7 +28,7 @@ def _box(value):
     return jax.tree.map(lambda x: Box(x) if isinstance(x, jax.Array) else x, value)
 
 
-MANNERS = Manners(_box, lambda x: jnp.asarray(x, jnp.int16))
+MANNERS = TensorWrapping(_box, lambda x: jnp.asarray(x, jnp.int16))
 
 
 def test_nothing_is_boxed_by_itself():

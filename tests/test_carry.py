@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.control.arguments import index_of, leading_size, parameter_name, settled, truth
+from jaxvars.control.arguments import as_concrete, index_of, leading_size, parameter_name, truth
 from jaxvars.control.carry import Carried, Stack, alike, stackable
-from jaxvars.control.forms import Type, converted, joined, plainly, taken_apart, type_of
+from jaxvars.control.forms import Type, converted, flatten_arrays, joined, read_variables, type_of
 from jaxvars.control.structure_diff import described, difference
 from jaxvars.errors import ControlFlowError
 
@@ -64,10 +64,10 @@ def test_converted():
 # ---------------------------------------------------------------- forms
 def test_variables_are_what_they_hold():
     v = jv.Variable([1.0, 2.0])
-    value = plainly({"v": v, "text": "a"})
+    value = read_variables({"v": v, "text": "a"})
     v.assign_add([1.0, 1.0])
     assert value["v"].tolist() == [1.0, 2.0]
-    form, arrays = taken_apart((v, 3, None, "a"))
+    form, arrays = flatten_arrays((v, 3, None, "a"))
     assert [x if isinstance(x, int) else x.tolist() for x in arrays] == [[2.0, 3.0], 3]
     assert form([1, 2]) == (1, 2, None, "a")
 
@@ -80,7 +80,7 @@ def test_described():
 def differing(one: Any, other: Any, *names: str) -> Any:
     forms, kinds = [], []
     for value in (one, other):
-        form, arrays = taken_apart(value)
+        form, arrays = flatten_arrays(value)
         forms.append(form)
         kinds.append(list(map(type_of, arrays)))
     found = difference(*forms, kinds, names)
@@ -131,7 +131,7 @@ def test_objects_that_cannot_be_compared_are_the_same_only_if_they_are_one():
 
 # ---------------------------------------------------------------- branches
 def results(*values: Any) -> Any:
-    pairs = [taken_apart(value) for value in values]
+    pairs = [flatten_arrays(value) for value in values]
     forms, arrays = zip(*pairs, strict=True)
     return alike(forms, [list(map(type_of, xs)) for xs in arrays]), arrays
 
@@ -225,17 +225,17 @@ def test_what_is_known_is_known_in_any_trace():
     array = jnp.ones(2)
 
     def f(x: Any) -> Any:
-        kinds.extend(type(settled(value)) for value in (1, array, np.float64(2.0)))
-        assert settled(x) is x
+        kinds.extend(type(as_concrete(value)) for value in (1, array, np.float64(2.0)))
+        assert as_concrete(x) is x
         return x
 
     jax.make_jaxpr(f)(1.0)
     assert kinds == [np.ndarray] * 3
-    assert (settled(2.5).dtype, int(settled(2**40))) == (np.float32, 2**40)
+    assert (as_concrete(2.5).dtype, int(as_concrete(2**40))) == (np.float32, 2**40)
     with pytest.raises(ControlFlowError, match="not str 'yes'"):
-        settled("yes")
+        as_concrete("yes")
     with pytest.raises(ControlFlowError, match="not NoneType None"):
-        settled(None)
+        as_concrete(None)
 
 
 def test_leading_size():

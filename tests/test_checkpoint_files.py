@@ -475,7 +475,9 @@ HOSTILE = {
     "code for a header": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": _CODE}),
     "objects": lambda p: _file(p, _signed({"v": OBJECTS}), {"v.npy": _npy(np.zeros(8, np.uint8))}),
     "objects on disk": lambda p: _file(
-        p, _signed({"v": Entry((1,), "float32", (1,), "object", "")}), {"v.npy": _npy(np.zeros(1))}
+        p,
+        _signed({"v": Entry((1,), "float32", (1,), "object", "")}),
+        {"v.npy": _npy(np.zeros(1))},
     ),
     "a tower": lambda p: _file(p, "[" * 100_000, {}),
     "no variables": lambda p: _file(p, _signed({}, variables=[]), {}),

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.cells import HAND, STORE
+from jaxvars.core.cells import CURRENT, STORE
 from jaxvars.core.checks import NO_FAILURE, first_failure, raise_if_failed, require
 from jaxvars.debugging import assert_less, assert_positive
 from jaxvars.errors import CheckError
@@ -27,7 +27,7 @@ N = 1000
 
 
 def address(v: jv.Variable) -> int:
-    tray, key = HAND[0], v.cell.key
+    tray, key = CURRENT[0], v.cell.key
     held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
     return held.unsafe_buffer_pointer()
 

@@ -18,14 +18,14 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars.core.cells import CALLBACKS, HAND, STORE
+from jaxvars.core.cells import CALLBACKS, CURRENT, STORE
 from jaxvars.errors import CompileError, StaleReadWarning
 
 N = 1000
 
 
 def address(v: jv.Variable) -> int:
-    tray = HAND[0]
+    tray = CURRENT[0]
     key = v.cell.key
     held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
     return held.unsafe_buffer_pointer()

@@ -12,7 +12,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import Rebuild
+from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import CreationError, ForeignTransformError, StaleReadWarning
 
 V = jv.Variable
@@ -263,7 +263,7 @@ def test_the_frame_is_left_after_an_exception(place):
     ],
 )
 def test_rebuild(result, arrays, plain):
-    rebuild = Rebuild(result)
+    rebuild = PyTreeTemplate(result)
     assert (rebuild.arrays, rebuild.is_plain) == (arrays, plain)
     again = rebuild([10 * x for x in arrays])
     if isinstance(result, dict):

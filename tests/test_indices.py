@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.frame import DETOUR
+from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.debugging import check_indices
 from jaxvars.errors import CheckError
 
@@ -127,7 +127,7 @@ def test_programs_with_and_without_checks_are_kept_apart():
         assert concrete(7) == 8
         check_indices(False)
         check_indices(False)
-        assert not DETOUR
+        assert not FAST_PATH_BLOCKERS
         assert [float(read(i)) for i in (1, 7, 7)] == [4, 8, 8]
     assert read.traces.column("why")[1:] == ["indices are checked"]
 

@@ -338,13 +338,13 @@ def test_arguments_are_spread_as_they_arrive(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4, 4), sharding=P(None, "model"))
     step = jv.compile(lambda x, scale: (x * scale) @ w, in_shardings=P("data"))
-    assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._entry.lower().compile().as_text()
+    assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._executable.lower().compile().as_text()
     for x in (ones(8, 4), jnp.ones((8, 4)), jax.device_put(ones(8, 4), jax.devices()[2])):
         assert step(x, 2.0).sharding.spec == P("data", "model")
         assert step(x, 2.0).sharding.spec == P("data", "model")
     with pytest.raises(ShardingError, match=r"Argument x of shape \(7, 4\) cannot be divided"):
         step(ones(7, 4), 2.0)
-    assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._entry.lower().compile().as_text()
+    assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._executable.lower().compile().as_text()
 
 
 def test_arguments_are_spread_by_name_and_in_other_functions(grid):

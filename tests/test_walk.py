@@ -11,7 +11,7 @@ from types import SimpleNamespace as Bag
 import numpy as np
 import pytest
 
-from jaxvars.core.traversal import Alias, Holder, walk
+from jaxvars.core.traversal import Holder, Proxy, walk
 
 
 class Leaf:
@@ -144,7 +144,7 @@ def test_it_is_lazy():
 
 
 def test_an_alias_is_entered_under_its_own_path():
-    class Face(Alias):
+    class ArrayProxy(Proxy):
         def __init__(self, leaf):
             self.leaf = leaf
 
@@ -153,6 +153,6 @@ def test_an_alias_is_entered_under_its_own_path():
             return self.leaf
 
     leaf = Leaf()
-    face = Face(leaf)
+    face = ArrayProxy(leaf)
     assert list(walk({"a": face, "b": leaf}, Leaf)) == [(("a",), leaf)]
-    assert list(walk({"a": face}, Face)) == [(("a",), face)]
+    assert list(walk({"a": face}, ArrayProxy)) == [(("a",), face)]

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
-from jaxvars.core.staging import Rebuild, Staged, stage
+from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tracing import context, jaxprs
@@ -175,7 +175,7 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
         own = cells[: len(cell_values)]
         with entered(BoundFrame(values, frame)):
             result, grad = run(*xs)
-        arrays = [jnp.asarray(x) for x in Rebuild(result).arrays]
+        arrays = [jnp.asarray(x) for x in PyTreeTemplate(result).arrays]
 
         def pull() -> Any:
             with entered(BoundFrame(values, frame)):
@@ -221,7 +221,7 @@ def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Value]) -> 
     What the function itself reads is put into `own`.
     """
     result, grad = run(*xs)
-    upstream = [jnp.zeros_like(x) for x in Rebuild(result).arrays]
+    upstream = [jnp.zeros_like(x) for x in PyTreeTemplate(result).arrays]
     frame = LOCAL.frame
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
     own.update(cell.key for cell in cells)
@@ -425,7 +425,7 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     @context.restoring()
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves = Rebuild((args, kwargs))
+        leaves = PyTreeTemplate((args, kwargs))
         values, leaves.arrays = leaves.arrays, []
 
         def run(*xs: Value) -> Any:

@@ -23,13 +23,13 @@ from jaxvars.tracing import jaxprs
 
 # ---------------------------------------------------------------- programs
 @jax.custom_jvp
-def _tap(value: Value, source: Value) -> Value:
+def _alias_source(value: Value, source: Value) -> Value:
     """Return `value`, which is also to move with `source`."""
     return value  # pragma: no cover - whoever runs a program differentiates it: see the rule
 
 
-@_tap.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
-def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_tap`
+@_alias_source.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
+def _alias_source_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_alias_source`
     return primals[0], tangents[0] + tangents[1]
 
 
@@ -73,7 +73,7 @@ class Program:
             del self._slots[key]
         self._next = len(sources)
         self._wires = [self._wire(node) for node in nodes]
-        self.function = Wired(
+        self.function = SlotProgram(
             [
                 (_runner(node, line), *wire)
                 for node, line, wire in zip(nodes, linear, self._wires, strict=True)
@@ -130,7 +130,7 @@ class Program:
 
 
 @final
-class Wired:
+class SlotProgram:
     """Operations on numbered values: sources count from 0, constants down from -1."""
 
     __slots__ = ("_steps", "_tapped", "targets")
@@ -158,7 +158,7 @@ class Wired:
             results = run(*[values[slot] for slot in inputs])
             for slot, result in zip(outputs, results, strict=True):
                 tap = self._tapped.get(slot)
-                values[slot] = result if tap is None else _tap(result, sources[tap])
+                values[slot] = result if tap is None else _alias_source(result, sources[tap])
         return [values[slot] for slot in self.targets]
 
 

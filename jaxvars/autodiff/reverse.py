@@ -15,7 +15,7 @@ from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.replay import Program
 from jaxvars.autodiff.tape_base import Value
 from jaxvars.errors import TapeError, user_line
-from jaxvars.tensors.array_like import Face
+from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse
@@ -113,7 +113,7 @@ def zeros_of(source: Any) -> Value:
 def cotangents_of(targets: Sequence[Value], given: Any) -> list[Value]:
     if given is None:
         return [jnp.ones(t.shape, t.dtype) if is_inexact(t) else None for t in targets]
-    leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, Face))
+    leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, ArrayProxy))
     if len(leaves) != len(targets):
         raise TapeError(f"There are {len(targets)} targets, but {len(leaves)} output_gradients.")
     return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
@@ -122,7 +122,7 @@ def cotangents_of(targets: Sequence[Value], given: Any) -> list[Value]:
 def _cotangent(target: Value, given: Any) -> Value:
     if given is None or target is None:
         return None if target is None else jnp.ones(target.shape, target.dtype)
-    given = given.value if isinstance(given, Face) else given
+    given = given.value if isinstance(given, ArrayProxy) else given
     if isinstance(given, np.ma.MaskedArray):
         raise TapeError("An output_gradient is a masked array, and a tensor has no mask.")
     given = jnp.asarray(given, target.dtype)

@@ -232,7 +232,9 @@ class GradientTape(TapeBase):
             pairs = zip(targets, cotangents_of(targets, output_gradients), strict=True)
             moving = [(t, c) for t, c in pairs if is_inexact(t)]
             constants = [value for stop in stops for value in self._values_of(stop)]
-            question = _Question(self, [t for t, _ in moving], [c for _, c in moving], constants)
+            question = GradientQuery(
+                self, [t for t, _ in moving], [c for _, c in moving], constants
+            )
             grads = values.gather(question.answer(values.unique, by_rows=by_rows))
             if unconnected is UnconnectedGradients.ZERO:
                 pairs = zip(sources, grads, strict=True)
@@ -374,7 +376,7 @@ class GradientTape(TapeBase):
 
 
 @final
-class _Question:
+class GradientQuery:
     """Which gradients are asked for: of what, multiplied with what, and what counts as constant."""
 
     def __init__(

@@ -15,10 +15,10 @@ from jaxvars.autodiff.recording import Record
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Frame, is_differentiable
 from jaxvars.core.frames import LOCAL, is_interrupting_trace
-from jaxvars.core.traversal import behind
+from jaxvars.core.traversal import resolve_proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
-from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.recorder import recording
@@ -78,7 +78,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
                 "the call."
             )
         self._place = context.strip(context.current())
-        placed, frame, others = recording(_Relay(self)), LOCAL.frame, Around(RECORDING)
+        placed, frame, others = recording(RecorderListener(self)), LOCAL.frame, Around(RECORDING)
         opened = placed, frame, others, LOCAL.eager  # which each thread has one of
         self._open.append(opened)
         try:
@@ -160,7 +160,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
                 self._watch_value(leaf)
 
     def _watch_value(self, value: Any) -> None:
-        value = plain(value)
+        value = unwrap(value)
         if not isinstance(value, jax.Array):
             raise TapeError(
                 f"Cannot watch a {type(value).__name__}: what is computed from it cannot be "
@@ -178,7 +178,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         """Return the known values that a source stands for."""
         if isinstance(source, Variable):
             return [x for x in self._reads.get(source.cell.key, []) if self._record.knows(x)]
-        value = source.value if isinstance(source, Face) else source
+        value = source.value if isinstance(source, ArrayProxy) else source
         if self._everything and is_inexact(value):
             self._record.watch(value)
         return [value] if self._record.knows(value) else []
@@ -195,7 +195,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         return value
 
     def _value_of_target(self, target: Any) -> Value:
-        target = behind(target)
+        target = resolve_proxy(target)
         if isinstance(target, Variable):
             if self.through_assigns and target.cell.key in self._assigns:
                 return self._assigns[target.cell.key].value
@@ -205,7 +205,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
                     self.saw(target.cell, context.fresh(value))
             reads = self._reads.get(target.cell.key)
             return reads[-1] if reads else None
-        value = plain(target)
+        value = unwrap(target)
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TapeError(
                 f"The target is a {type(value).__name__} ({value!r}), not the array that was "
@@ -241,7 +241,7 @@ def _closed_elsewhere(is_open: bool) -> TapeError:
 
 
 @final
-class _Relay:
+class RecorderListener:
     """Passes what a Recorder tells to the record that is current: `reset` starts a new one."""
 
     __slots__ = ("recording",)
@@ -264,13 +264,13 @@ def _is_cut(value: Value) -> bool:
 
 
 def _is_face(x: object) -> bool:
-    return isinstance(behind(x), Face)
+    return isinstance(resolve_proxy(x), ArrayProxy)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return arrays and variables, for what stands for one, too, and the structure."""
     leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_face)
-    return list(map(behind, leaves)), treedef
+    return list(map(resolve_proxy, leaves)), treedef
 
 
 def warn(message: str) -> None:

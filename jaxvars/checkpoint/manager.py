@@ -44,7 +44,7 @@ from jaxvars.checkpoint.stored import is_damaged
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 
 _clock = time.time
 _SUFFIXES = {"orbax": "", "npz": ".npz"}
@@ -423,7 +423,7 @@ class CheckpointManager:
 
 def _integer(what: str, value: Any) -> int:
     try:
-        number = operator.index(plain(value))
+        number = operator.index(unwrap(value))
     except TypeError:
         raise TypeError(f"The {what} of a checkpoint is an integer, not {value!r}.") from None
     if number < 0:

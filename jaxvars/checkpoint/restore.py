@@ -29,7 +29,7 @@ from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
-from jaxvars.core.cells import NEWS, SEEKERS, STORE, Cell, Seeker
+from jaxvars.core.cells import NEW_CELLS, PENDING_RESTORES, STORE, Cell, PendingRestore
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
@@ -53,7 +53,9 @@ Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 
 _LOCK = threading.RLock()
-_TAKING: list[None] = []  # not empty while variables are found or given values, by who has the lock
+_restoring: list[
+    None
+] = []  # not empty while variables are found or given values, by who has the lock
 _BOXES = (list, tuple, deque, Mapping, Set)  # objects in them may live longer than they do
 _NO_CELL = -1  # in the place of a cell's key, for an array
 _NO_PATHS: Mapping[int, str] = {}
@@ -136,7 +138,7 @@ def _alike(path: Path) -> str:
 
 
 @final
-class Restore(Seeker):
+class Restore(PendingRestore):
     """One checkpoint on its way into variables.
 
     Attributes:
@@ -194,15 +196,15 @@ class Restore(Seeker):
                 other.replaced_by = self.source
                 other.end()
             if self.waiting:
-                SEEKERS.append(self)
+                PENDING_RESTORES.append(self)
 
     def end(self) -> None:
         """Wait no longer."""
         self._is_over = True
         with contextlib.suppress(ValueError):
-            SEEKERS.remove(self)
-        if not SEEKERS:
-            NEWS.clear()
+            PENDING_RESTORES.remove(self)
+        if not PENDING_RESTORES:
+            NEW_CELLS.clear()
 
     # ------------------------------------------------------------ taking
     def _verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Value]:
@@ -228,10 +230,12 @@ class Restore(Seeker):
     def seek(self) -> set[int]:
         """Give new variables their values; return the keys of all cells that can be found."""
         with _LOCK:
-            if _TAKING:
+            if _restoring:
                 return set()
             cells = self._found()
-            self._take({p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEWS})
+            self._take(
+                {p: cells[p] for p in self.waiting if p in cells and cells[p].key in NEW_CELLS}
+            )
             return {cell.key for cell in cells.values()}
 
     def look(self) -> None:
@@ -243,11 +247,11 @@ class Restore(Seeker):
     def _found(self) -> dict[str, Cell]:
         """Return the cells of the variables that there are; who reads some meanwhile is no news."""
         with _LOCK:
-            _TAKING.append(None)
+            _restoring.append(None)
             try:
                 return find_cells(self._alive(), self._paths)
             finally:
-                _TAKING.pop()
+                _restoring.pop()
 
     def _take(self, cells: Mapping[str, Cell]) -> None:
         """Give some variables their values; if it is interrupted, it may be done again."""
@@ -257,7 +261,7 @@ class Restore(Seeker):
             self.misfits |= misfits
             self._done({path: cells[path] for path in misfits})
             raise self._error("does not fit variables that were created since", misfits)
-        _TAKING.append(None)
+        _restoring.append(None)
         try:
             with context.at(context.EVAL):
                 mine = [p for p, cell in cells.items() if _GIVERS.get(cell, 0) <= self._number]
@@ -265,13 +269,13 @@ class Restore(Seeker):
                 LOCAL.eager.write_all([cells[path] for path in mine], values, ())
                 _GIVERS.update({cells[path]: self._number for path in mine})
         finally:
-            _TAKING.pop()
+            _restoring.pop()
         self.taken |= {path: cell.key for path, cell in cells.items()}
         self._done(cells)
 
     def _done(self, cells: Mapping[str, Cell]) -> None:
         for path, cell in cells.items():
-            NEWS.pop(cell.key, None)
+            NEW_CELLS.pop(cell.key, None)
             del self.waiting[path]
         if not self.waiting:
             self.end()
@@ -408,7 +412,7 @@ class _Left(tuple[object, ...]):
 
 
 def _pending() -> list[Restore]:
-    return [seeker for seeker in SEEKERS if isinstance(seeker, Restore)]
+    return [seeker for seeker in PENDING_RESTORES if isinstance(seeker, Restore)]
 
 
 def _shortened(paths: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ import numpy as np
 from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.core.foreign import is_foreign
 from jaxvars.core.frame import Owner
-from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
+from jaxvars.core.traversal import Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
@@ -248,7 +248,11 @@ def _rebuilt(value: Any, path: Path, values: Mapping[str, Value], inside: Set[st
 
 def _children(value: Any) -> list[tuple[str, Any]] | None:
     """Return the children of a node, with their names; None for a leaf."""
-    if isinstance(value, Owner | Holder | Alias) or behind(value) is not value or is_foreign(value):
+    if (
+        isinstance(value, Owner | Holder | Proxy)
+        or resolve_proxy(value) is not value
+        or is_foreign(value)
+    ):
         return None
     if type(value) is dict:  # of any keys, in any order
         return [(str(key), child) for key, child in value.items()]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.executable import Entry, cells_of
-from jaxvars.compiler.program import Elsewhere
+from jaxvars.compiler.executable import Executable, cells_of
+from jaxvars.compiler.program import NotTopLevel
 from jaxvars.compiler.signature import Call
 from jaxvars.core.variable import Variable
 from jaxvars.tracing.fork import refuse_if_forked
@@ -36,8 +36,8 @@ class ConcreteFunction:
     (['w'], ShapeDtypeStruct(shape=(3,), dtype=float32))
     """
 
-    def __init__(self, entry: Entry, signature: str, bind: Callable[..., Call]) -> None:
-        self._entry = entry
+    def __init__(self, entry: Executable, signature: str, bind: Callable[..., Call]) -> None:
+        self._executable = entry
         self._bind = bind
         self.name = entry.name
         self.signature = signature
@@ -51,24 +51,24 @@ class ConcreteFunction:
         """
         refuse_if_forked(f"{self.name} is called")
         call = self._bind(args, kwargs)
-        if call.key[:3] != self._entry.key[:3]:
-            self._entry.check_settings()
+        if call.key[:3] != self._executable.key[:3]:
+            self._executable.check_settings()
             raise TypeError(
                 f"This concrete function of {self.name} takes ({self.signature}); it was called "
                 "with other types. Call the compiled function itself to have them traced."
             )
         try:
-            return self._entry.run(call.given())
-        except Elsewhere:
-            return self._entry.inline(call.given())
+            return self._executable.run(call.given())
+        except NotTopLevel:
+            return self._executable.inline(call.given())
         except (ValueError, RuntimeError) as error:
-            self._entry.explain(error, call.values)
+            self._executable.explain(error, call.values)
             raise
 
     @property
     def jaxpr(self) -> Any:
         """The program as JAX traced it: the captured variables are its first inputs."""
-        return self._entry.staged.program
+        return self._executable.staged.program
 
     @property
     def stablehlo(self) -> str:
@@ -77,12 +77,12 @@ class ConcreteFunction:
 
     def lower(self) -> Any:
         """Return the program lowered for where its variables live: a `jax.stages.Lowered`."""
-        return self._entry.lower()
+        return self._executable.lower()
 
     @property
     def captured(self) -> tuple[Variable, ...]:
         """The variables it reads, then those it only assigns."""
-        owners = [cell.owner() for cell in cells_of(self._entry)]
+        owners = [cell.owner() for cell in cells_of(self._executable)]
         return tuple(owner for owner in owners if isinstance(owner, Variable))
 
     @property
@@ -94,7 +94,7 @@ class ConcreteFunction:
     @property
     def structured_outputs(self) -> Any:
         """The result, with a shape and dtype in place of each array."""
-        staged = self._entry.staged
+        staged = self._executable.staged
         results, _ = staged.split(staged.program.out_avals)
         return staged.rebuild([jax.ShapeDtypeStruct(a.shape, a.dtype) for a in results])
 
@@ -103,7 +103,7 @@ class ConcreteFunction:
         """A picture of the program: shown in a notebook, saved with `graph.save("f.svg")`."""
         from jaxvars.graph.graph import graph_of
 
-        staged = self._entry.staged
+        staged = self._executable.staged
         return graph_of(
             staged.program,
             inputs=[cell.name for cell in staged.reads] + self._argument_names(),
@@ -116,10 +116,10 @@ class ConcreteFunction:
     def _output_names(self) -> list[str]:
         paths, _ = jax.tree_util.tree_flatten_with_path(self.structured_outputs)
         results = ["result" + jax.tree_util.keystr(path) for path, leaf in paths if _is_spec(leaf)]
-        return results + [cell.name for cell in self._entry.staged.writes]
+        return results + [cell.name for cell in self._executable.staged.writes]
 
     def _argument_names(self) -> list[str]:
-        n = len(self._entry.staged.program.in_avals) - len(self._entry.staged.reads)
+        n = len(self._executable.staged.program.in_avals) - len(self._executable.staged.reads)
         return [part.split(":")[0] for part in _split(self.signature, n)]
 
     def __repr__(self) -> str:

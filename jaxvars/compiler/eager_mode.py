@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Generator
 from typing import ClassVar, final
 
-from jaxvars.core.frame import Detour
+from jaxvars.core.frame import FastPathBlocker
 
 
 @final
@@ -14,7 +14,7 @@ class Mode:
     """How compiled functions run in this process."""
 
     eager: ClassVar[bool] = False
-    detour: ClassVar[Detour] = Detour()
+    detour: ClassVar[FastPathBlocker] = FastPathBlocker()
 
 
 def run_eagerly(enabled: bool = True) -> None:

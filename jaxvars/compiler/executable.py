@@ -1,7 +1,7 @@
 """One compiled program, and how it is run: values from the store, through XLA, and back.
 
 Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of the common case):
-- from the moment a value is donated until the new one is in a tray that is in `HAND` nothing
+- from the moment a value is donated until the new one is in a tray that is in `CURRENT` nothing
   can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if somebody may hold it;
 - off jit's fast path Python runs between execution and return, where an exception would lose what
@@ -40,12 +40,12 @@ from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import Arrivals, lowered_like
 from jaxvars.compiler.leaves import Traced, leaf_of
 from jaxvars.compiler.program import (
-    Elsewhere,
     Layout,
     Leaves,
-    Miss,
-    OtherShapes,
+    NotTopLevel,
     Program,
+    ShapeMismatch,
+    SignatureMismatch,
     Value,
     call_back,
     check_top_level,
@@ -55,7 +55,7 @@ from jaxvars.compiler.program import (
     is_hot,
     named,
 )
-from jaxvars.core.cells import HAND, SHARED, STORE, UNPROVEN, Cell, Tray
+from jaxvars.core.cells import CURRENT, SHARED, STORE, UNPROVEN, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, without_signals
 from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frames import LOCAL
@@ -69,7 +69,7 @@ _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug
 _KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matters to
 
 
-_ENTRIES: weakref.WeakSet[Entry] = weakref.WeakSet()
+_EXECUTABLES: weakref.WeakSet[Executable] = weakref.WeakSet()
 
 
 class Mode(enum.Enum):
@@ -78,12 +78,12 @@ class Mode(enum.Enum):
     mode    | XLA is given          | waits for its end | commits                    | then
     --------|-----------------------|-------------------|----------------------------|-------------
     COLD    | copies; it compiles   | yes: it may fail  | to the store, at the end   | one of these
-    WARM    | the variables' memory | no                | a tray in `HAND`, at once  | WARM
+    WARM    | the variables' memory | no                | a tray in `CURRENT`, at once  | WARM
     PURE    | arguments alone       | no                | nothing                    | PURE
     CALLING | copies                | yes: it calls     | to the store, at the end   | CALLING
             |                       | back into Python  |                            |
 
-    `Entry.renew` makes any of them COLD: a variable has been placed elsewhere. In another
+    `Executable.renew` makes any of them COLD: a variable has been placed elsewhere. In another
     function, under a tape or a transform a program is not run but inlined, in any mode.
     """
 
@@ -94,7 +94,7 @@ class Mode(enum.Enum):
 
 
 @final
-class Entry:
+class Executable:
     """A compiled program over some cells.
 
     Attributes:
@@ -139,13 +139,16 @@ class Entry:
         self._array: type | None = None  # what values are when they are no tracers
         self._cool: Callable[[], Callable[[], None] | None] = lambda: None
         self._enter(Mode.COLD)
-        _ENTRIES.add(self)
+        _EXECUTABLES.add(self)
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
         settle()  # so that its tray lets go of the values
 
     def watch(
-        self, objects: Sequence[object], evict: Callable[[Entry], None], cool: Callable[[], None]
+        self,
+        objects: Sequence[object],
+        evict: Callable[[Executable], None],
+        cool: Callable[[], None],
     ) -> None:
         """Have `evict` called when one of some objects, or a variable used, is gone.
 
@@ -190,9 +193,9 @@ class Entry:
         """Run the program on cells as dispatch groups them; traced by jit."""
         kept, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
         if context.settings() != self.key[2]:  # jit is here whenever they are new to it
-            raise Miss
+            raise SignatureMismatch
         if tuple(map(leaf_of, leaves)) != self._specs:
-            raise OtherShapes
+            raise ShapeMismatch
         layout = self._layout
         values = [*given, *kept, *layout.idle]
         outputs = self._flat(*[values[i] for i in layout.input_order], *leaves)
@@ -289,7 +292,7 @@ class Entry:
             jitted=self._jitted,
             tray=self._tray if self._tray.keys else None,
             array=self._array,
-            elsewhere=Elsewhere,
+            elsewhere=NotTopLevel,
             given=len(self._donated),
             kept=tuple(cell.key for cell in self._readonly),
             finish=self._finish,
@@ -299,7 +302,7 @@ class Entry:
             careful=self._run_exclusively,
         )
 
-    def _doubt(self) -> Callable[[Tray], bool] | None:
+    def _doubt(self) -> Callable[[WriteBack], bool] | None:
         """Return what says whether the last run failed, if it is to be asked at each call."""
         if self._donates and jaxprs.largest_value(self.staged.program) < _LARGE:
             return None
@@ -312,7 +315,7 @@ class Entry:
     def _call(self, *inputs: Any) -> Any:
         try:
             return self._jitted(*inputs)
-        except Miss:
+        except SignatureMismatch:
             raise
         except BaseException:
             self.broke_off = True
@@ -342,8 +345,8 @@ class Entry:
         tray.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
         try:
             ((tray.values, result),) = map(self._jitted, *inputs)
-            HAND[0] = tray  # no call since the values were donated: see `core/store.py`
-        except Miss:
+            CURRENT[0] = tray  # no call since the values were donated: see `core/store.py`
+        except SignatureMismatch:
             raise
         except BaseException:
             self.broke_off = True
@@ -418,16 +421,16 @@ class Entry:
         return self._jitted.lower(*specs, *self._lowered)
 
 
-_DONATING = Entry._run_donating.__code__
-_RUNNERS: dict[Mode, Callable[[Entry, Leaves], Any]] = {
-    Mode.COLD: Entry._run_first,
-    Mode.WARM: Entry._run_exclusively,
-    Mode.PURE: Entry._run_pure,
-    Mode.CALLING: Entry._run_on_copies,
+_DONATING = Executable._run_donating.__code__
+_RUNNERS: dict[Mode, Callable[[Executable, Leaves], Any]] = {
+    Mode.COLD: Executable._run_first,
+    Mode.WARM: Executable._run_exclusively,
+    Mode.PURE: Executable._run_pure,
+    Mode.CALLING: Executable._run_on_copies,
 }
 
 
-def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
+def renew_users(cells: Sequence[Cell], *, but: Executable | None = None) -> None:
     """Have all programs that use some cells compiled anew: the cells have new homes."""
     keys = {cell.key for cell in cells}
     for entry in _all_entries():
@@ -435,15 +438,15 @@ def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
             entry.renew()
 
 
-def _all_entries() -> list[Entry]:
+def _all_entries() -> list[Executable]:
     while True:
         try:
-            return list(_ENTRIES)
+            return list(_EXECUTABLES)
         except RuntimeError:  # pragma: no cover - another thread has added one meanwhile
             continue
 
 
-def cells_of(entry: Entry) -> list[Cell]:
+def cells_of(entry: Executable) -> list[Cell]:
     """Return the cells that a program reads, then those that it only assigns."""
     reads, writes = map(without_signals, (entry.staged.reads, entry.staged.writes))
     known = {cell.key for cell in reads}

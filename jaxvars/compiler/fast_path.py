@@ -5,13 +5,13 @@ theirs. It checks that the arguments are those it was written for and hands the 
 variables to XLA and back. For a program that assigns variables they stay in its tray:
 
     def run(*args, **kwargs):
-        if DETOUR or kwargs: return miss(*args, **kwargs)
+        if FAST_PATH_BLOCKERS or kwargs: return miss(*args, **kwargs)
         try: (a0, a1, ) = args
         except ValueError: return miss(*args)
         if not (id(a0) == 140213 and type(a1) is T1): return miss(*args)
         try:
-            if HAND[0] is not tray: return careful((a1, ))
-            HAND[0] = BUSY
+            if CURRENT[0] is not tray: return careful((a1, ))
+            CURRENT[0] = BUSY
             try:
                 old = tray.values
                 ((tray.values, result),) = starmap(jitted, ((old, a1, ),))
@@ -19,7 +19,7 @@ variables to XLA and back. For a program that assigns variables they stay in its
                     tray.values = old
                     raise elsewhere
             finally:
-                HAND[0] = tray
+                CURRENT[0] = tray
             return result
         except BaseException as error:
             old = None
@@ -32,7 +32,7 @@ between; each knows the next one as `miss`, and the last one what takes any argu
 Rules this file keeps (`core/store.py` says why):
 - between the call that donates (`starmap` is consumed by the unpacking) and the assignment of the
   new values there is no other call;
-- `HAND` is tested and set without a call in between, and put back whatever happens;
+- `CURRENT` is tested and set without a call in between, and put back whatever happens;
 - a program that was staged by a foreign transform instead of run has donated nothing. If it
   assigns variables that is noticed afterwards and taken back, which costs less than asking before
   (a transform of other values, which lets it run, is not noticed: it runs once, as outside);
@@ -52,8 +52,8 @@ import jax
 import numpy as np
 
 from jaxvars.compiler.leaves import counts_as_itself
-from jaxvars.core.cells import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
-from jaxvars.core.frame import DETOUR, Owner
+from jaxvars.core.cells import BUSY, CURRENT, HOT_PATH_FILE, STORE, WriteBack
+from jaxvars.core.frame import FAST_PATH_BLOCKERS, Owner
 from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import bits_of, form_of
@@ -71,7 +71,7 @@ _SHARE = 0.02  # of the time since the first was written, that writing may take 
 
 _TEMPLATE = """
 def run(*args, **kwargs):
-    if DETOUR or kwargs: return miss(*args, **kwargs)
+    if FAST_PATH_BLOCKERS or kwargs: return miss(*args, **kwargs)
     try: ({names}) = args
     except ValueError: return miss(*args)
     if not ({guards}): return miss(*args)
@@ -89,19 +89,19 @@ _PURE = """
 """
 
 _READING = """
-        if place(None) is not EVAL or HAND[0] is not None: return careful(({leaves}))
-        HAND[0] = BUSY
+        if place(None) is not EVAL or CURRENT[0] is not None: return careful(({leaves}))
+        CURRENT[0] = BUSY
         try:
             old = ()
             (result,) = starmap(jitted, ((old, {given}),))
         finally:
-            HAND[0] = None
+            CURRENT[0] = None
         {result}
 """
 
 _WRITING = """
-        if {doubt}HAND[0] is not tray: return careful(({leaves}))
-        HAND[0] = BUSY
+        if {doubt}CURRENT[0] is not tray: return careful(({leaves}))
+        CURRENT[0] = BUSY
         try:
             old = tray.values
             ((tray.values, result),) = starmap(jitted, ((old{part}, {given}),))
@@ -109,7 +109,7 @@ _WRITING = """
                 tray.values = old
                 raise elsewhere{keep}
         finally:
-            HAND[0] = tray
+            CURRENT[0] = tray
         {result}
 """
 
@@ -134,13 +134,13 @@ class Parts(NamedTuple):
     """
 
     jitted: Callable[..., Any]
-    tray: Tray | None
+    tray: WriteBack | None
     array: type | None
     elsewhere: type[Exception]
     given: int
     kept: tuple[int, ...]
     finish: Callable[[Any], Any] | None
-    doubt: Callable[[Tray], bool] | None
+    doubt: Callable[[WriteBack], bool] | None
     keeps: bool
     keys: str | None
     careful: Callable[[Sequence[Value]], Any]
@@ -204,7 +204,7 @@ def write(
         body=_body(parts, leaves),
     )
     names.update(parts._asdict(), **rest._asdict())
-    names.update(DETOUR=DETOUR, STORE=STORE, HAND=HAND, BUSY=BUSY)
+    names.update(FAST_PATH_BLOCKERS=FAST_PATH_BLOCKERS, STORE=STORE, CURRENT=CURRENT, BUSY=BUSY)
     names.update(uncut=is_uncut, place=context.place, EVAL=context.EVAL, starmap=starmap)
     names.update(nan_check=context.NAN_CHECK, inf_check=context.INF_CHECK, is_on=context.is_on)
     names.update(config=jax.config)

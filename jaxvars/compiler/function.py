@@ -38,7 +38,7 @@ from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import initialize
 from jaxvars.compiler.eager_mode import Mode
-from jaxvars.compiler.executable import Entry
+from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.input_shardings import Arrivals, check_form, spec_for
 from jaxvars.compiler.leaves import (
@@ -49,13 +49,13 @@ from jaxvars.compiler.leaves import (
     lower_spec,
     object_ids,
 )
-from jaxvars.compiler.program import Elsewhere, Miss, OtherShapes
+from jaxvars.compiler.program import NotTopLevel, ShapeMismatch, SignatureMismatch
 from jaxvars.compiler.signature import Call, Signature
 from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
-from jaxvars.core.cells import NEWS
+from jaxvars.core.cells import NEW_CELLS
 from jaxvars.core.checks import require_finite_writes
-from jaxvars.core.frame import DETOUR, TRACING
+from jaxvars.core.frame import FAST_PATH_BLOCKERS, TRACING
 from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
@@ -116,7 +116,7 @@ class Function:
         self._autograph = autograph
         self._in_shardings = in_shardings
         self.body = convert(fn) if autograph else fn
-        self._entries: dict[Any, Entry] = {}
+        self._entries: dict[Any, Executable] = {}
         self._paths = HotPaths(Rest(self._call, self._mend), self._install)
         self._initialized: set[tuple[int, ...]] = set()
         self._in_progress: list[Any] = []
@@ -152,7 +152,7 @@ class Function:
 
     def _call(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function, where no hot path for positional arguments could."""
-        if DETOUR:
+        if FAST_PATH_BLOCKERS:
             return self._slow_call(*args, **kwargs)
         try:
             result = self._paths.tree(args, kwargs)
@@ -165,10 +165,10 @@ class Function:
 
     def _mend(self, error: BaseException, args: Any, /, **kwargs: Any) -> Callable[..., Any]:
         """Return what to call after an error of a hot path; raise it if it is the user's."""
-        if isinstance(error, Miss):
-            has_another = self._paths.miss(by_shape=isinstance(error, OtherShapes))
+        if isinstance(error, SignatureMismatch):
+            has_another = self._paths.miss(by_shape=isinstance(error, ShapeMismatch))
             return self if has_another else self._slow_call
-        if not isinstance(error, Elsewhere):
+        if not isinstance(error, NotTopLevel):
             for entry in tuple(self._entries.values()):
                 entry.broke_off = True
             if not is_about_places(error) and not is_about_deleted(error):
@@ -196,7 +196,7 @@ class Function:
         given = args, kwargs
         args, kwargs = ordered_like(given, jax.tree.map(lower_spec, given, is_leaf=is_spec))
         call = self._signature.bind(args, kwargs)
-        entry = self._entry(call)
+        entry = self._executable(call)
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -238,10 +238,10 @@ class Function:
         fail(self._signature.name, error)
 
     def _run(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        entry = self._entry(call)
+        entry = self._executable(call)
         try:
             result = entry.run(call.given())
-        except Elsewhere:
+        except NotTopLevel:
             return entry.inline(call.given())
         except (ValueError, RuntimeError) as error:
             entry.explain(error, call.values)
@@ -251,14 +251,14 @@ class Function:
             self._paths.add(parts, args, kwargs, call.values, call.key[2])
         return result
 
-    def _entry(self, call: Call) -> Entry:
+    def _executable(self, call: Call) -> Executable:
         entry = self._entries.get(call.key)
         if entry is not None:
             return entry
         with TRACING:  # another thread may have been first
             return self._entries.get(call.key) or self._make(call)
 
-    def _make(self, call: Call, real: Opened | None = None) -> Entry:
+    def _make(self, call: Call, real: Opened | None = None) -> Executable:
         if call.key in self._in_progress:
             raise CompileError(
                 f"{self._signature.name} calls itself with arguments of the same types "
@@ -273,11 +273,11 @@ class Function:
             staged = self._stage(call, real) if filled is None else filled
         finally:
             self._in_progress.pop()
-        staged.rebuild.let_go(call.objects)
-        if NEWS:
+        staged.rebuild.weaken(call.objects)
+        if NEW_CELLS:
             seek([*staged.reads, *staged.writes])
         donate = self._donate is not False
-        entry = Entry(
+        entry = Executable(
             call.key,
             staged,
             self._signature.name,
@@ -310,7 +310,7 @@ class Function:
                 self._closed.add(found.call.key)
         return None
 
-    def _open_entry(self, found: Opened) -> Entry:
+    def _open_entry(self, found: Opened) -> Executable:
         return self._entries.get(found.call.key) or self._make(found.call, found)
 
     def _arrivals(self, call: Call) -> Arrivals:
@@ -363,7 +363,7 @@ class Function:
         """Return a program and its arguments, with known sizes if they are known."""
         return (staged, call.values) if real is None else (real.filled(staged), real.values)
 
-    def _check_donation(self, entry: Entry) -> None:
+    def _check_donation(self, entry: Executable) -> None:
         if self._donate is True and entry.has_callbacks:
             raise CompileError(
                 f"{self._signature.name} calls back into Python (a debug print, io_callback or "
@@ -371,7 +371,7 @@ class Function:
                 'could not be undone. Use donate="auto" or donate=False.'
             )
 
-    def _evict(self, entry: Entry) -> None:
+    def _evict(self, entry: Executable) -> None:
         """Forget an entry: something that it refers to is gone."""
         self._entries.pop(entry.key, None)
         self._paths.cool()

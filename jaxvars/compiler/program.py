@@ -8,11 +8,11 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, STORE, Cell, Tray
+from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, STORE, Cell, WriteBack
 from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
-from jaxvars.core.frame import DETOUR
+from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import Rebuild, Staged
+from jaxvars.core.staging import PyTreeTemplate, Staged
 from jaxvars.core.store import stored
 from jaxvars.tracing import context
 
@@ -21,16 +21,16 @@ Leaves: TypeAlias = Sequence[Value]
 
 
 @final
-class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
+class NotTopLevel(Exception):  # noqa: N818 - a signal between us, not an error
     """The call is made inside a transform, a tape or another function."""
 
 
-class Miss(Exception):  # noqa: N818 - a signal between us, not an error
+class SignatureMismatch(Exception):  # noqa: N818 - a signal between us, not an error
     """The arguments, or JAX's settings, are not those that a program was made for."""
 
 
 @final
-class OtherShapes(Miss):
+class ShapeMismatch(SignatureMismatch):
     """It is the arguments."""
 
 
@@ -59,8 +59,10 @@ class Program:
 def check_top_level() -> None:
     if context.current() is not context.EVAL:
         context.put_back()
-    if (DETOUR and LOCAL.frame is not LOCAL.eager) or context.current() is not context.EVAL:
-        raise Elsewhere
+    if (
+        FAST_PATH_BLOCKERS and LOCAL.frame is not LOCAL.eager
+    ) or context.current() is not context.EVAL:
+        raise NotTopLevel
 
 
 def copy_all(values: Leaves) -> Leaves:
@@ -88,7 +90,7 @@ class Layout:
         self.donated = [cell for cell in reads if cell.key in written]
         self.readonly = [cell for cell in reads if cell.key not in written]
         given = {cell.key for cell in self.donated}
-        self.tray = Tray([*self.donated, *(x for x in writes if x.key not in given)], name)
+        self.tray = WriteBack([*self.donated, *(x for x in writes if x.key not in given)], name)
         self.is_checked = FAILURE in staged.writes
         if self.is_checked:
             self.donated = list(self.tray.cells)
@@ -100,7 +102,7 @@ class Layout:
         self.output_order = [outputs.index(key) for key in self.tray.keys]
 
 
-def finisher(rebuild: Rebuild, is_checked: bool) -> Callable[[Any], Any] | None:
+def finisher(rebuild: PyTreeTemplate, is_checked: bool) -> Callable[[Any], Any] | None:
     """Return what makes the function's result of the program's, unless that is the same."""
     if not is_checked:
         return None if rebuild.fits_jit else rebuild
@@ -145,6 +147,6 @@ def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def is_hot(frame: FrameType, tray: Tray) -> bool:
+def is_hot(frame: FrameType, tray: WriteBack) -> bool:
     """Return whether a frame is a hot path's to the program whose values are in a tray."""
     return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["tray"] is tray

@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
@@ -96,7 +96,7 @@ def print(
     Differs from TensorFlow: prints to stdout, not stderr; has templates; text in structures has
     quotes; `file` is TensorFlow's `output_stream`.
     """
-    planner = Planner(plain)
+    planner = Planner(unwrap)
     if (fields or len(values) > 1) and is_template(values[0] if values else None):
         pieces = fill(planner, values[0], values[1:], fields)
     elif fields:
@@ -114,7 +114,7 @@ def print_values(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None
     >>> print_values("{}", 1)
     {} 1
     """
-    planner = Planner(plain)
+    planner = Planner(unwrap)
     pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
     options = Options(find_writer(file), flush, 3, True)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)

@@ -26,7 +26,7 @@ from jaxvars.console.progress_display import Display, close_bar, open_bar, rate_
 from jaxvars.display.repr import array_text
 from jaxvars.display.table import cell_text
 from jaxvars.errors import CompileError, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def _iterable(source: Any) -> Any:
 # ---------------------------------------------------------------- text
 def _text(value: Any, *, wait: bool) -> str | None:
     """Return a value as text; None if it isn't there yet, or is gone."""
-    value = plain(value)
+    value = unwrap(value)
     if not isinstance(value, jax.Array):
         return cell_text(value)
     array: Any = value  # `is_ready` is missing in JAX's types

@@ -14,19 +14,19 @@ import numpy as np
 from jaxvars.control.forms import Value, type_of
 from jaxvars.control.structure_diff import described
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 
 _LARGEST = np.iinfo(np.int64).max
 
 
-def settled(value: Any) -> Value:
+def as_concrete(value: Any) -> Value:
     """Return a value as an array: if it is known NumPy's, which no trace makes its own.
 
     Known integers are as wide as they were given.
     """
-    value = plain(value)
+    value = unwrap(value)
     if context.is_tracer(value):
         return value
     if type(value) is int:  # of any size: NumPy's largest one stands for what is larger
@@ -51,7 +51,7 @@ def truth(pred: Any) -> Value:
     """
     if isinstance(pred, bool):
         return pred
-    value = settled(pred)
+    value = as_concrete(pred)
     if value.shape:
         raise ControlFlowError(
             f"The condition at {user_line()} has shape {list(value.shape)}: is it to hold for "
@@ -67,7 +67,7 @@ def index_of(index: Any, count: int) -> Value:
     Raises:
         ControlFlowError: when it is no integer scalar.
     """
-    value = settled(index)
+    value = as_concrete(index)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
             f"The index of a branch at {user_line()} is an integer, not {type_of(value)}."

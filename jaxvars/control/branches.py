@@ -31,11 +31,11 @@ import jax.numpy as jnp
 
 from jaxvars.control.arguments import index_of, truth
 from jaxvars.control.carry import Result, alike
-from jaxvars.control.forms import Type, all_joined, converted, plainly
+from jaxvars.control.forms import Type, all_joined, converted, read_variables
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
 from jaxvars.control.structure_diff import Names, difference
 from jaxvars.core.frame import Owner
-from jaxvars.core.staging import Rebuild, stage
+from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
@@ -126,7 +126,7 @@ def _choose(
     refuse_if_forked("A function is run by jaxvars")
     if not context.is_tracer(index):
         return _with_arrays(branches[int(index)](*operands))
-    given = Rebuild(operands, whole=Owner)
+    given = PyTreeTemplate(operands, whole=Owner)
     values, given.arrays = given.arrays, []
     staged = [stage(_applied(branch, given), values, CREATES) for branch in branches]
     results = alike([s.rebuild for s in staged], list(map(result_types, staged)))
@@ -171,13 +171,13 @@ def _joined_results(results: Sequence[Result], names: Names, ways: Names) -> Seq
     return types
 
 
-def _applied(fn: Callable[..., Any], given: Rebuild) -> Callable[..., Any]:
-    return lambda *values: plainly(fn(*given(values)))
+def _applied(fn: Callable[..., Any], given: PyTreeTemplate) -> Callable[..., Any]:
+    return lambda *values: read_variables(fn(*given(values)))
 
 
 def _with_arrays(result: Any) -> Any:
     """Return a result with arrays for numbers, as one that was staged has them."""
-    form = Rebuild(result)
+    form = PyTreeTemplate(result)
     return form([jnp.asarray(x) for x in form.arrays])
 
 

@@ -1,7 +1,7 @@
 """What branches return and loops carry: its form is one, whatever way a program goes.
 
-A value is taken apart (`Rebuild`) into arrays and a form: the structure, and parts that are no
-arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
+A value is taken apart (`PyTreeTemplate`) into arrays and a form: the structure, and parts that are
+no arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
 number's, which takes the other's. What differs is refused by the name of the Python variable.
 
 Rule this file keeps: eagerly and staged, the same values are refused.
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.forms import Type, Value, all_joined, converted, taken_apart, type_of
+from jaxvars.control.forms import Type, Value, all_joined, converted, flatten_arrays, type_of
 from jaxvars.control.structure_diff import Difference, Names, difference
-from jaxvars.core.staging import Rebuild
+from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing.key_order import map_leaves
@@ -34,12 +34,12 @@ class Result(NamedTuple):
         arrays: takes the arrays that the branch's program gives to these.
     """
 
-    form: Rebuild
+    form: PyTreeTemplate
     types: Sequence[Type]
     arrays: Callable[[Sequence[Value]], Sequence[Value]]
 
 
-def alike(forms: Sequence[Rebuild], types: Sequence[Sequence[Type]]) -> list[Result]:
+def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
     """Return what branches return, with values that know how to in the form of the others'.
 
     A TensorArray that was not written in one branch takes the element shape it has in another.
@@ -53,14 +53,14 @@ def alike(forms: Sequence[Rebuild], types: Sequence[Sequence[Type]]) -> list[Res
     return [_like_all(form, kinds, others) for form, kinds in zip(forms, specs, strict=True)]
 
 
-def _like_all(form: Rebuild, specs: Sequence[Any], others: Sequence[Any]) -> Result:
-    box: list[Rebuild] = []
+def _like_all(form: PyTreeTemplate, specs: Sequence[Any], others: Sequence[Any]) -> Result:
+    box: list[PyTreeTemplate] = []
 
     def arrays(values: Sequence[Value]) -> list[Value]:
         value = form(values)
         for other in others:
             value = _tree_like(value, other)
-        new, arrays = taken_apart(value)
+        new, arrays = flatten_arrays(value)
         box[:] = [new]
         return arrays
 
@@ -108,7 +108,7 @@ class Carried:
         self._take(values)
 
     def _take(self, values: tuple[Any, ...]) -> None:
-        self._form, arrays = taken_apart(values)
+        self._form, arrays = flatten_arrays(values)
         self.arrays = [jnp.asarray(x) for x in arrays]
         self._types = [type_of(x) for x in self.arrays]
 
@@ -116,7 +116,7 @@ class Carried:
         """Return the values with these arrays in them."""
         return self._form(arrays)
 
-    def accept(self, form: Rebuild, types: Sequence[Type]) -> bool:
+    def accept(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Check what an iteration returned; return False if it is to be traced once more.
 
         That is with the arrays that are here now: a Python number has taken another type.
@@ -141,12 +141,12 @@ class Carried:
 
     def advance(self, values: Any) -> list[Value]:
         """Return the arrays for the next iteration, of one that was run."""
-        form, arrays = taken_apart(values)
+        form, arrays = flatten_arrays(values)
         arrays = [jnp.asarray(x) for x in arrays]
         self.accept(form, list(map(type_of, arrays)))
         return self.cast(arrays)
 
-    def _reshape(self, form: Rebuild, types: Sequence[Type]) -> bool:
+    def _reshape(self, form: PyTreeTemplate, types: Sequence[Type]) -> bool:
         """Let values that know how to (TensorArrays) take the form of what was returned."""
         values = _tree_like(self._form(self.arrays), form(_specs(types)))
         if jax.tree.structure(values) == self._form.treedef:
@@ -177,9 +177,9 @@ def _boxed_change(found: Difference, line: str) -> str:
     return f"{found.label} has {one} before the loop, but {other} after one iteration ({line}):"
 
 
-def stackable(y: Any, line: str) -> tuple[Rebuild, list[Value]]:
+def stackable(y: Any, line: str) -> tuple[PyTreeTemplate, list[Value]]:
     """Take the output of an iteration apart, as a tuple of one; refuse what can't be stacked."""
-    form, arrays = taken_apart((y,))
+    form, arrays = flatten_arrays((y,))
     if not form.is_plain:
         raise ControlFlowError(
             f"An output of the loop at {line} holds what is no array, and can't be stacked: {y!r}."
@@ -194,7 +194,7 @@ class Stack:
     def __init__(self, line: str) -> None:
         self._line = line
         self._rows: dict[int, Sequence[Value]] = {}
-        self._form = Rebuild(None)
+        self._form = PyTreeTemplate(None)
         self._types: Sequence[Type] = ()
 
     def put(self, i: int, y: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxvars.core.indices import check_inside, widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import is_literal, is_weak, to_tensor
 from jaxvars.tracing import context
@@ -57,7 +57,7 @@ def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Value:
 
 
 def _converted(value: Any, dtype: Any, what: str) -> Value:
-    array = to_tensor(plain(value), what=what)
+    array = to_tensor(unwrap(value), what=what)
     if array.dtype != dtype and not (is_literal(value) or is_weak(array)):
         raise DtypeError(
             f"{what} is {array.dtype}, but its dtype is {dtype}: nothing is converted silently. "
@@ -106,7 +106,7 @@ def known_size(size: Any) -> int:
     """
     if is_open(size):
         return size
-    if context.is_tracer(plain(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):
+    if context.is_tracer(unwrap(size)) or isinstance(size, bool) or not hasattr(size, "__index__"):
         raise TypeError(
             f"The size of a TensorArray is a whole number that is known, not {size!r}. In compiled "
             "code take it from a shape, x.shape[0], or give an upper bound."
@@ -118,7 +118,7 @@ def known_size(size: Any) -> int:
 
 def place_of(index: Any) -> Any:
     """Return an index as a Python number if it is known, as a traced scalar if not."""
-    index = plain(index)
+    index = unwrap(index)
     is_whole = hasattr(index, "dtype") and jnp.issubdtype(index.dtype, jnp.integer)
     if context.is_tracer(index) and is_whole and not index.shape:
         return widened(index)
@@ -132,7 +132,7 @@ def place_of(index: Any) -> Any:
 
 def places_of(indices: Any) -> Any:
     """Return indices as a list if they are known, as a traced vector if not."""
-    indices = plain(indices)
+    indices = unwrap(indices)
     array = indices if context.is_tracer(indices) else np.asarray(indices)
     if array.ndim != 1 or not (jnp.issubdtype(array.dtype, jnp.integer) or array.size == 0):
         raise TypeError(

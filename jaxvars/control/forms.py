@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.staging import Rebuild
+from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
@@ -85,13 +85,13 @@ def _check_fits(value: Any, kind: Type) -> None:
         )
 
 
-def plainly(value: Any) -> Any:
+def read_variables(value: Any) -> Any:
     """Return a value with arrays for the variables in it: what they hold now."""
     return map_leaves(lambda x: x, value)
 
 
-def taken_apart(value: Any) -> tuple[Rebuild, list[Value]]:
+def flatten_arrays(value: Any) -> tuple[PyTreeTemplate, list[Value]]:
     """Return a value's form, which holds no arrays, and its arrays."""
-    form = Rebuild(plainly(value))
+    form = PyTreeTemplate(read_variables(value))
     arrays, form.arrays = form.arrays, []
     return form, arrays

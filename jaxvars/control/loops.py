@@ -15,15 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.arguments import count_of, leading_size, parameter_name, settled, truth
+from jaxvars.control.arguments import as_concrete, count_of, leading_size, parameter_name, truth
 from jaxvars.control.carry import Carried, Stack, stackable
-from jaxvars.control.forms import taken_apart, type_of
+from jaxvars.control.forms import flatten_arrays, type_of
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
 from jaxvars.control.structure_diff import Names, described
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.staging import Rebuild, Staged, stage
+from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.tracing.dependencies import depending_p, paths
@@ -198,7 +198,7 @@ def fori_loop(
         )
     start, end = map(_strong, (first, last))
     kind = jnp.promote_types(start.dtype, end.dtype)
-    keeps_weak = type(plain(lower)) is int and kind == start.dtype
+    keeps_weak = type(unwrap(lower)) is int and kind == start.dtype
     names = ("the counter", "the upper bound", name)
     return named_while(
         functools.wraps(body_fun)(lambda i, end, _: i < end),
@@ -209,7 +209,7 @@ def fori_loop(
 
 
 def _integer(bound: Any) -> Value:
-    value = settled(bound)
+    value = as_concrete(bound)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
             f"A bound of jv.fori_loop at {user_line()} is an integer, not {type_of(value)}."
@@ -298,14 +298,14 @@ def named_scan(
     unroll: int | bool = 1,
 ) -> tuple[tuple[Any, ...], Any]:
     """Run a loop over arrays: `body_fun(state, x)` takes and returns a tuple of named values."""
-    elements = Rebuild(xs)
+    elements = PyTreeTemplate(xs)
     arrays, elements.arrays = [jnp.asarray(x) for x in elements.arrays], []
     size = leading_size(arrays, length)
     carried = Carried(init, names)
     if size and not _is_staged():
         order = range(size)[::-1] if reverse else range(size)
         return _python_scan(body_fun, carried, elements, arrays, order)
-    box: list[Rebuild] = []
+    box: list[PyTreeTemplate] = []
 
     def one(state: Any, x: Sequence[Value]) -> Any:
         state, y = body_fun(state, elements(x))
@@ -340,12 +340,12 @@ def _stage_body(
         carried: what is carried before the loop; takes the types that the body gives it.
         specs: of the other values.
     """
-    box: list[Rebuild] = []
+    box: list[PyTreeTemplate] = []
 
     def flat(*leaves: Value) -> list[Value]:
         n = len(carried.arrays)
         state, others = fn(carried(leaves[:n]), leaves[n:])
-        form, arrays = taken_apart(state)
+        form, arrays = flatten_arrays(state)
         box[:] = [form]
         return [*arrays, *others]
 
@@ -357,7 +357,7 @@ def _stage_body(
 
 
 def _python_scan(
-    body_fun: Any, carried: Carried, elements: Rebuild, arrays: Sequence[Value], order: range
+    body_fun: Any, carried: Carried, elements: PyTreeTemplate, arrays: Sequence[Value], order: range
 ) -> tuple[tuple[Any, ...], Any]:
     """Run the iterations one after the other; there is at least one."""
     columns = [list(x) for x in arrays]

@@ -15,7 +15,7 @@ from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
 from jaxvars.core.cells import Cell
 from jaxvars.core.checks import first_failure, without_signals
-from jaxvars.core.staging import Rebuild, stage
+from jaxvars.core.staging import PyTreeTemplate, stage
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
@@ -92,7 +92,7 @@ def vectorized_map(
     >>> vectorized_map(lambda x: w * x, jnp.arange(3.0)).tolist()
     [0.0, 3.0, 6.0]
     """
-    given = Rebuild(elems)
+    given = PyTreeTemplate(elems)
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
     axes = _axes(in_axes, elems)
     _check_axes(arrays, axes)

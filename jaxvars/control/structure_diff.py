@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars.control.forms import Type, joined, taken_apart, type_of
-from jaxvars.core.staging import Rebuild
+from jaxvars.control.forms import Type, flatten_arrays, joined, type_of
+from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.tracing.identity import Same, exact
 
 Names: TypeAlias = Sequence[str]
@@ -25,7 +25,7 @@ class Difference(NamedTuple):
 
 
 def difference(
-    one: Rebuild, other: Rebuild, types: Sequence[Sequence[Type]], names: Names
+    one: PyTreeTemplate, other: PyTreeTemplate, types: Sequence[Sequence[Type]], names: Names
 ) -> Difference | None:
     """Return the first difference of two tuples, whose elements have names; None if none."""
     if one.treedef != other.treedef:
@@ -44,7 +44,7 @@ def difference(
 
 
 def _different_structure(
-    one: Rebuild, other: Rebuild, types: Sequence[Sequence[Type]], names: Names
+    one: PyTreeTemplate, other: PyTreeTemplate, types: Sequence[Sequence[Type]], names: Names
 ) -> Difference:
     trees = [rebuild(list(kinds)) for rebuild, kinds in zip((one, other), types, strict=True)]
     for name, a, b in zip(names, *trees, strict=False):
@@ -55,7 +55,7 @@ def _different_structure(
 
 def described(value: Any) -> str:
     """Return the repr of a value, with types for arrays."""
-    form, arrays = taken_apart(value)
+    form, arrays = flatten_arrays(value)
     return repr(form(list(map(type_of, arrays))))
 
 
@@ -66,7 +66,7 @@ def _said(name: str) -> str:
     return name if name.startswith("the ") else repr(name)
 
 
-def _text(rebuild: Rebuild, i: int, types: Sequence[Type]) -> str:
+def _text(rebuild: PyTreeTemplate, i: int, types: Sequence[Type]) -> str:
     constant = rebuild.constants()[i]
     if constant is not None:
         return repr(constant())

@@ -37,7 +37,7 @@ from jaxvars.control.elements import (
 from jaxvars.core.indices import check_inside
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
@@ -291,7 +291,7 @@ class TensorArray:
         if context.is_tracer(lengths):
             raise TypeError("The lengths for split are traced: give them as Python numbers.")
         pieces = np.asarray(lengths).ravel().tolist()
-        array = to_tensor(plain(value), what="the value to split")
+        array = to_tensor(unwrap(value), what="the value to split")
         if len(set(pieces)) > 1:
             raise ShapeError(
                 f"The lengths {pieces} are not equal, but all elements of a TensorArray have one "

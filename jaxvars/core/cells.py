@@ -23,14 +23,14 @@ SHARED: set[int] = set()
 CALLBACKS: list[None] = []
 """Not empty while a step runs that calls back into Python: it donates nothing."""
 
-SEEKERS: list[Seeker] = []
+PENDING_RESTORES: list[PendingRestore] = []
 """Who waits for new variables, to give them other values.
 
 A variable is known by its path once it is in an object. So they do not look when it is created,
 but before its value is used.
 """
 
-NEWS: dict[int, int] = {}
+NEW_CELLS: dict[int, int] = {}
 """The keys of cells created while somebody waits, until they are found in an object, with how
 often they are still looked for: one that is used again and again outside is nobody's."""
 
@@ -41,7 +41,7 @@ LOST: dict[int, tuple[Value, str]] = {}
 """Arrays that were deleted because a step failed, by cell key, and what to say of them."""
 
 HOT_PATH_FILE = "<a compiled step of jaxvars>"
-"""The file name of code that takes `HAND` for itself."""
+"""The file name of code that takes `CURRENT` for itself."""
 
 _KEYS = itertools.count(1)
 XLA_STATUS = re.compile(
@@ -84,7 +84,7 @@ class Cell:
         self,
         pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
         discard: Callable[..., Any] = SHARED.discard,
-        forget: Callable[..., Any] = NEWS.pop,
+        forget: Callable[..., Any] = NEW_CELLS.pop,
         find: Callable[..., Any] = LOST.pop,
     ) -> None:
         # A step in flight and a tray hold their cells, so this comes after them.
@@ -96,7 +96,7 @@ class Cell:
 
 
 @final
-class Tray:
+class WriteBack:
     """The values of some cells on their way from one run of a step to the next.
 
     Attributes:
@@ -127,11 +127,11 @@ class Step(NamedTuple):
     sample: weakref.ref[Value] | None  # one of the values, that is computed if all are
 
 
-BUSY = Tray((), "")
-HAND: list[Tray | None] = [None]
+BUSY = WriteBack((), "")
+CURRENT: list[WriteBack | None] = [None]
 
 
-class Seeker(ABC):
+class PendingRestore(ABC):
     """Who waits for new variables."""
 
     @abstractmethod

@@ -5,14 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 
-from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, Tray, Value
+from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, Value, WriteBack
 from jaxvars.errors import (
     ExecutionError,
 )
 
 
 # ---------------------------------------------------------------- steps that fail
-def doubt(tray: Tray) -> None:
+def doubt(tray: WriteBack) -> None:
     """Take note that the values of a tray, now in `STORE`, may fail to be computed."""
     value = one_of(tray.values)
     sample = None if value is None else weakref.ref(value)

@@ -30,8 +30,8 @@ Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
 T = TypeVar("T")
 Change: TypeAlias = tuple[Cell, Callable[[Value], Value]]
 
-DETOUR: dict[int, object] = {}
-"""Not empty while a frame, a tape or eager mode is in force in any thread: see `Detour`."""
+FAST_PATH_BLOCKERS: dict[int, object] = {}
+"""Not empty while a frame, a tape or eager mode is in force in a thread: see `FastPathBlocker`."""
 
 PLACED: list[Callable[[Cell, Value, str], None]] = []
 """Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
@@ -61,7 +61,7 @@ def is_differentiable(cell: Cell) -> bool:
     return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
 
 
-class Detour:
+class FastPathBlocker:
     """Has compiled functions take the slow way, from `begin` to `end`, or until it is gone.
 
     So no exception leaves them slow, wherever it comes.
@@ -72,11 +72,11 @@ class Detour:
     def begin(self) -> None:
         """Have them take the slow way."""
         key = id(self)
-        DETOUR[key] = weakref.ref(self, lambda _: DETOUR.pop(key, None))
+        FAST_PATH_BLOCKERS[key] = weakref.ref(self, lambda _: FAST_PATH_BLOCKERS.pop(key, None))
 
     def end(self) -> None:
         """Let them take the hot path, if nothing else is in its way."""
-        DETOUR.pop(id(self), None)
+        FAST_PATH_BLOCKERS.pop(id(self), None)
 
 
 class Owner(ABC):
@@ -124,7 +124,7 @@ class Frame(ABC):
     def __init__(self, trace: Any) -> None:
         self.trace = trace
         self.observers: list[Any] = []
-        self._detour = Detour()
+        self._detour = FastPathBlocker()
         self._seen: dict[int, tuple[Value, Value]] = {}
         self._epochs: list[tuple[int | None, Any]] = []
 
@@ -238,7 +238,7 @@ class Frame(ABC):
     # frame it was read in goes on with it until the value changes.
     def begin(self, epoch: int | None) -> None:
         """Have JAX use inner functions traced in this epoch again, and no others."""
-        memory = context.remembering(epoch)
+        memory = context.trace_cache_key(epoch)
         memory.__enter__()
         self._epochs.append((epoch, memory))
 

@@ -31,15 +31,15 @@ from typing import final
 
 import jax
 
-from jaxvars.core.cells import NEWS, SHARED, STORE, Cell
+from jaxvars.core.cells import NEW_CELLS, SHARED, STORE, Cell
 from jaxvars.core.failures import prove
 from jaxvars.core.frame import (
-    DETOUR,
     EPOCH,
+    FAST_PATH_BLOCKERS,
     PLACED,
     Change,
     Created,
-    Detour,
+    FastPathBlocker,
     Frame,
     T,
     Value,
@@ -115,7 +115,7 @@ class EagerFrame(Frame):
             if is_for_tape():
                 raise read_by_kept_rule_error(cell.name)
             warn_stale(cell.name)
-        if NEWS:
+        if NEW_CELLS:
             seek([cell])
         return take(cell)
 
@@ -145,9 +145,9 @@ class EagerFrame(Frame):
             else:
                 kept.add(cell.key)
             pairs.append((cell, value))
-        if NEWS:
+        if NEW_CELLS:
             seek(cells)
-        new = {cell.key: at_home(cell, value) for cell, value in pairs}
+        new = {cell.key: to_sharding(cell, value) for cell, value in pairs}
 
         def commit() -> None:  # in this order: Ctrl-C may come between
             SHARED.update(kept)
@@ -167,12 +167,12 @@ class EagerFrame(Frame):
         for cell in cells:
             if FORKED:
                 refuse_if_forked(f"Variable {cell.name!r} is written")
-        if NEWS:
+        if NEW_CELLS:
             seek(cells)
 
         def replace() -> None:
             prove([cell.key for cell in cells])
-            new = {cell.key: at_home(cell, change(stored(cell))) for cell, change in changes}
+            new = {cell.key: to_sharding(cell, change(stored(cell))) for cell, change in changes}
             STORE.update(new)
 
         with context.at(context.EVAL):
@@ -190,7 +190,7 @@ class EagerFrame(Frame):
                 "first call."
             )
         SHARED.add(cell.key)
-        STORE[cell.key] = at_home(cell, value, "created")
+        STORE[cell.key] = to_sharding(cell, value, "created")
         announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
@@ -353,7 +353,7 @@ LOCAL = _Local()
 
 def _detour_if_forked() -> None:
     be_forked()
-    DETOUR[0] = FORKED  # compiled functions take the slow way, which refuses
+    FAST_PATH_BLOCKERS[0] = FORKED  # compiled functions take the slow way, which refuses
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
@@ -375,7 +375,7 @@ def lifted(fn: Callable[[], T]) -> T:
 
 
 @final
-class entered(Detour):  # noqa: N801 - used as a statement: `with entered(frame)`
+class entered(FastPathBlocker):  # noqa: N801 - used as a statement: `with entered(frame)`
     """Make a frame the current one of this thread."""
 
     __slots__ = ("_inside", "frame", "previous")
@@ -425,7 +425,7 @@ def outside(fn: Callable[[], T]) -> T:
         return within(LOCAL.eager, fn)
 
 
-def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
+def to_sharding(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     """Return the value where the cell was placed, if it was placed anywhere."""
     if cell.home is not None and not context.is_tracer(value) and value.sharding != cell.home:
         value = jax.device_put(value, cell.home)

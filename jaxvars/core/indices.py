@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.core.checks import require
-from jaxvars.core.frame import Detour
+from jaxvars.core.frame import FastPathBlocker
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 
@@ -33,7 +33,7 @@ class _Switch:
     """Whether indices are checked in this process."""
 
     on: ClassVar[bool] = False
-    detour: ClassVar[Detour] = Detour()
+    detour: ClassVar[FastPathBlocker] = FastPathBlocker()
 
 
 def check_indices(enabled: bool = True) -> None:

@@ -29,7 +29,7 @@ from typing import Any, ParamSpec, TypeVar
 from jaxvars.core.cells import name_scope
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.traversal import Holder, Path, behind, walk
+from jaxvars.core.traversal import Holder, Path, resolve_proxy, walk
 from jaxvars.core.variable import Variable
 from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
@@ -82,7 +82,7 @@ class Module(Holder):
         self._name = name
 
     def __setattr__(self, name: str, value: Any, /) -> None:
-        held, new = behind(_replaced(self, name)), behind(value)
+        held, new = resolve_proxy(_replaced(self, name)), resolve_proxy(value)
         if isinstance(held, Variable) and not isinstance(new, Variable):
             raise AttributeError(
                 f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "

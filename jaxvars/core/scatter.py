@@ -16,7 +16,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.indices import watched, widened
 from jaxvars.devices.device import is_elsewhere
 from jaxvars.errors import NotATensorError, ShapeError
-from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import fit_dtype, to_tensor
 from jaxvars.tracing import context
@@ -24,7 +24,7 @@ from jaxvars.tracing import context
 Value: TypeAlias = Any
 
 
-class Scattered(Face, Owner):
+class Scattered(ArrayProxy, Owner):
     """An array-like owner of a cell whose rows and elements can be changed in place."""
 
     __slots__ = ()
@@ -172,7 +172,7 @@ class Scattered(Face, Owner):
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Value:
         if is_string(self.dtype):
             raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
-        new = fit_dtype(plain(value), self.dtype, self.name)
+        new = fit_dtype(unwrap(value), self.dtype, self.name)
         if not broadcasts(new.shape, shape):
             raise ShapeError(
                 f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
@@ -205,7 +205,7 @@ def _divided(old: Value, rows: Value, by: Value) -> Value:
 
 
 def _integers(indices: Any, name: str) -> Value:
-    given = plain(indices)
+    given = unwrap(indices)
     known = all(isinstance(x, _KNOWN) and context.is_known(x) for x in jax.tree.leaves(given))
     with context.at(context.EVAL) if known else nullcontext():  # known to the end: not staged
         array = to_tensor(given, what=f"the indices into variable {name!r}")

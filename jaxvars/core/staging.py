@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @final
-class Rebuild:
+class PyTreeTemplate:
     """Takes a result apart into arrays and the rest, and puts it together again.
 
     Args:
@@ -67,7 +67,7 @@ class Rebuild:
         """Return for each part of the result None, or what gives the part that is no array."""
         return self._rest
 
-    def let_go(self, objects: Sequence[object]) -> None:
+    def weaken(self, objects: Sequence[object]) -> None:
         """Refer only weakly to what is one of some objects: the arguments of the function."""
         for i, rest in enumerate(self._rest):
             if rest is not None and any(rest() is x for x in objects):
@@ -136,7 +136,7 @@ class Staged:
     reads: list[Cell]
     writes: list[Cell]
     created: list[Created]
-    rebuild: Rebuild
+    rebuild: PyTreeTemplate
 
     def function(self) -> Callable[..., list[Value]]:
         """Return the program as a function of flat inputs."""
@@ -202,7 +202,7 @@ def stage(
 def _run_captured(
     fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
 ) -> list[list[Value]]:
-    rebuild = around(AROUND, lambda: Rebuild(fn(*leaves)))
+    rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     writes = list(frame.written.values())
     created = [made for made, _ in frame.created]
@@ -223,4 +223,6 @@ class BrokenOff:
         kept = [(made, x) for made, x in self._frame.created if made.is_wanting()]
         program, indices = self._resumed.capture([x for _, x in kept])
         reads, created = [self._frame.cells[i] for i in indices], [made for made, _ in kept]
-        return Staged(program=program, reads=reads, writes=[], created=created, rebuild=Rebuild(()))
+        return Staged(
+            program=program, reads=reads, writes=[], created=created, rebuild=PyTreeTemplate(())
+        )

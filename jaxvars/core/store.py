@@ -1,23 +1,23 @@
 """Where the values of variables are, and who may touch them.
 
 Values live in `STORE`, one dict from cell key to array, or, between two runs of a compiled
-step, in that step's `Tray`. `HAND[0]` says which:
+step, in that step's `WriteBack`. `CURRENT[0]` says which:
 
-| `HAND[0]` | the values |
+| `CURRENT[0]` | the values |
 |---|---|
 | None | are in `STORE` |
 | a tray | are in that tray, for its keys, and in `STORE` for all others |
 | `BUSY` | are in the hands of a step or a write: wait |
 
 Rules this file keeps:
-- `HAND[0]` is tested and set without a call in between, and a new value is put into its place
+- `CURRENT[0]` is tested and set without a call in between, and a new value is put into its place
   without a call after the one that made it. CPython runs signal handlers and switches threads
   only at calls and backward jumps; so a change happens or does not, for Ctrl-C and for other
   threads. `compiler/fast_path.py` keeps the same rule;
-- whoever takes `HAND` puts it back, whatever happens;
+- whoever takes `CURRENT` puts it back, whatever happens;
 - a value that somebody was given, or gave, is marked in `SHARED`, and copied before it is
   donated. It is given only while the values are in `STORE`;
-- no user code runs while `HAND` is `BUSY`, except a step's own callbacks;
+- no user code runs while `CURRENT` is `BUSY`, except a step's own callbacks;
 - XLA runs a step after its call has returned, and may fail then. So a value that a step left
   behind is handed out when that step is known to have succeeded, and not before: see `prove`.
 """
@@ -37,19 +37,19 @@ import numpy as np
 from jaxvars.core.cells import (
     BUSY,
     CALLBACKS,
-    HAND,
+    CURRENT,
     HOT_PATH_FILE,
     LOST,
-    NEWS,
-    SEEKERS,
+    NEW_CELLS,
+    PENDING_RESTORES,
     SHARED,
     STORE,
     UNPROVEN,
     XLA_STATUS,
     Cell,
     T,
-    Tray,
     Value,
+    WriteBack,
 )
 from jaxvars.core.failures import doubt, execution_error, failure_of, is_ready, one_of, prove
 from jaxvars.errors import (
@@ -71,23 +71,23 @@ _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict holds a
 def exclusively(action: Callable[[], T]) -> T:
     """Run `action` with all values in `STORE`, while nobody else can touch them.
 
-    The action may leave a tray in `HAND`.
+    The action may leave a tray in `CURRENT`.
 
     Raises:
         ForeignTransformError: where waiting would never end.
     """
     _refuse_to_wait()  # before the lock, which the step has that called back from a thread of XLA's
     with context.restoring(), _waiting:
-        while HAND[0] is BUSY:
+        while CURRENT[0] is BUSY:
             _refuse_to_wait()
             time.sleep(1e-5)
-        held = HAND[0]
-        HAND[0] = BUSY
+        held = CURRENT[0]
+        CURRENT[0] = BUSY
         try:
-            return _in_flight(action, held)
+            return _run_exclusive(action, held)
         finally:
-            if HAND[0] is BUSY:
-                HAND[0] = held if held is not None and held.values else None
+            if CURRENT[0] is BUSY:
+                CURRENT[0] = held if held is not None and held.values else None
 
 
 def alone() -> AbstractContextManager[object]:
@@ -98,8 +98,8 @@ def alone() -> AbstractContextManager[object]:
     return contextlib.nullcontext() if is_interrupting() else _waiting
 
 
-def _in_flight(action: Callable[[], T], held: Tray | None) -> T:
-    # A frame of its own, by which `_flight_above` knows that it is below, and where values are.
+def _run_exclusive(action: Callable[[], T], held: WriteBack | None) -> T:
+    # A frame of its own, by which `_enclosing_step` knows that it is below, and where values are.
     if held is not None:
         STORE.update(zip(held.keys, held.values, strict=True))
         doubt(held)
@@ -122,7 +122,7 @@ def fail(name: str, error: BaseException) -> None:
         raise execution_error(name, error, []) from error
 
 
-def has_failed(tray: Tray, *, wait: bool) -> bool:
+def has_failed(tray: WriteBack, *, wait: bool) -> bool:
     """Return whether the last run of the step whose values are in a tray may have failed."""
     value = one_of(tray.values)
     try:
@@ -143,24 +143,24 @@ def _refuse_to_wait() -> None:
 
 def announce(cell: Cell) -> None:
     """Say that a cell is new, if somebody waits."""
-    if SEEKERS:
-        NEWS[cell.key] = _LOOKS
+    if PENDING_RESTORES:
+        NEW_CELLS[cell.key] = _LOOKS
 
 
 def seek(cells: Iterable[Cell]) -> None:
     """Let whoever waits for new variables look for them, if some of these are new.
 
-    Not to be called while `HAND` is `BUSY` for this thread: they write.
+    Not to be called while `CURRENT` is `BUSY` for this thread: they write.
     """
-    wanted = [cell.key for cell in cells if cell.key in NEWS]
+    wanted = [cell.key for cell in cells if cell.key in NEW_CELLS]
     if not wanted or is_interrupting():
         return
-    for seeker in tuple(SEEKERS):
+    for seeker in tuple(PENDING_RESTORES):
         for key in seeker.seek():
-            NEWS.pop(key, None)
+            NEW_CELLS.pop(key, None)
     for key in wanted:
-        if (left := NEWS.pop(key, 0) - 1) > 0:
-            NEWS[key] = left
+        if (left := NEW_CELLS.pop(key, 0) - 1) > 0:
+            NEW_CELLS[key] = left
 
 
 # ---------------------------------------------------------------- forked processes
@@ -172,10 +172,10 @@ def be_forked() -> None:
     global _waiting
     if not any(isinstance(value, jax.Array) for value in STORE.values()):
         return  # JAX may start here
-    held = HAND[0]
+    held = CURRENT[0]
     if held is not None and held.values:
         STORE.update(zip(held.keys, held.values, strict=True))
-    HAND[0] = None
+    CURRENT[0] = None
     _waiting = threading.RLock()  # another thread may have had it
     FORKED.append(None)
 
@@ -190,10 +190,10 @@ def inherited(cell: Cell) -> Value:
 
 def settle() -> None:
     """Put the values back into `STORE`, unless they are in use; never wait."""
-    if HAND[0] is None or HAND[0] is BUSY or not _waiting.acquire(blocking=False):
+    if CURRENT[0] is None or CURRENT[0] is BUSY or not _waiting.acquire(blocking=False):
         return
     try:
-        if HAND[0] is not BUSY:  # pragma: no branch - another thread has taken it meanwhile
+        if CURRENT[0] is not BUSY:  # pragma: no branch - another thread has taken it meanwhile
             exclusively(lambda: None)
     finally:
         _waiting.release()
@@ -211,8 +211,8 @@ def take(cell: Cell) -> Value:
     key = cell.key
     while True:
         SHARED.add(key)
-        if HAND[0] is not None or (UNPROVEN and _is_unproven(key)):
-            flight = _flight_above() if HAND[0] is BUSY else None
+        if CURRENT[0] is not None or (UNPROVEN and _is_unproven(key)):
+            flight = _enclosing_step() if CURRENT[0] is BUSY else None
             if flight is not None:  # in a signal handler or callback of a step
                 return _copied(_in_hand(flight, cell), cell)
             exclusively(lambda: prove((key,)))
@@ -222,7 +222,7 @@ def take(cell: Cell) -> Value:
         except JaxvarsError:
             exclusively(lambda: stored(cell))  # raises, unless another thread's step had it
             continue  # pragma: no cover - which is tested where coverage is not on
-        is_safe = HAND[0] is None and key in SHARED and STORE.get(key) is value
+        is_safe = CURRENT[0] is None and key in SHARED and STORE.get(key) is value
         if is_safe:  # pragma: no branch - another thread has written it meanwhile
             return value
 
@@ -234,7 +234,7 @@ def take_all(cells: Collection[Cell]) -> list[Value]:
         UninitializedError: when a cell has no value.
         ForeignTransformError: as `exclusively`.
     """
-    if NEWS:
+    if NEW_CELLS:
         seek(cells)
 
     def taken() -> list[Value]:
@@ -251,7 +251,7 @@ def _is_unproven(key: int) -> bool:
 
 def is_interrupting() -> bool:
     """Tell whether this code interrupted a step or a write, or was called back by it."""
-    return HAND[0] is BUSY and _flight_above() is not None
+    return CURRENT[0] is BUSY and _enclosing_step() is not None
 
 
 def is_held_elsewhere(cell: Cell) -> bool:
@@ -289,7 +289,7 @@ def _deleted(cell: Cell) -> JaxvarsError:
     )
 
 
-def _in_hand(flight: Tray, cell: Cell) -> Value:
+def _in_hand(flight: WriteBack, cell: Cell) -> Value:
     if cell.key in flight.keys and flight.values:
         return flight.values[flight.keys.index(cell.key)]
     return STORE[cell.key] if cell.key in STORE else stored(cell)
@@ -309,7 +309,7 @@ def _copied(value: Value, cell: Cell) -> Value:
         return jax.device_put(np.array(value), value.sharding)
 
 
-def _flight_above() -> Tray | None:
+def _enclosing_step() -> WriteBack | None:
     """Return the tray of the step that this code interrupted or was called back by, if any.
 
     That is in a callback, a signal handler or a finalizer: waiting would never end. The tray
@@ -317,7 +317,7 @@ def _flight_above() -> Tray | None:
     """
     frame = sys._getframe(1)
     while (frame := frame.f_back) is not None:
-        if frame.f_code is _in_flight.__code__:
+        if frame.f_code is _run_exclusive.__code__:
             return frame.f_locals["held"] or BUSY
         in_hot_path = frame.f_code.co_filename == HOT_PATH_FILE
         if in_hot_path and frame.f_locals.get("old") is not None:

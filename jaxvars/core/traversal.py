@@ -55,7 +55,7 @@ class Tied(str):
         return str(self), self.tie, self.is_path
 
 
-class Alias(ABC):
+class Proxy(ABC):
     """An object that stands for another one, which is found in its place, under its path."""
 
     __slots__ = ()
@@ -66,15 +66,15 @@ class Alias(ABC):
         """The other one."""
 
 
-ALIASES: dict[type, Callable[[Any], object]] = {}
+PROXIES: dict[type, Callable[[Any], object]] = {}
 """Classes that are no Alias and stand for another object all the same, and what returns that."""
 
 
-def behind(value: object) -> object:
+def resolve_proxy(value: object) -> object:
     """Return what an object stands for; itself, if for nothing else."""
-    if isinstance(value, Alias):
+    if isinstance(value, Proxy):
         return value.aliased
-    find = ALIASES.get(type(value))
+    find = PROXIES.get(type(value))
     return value if find is None else find(value)
 
 
@@ -134,7 +134,7 @@ def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
 
 
 def children_of(value: object) -> Iterable[tuple[str, object]]:
-    other = behind(value)
+    other = resolve_proxy(value)
     if other is not value:
         return [("", other)]
     if isinstance(value, Mapping):

@@ -34,7 +34,7 @@ from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display
 from jaxvars.errors import ShapeError, UninitializedError
-from jaxvars.tensors.array_like import Face, plain, processes_of, whole
+from jaxvars.tensors.array_like import ArrayProxy, processes_of, unwrap, whole
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import as_operand, fit, is_host, to_tensor
@@ -48,7 +48,7 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any],
     """Return the method of an operator like `+=`: it assigns, and returns the variable."""
 
     def change(self: Variable, other: Any) -> Variable:
-        cell, given = self.cell, self._near(as_operand(plain(other), self.dtype, self.name))
+        cell, given = self.cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
 
         def changed(old: Value) -> Value:
             new = operation(old, given)
@@ -199,7 +199,7 @@ class Variable(Scattered):
         >>> v.assign([3, 4]).numpy()
         array([3., 4.], dtype=float32)
         """
-        cell, given = self.cell, plain(value)
+        cell, given = self.cell, unwrap(value)
         make = functools.partial(fit, given, cell.aval.shape, cell.aval.dtype, name=cell.name)
         new = outside(make) if is_interrupting_trace() else make()
         LOCAL.frame.write_all([cell], [new], () if is_host(given) else None)
@@ -304,7 +304,7 @@ class Variable(Scattered):
 
 
 @final
-class Slice(Face):
+class Slice(ArrayProxy):
     """A part of a variable, `v[index]`: reads as an array, and can be assigned.
 
     Its value is that of the moment it was taken. An index that is known and out of range raises
@@ -366,10 +366,10 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Value:
     """Return the first value, in memory that is nobody else's."""
     what = f"the initial value of variable {name!r}"
-    if callable(given) and not isinstance(given, Face):
-        value = lifted(lambda: _owned(plain(given()), dtype, what))
+    if callable(given) and not isinstance(given, ArrayProxy):
+        value = lifted(lambda: _owned(unwrap(given()), dtype, what))
     else:
-        value = _owned(plain(given), dtype, what)
+        value = _owned(unwrap(given), dtype, what)
     if shape is None:
         return value
     return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
@@ -395,10 +395,10 @@ def _plain_index(index: Any) -> Any:
 
     def of(part: Any) -> Any:
         if isinstance(part, slice):
-            return slice(plain(part.start), plain(part.stop), plain(part.step))
-        return widened(plain(part))
+            return slice(unwrap(part.start), unwrap(part.stop), unwrap(part.step))
+        return widened(unwrap(part))
 
-    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, Face))
+    return jax.tree.map(of, index, is_leaf=lambda x: isinstance(x, ArrayProxy))
 
 
 def _check_index(variable: Variable, index: Any) -> None:

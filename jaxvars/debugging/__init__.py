@@ -32,7 +32,7 @@ from jaxvars.debugging.numerics import disable_check_numerics, enable_check_nume
 from jaxvars.debugging.placement_log import get_log_device_placement, set_log_device_placement
 from jaxvars.debugging.verification import verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
-from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
 from jaxvars.tensors.tensor import to_tensor
@@ -137,7 +137,7 @@ def assert_near(
 
     >>> assert_near(0.1 + 0.2, 0.3)
     """
-    kind = jnp.result_type(to_tensor(plain(x)), to_tensor(plain(y)))
+    kind = jnp.result_type(to_tensor(unwrap(x)), to_tensor(unwrap(y)))
     slack = 10 * float(jnp.finfo(kind).eps) if jnp.issubdtype(kind, jnp.inexact) else 0.0
     rtol, atol = slack if rtol is None else rtol, slack if atol is None else atol
 
@@ -211,7 +211,7 @@ def _compare(
 
 def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Value, Value]:
     """Return two values as tensors; a Python integer in the other one's dtype if that holds it."""
-    left, right = plain(x), plain(y)
+    left, right = unwrap(x), unwrap(y)
     for given, other in ((left, right), (right, left)):
         dtype = getattr(other, "dtype", None)
         if type(given) is int and dtype is not None and jnp.issubdtype(dtype, jnp.integer):
@@ -338,7 +338,7 @@ def check_numerics(x: Any, message: str | None = None) -> Any:
     Differs from TensorFlow: takes pytrees, and integers, which are finite.
     """
     assert_finite(x, message)
-    return plain(x)
+    return unwrap(x)
 
 
 def assert_all_finite(x: Any, message: str | None = None) -> Any:
@@ -354,7 +354,7 @@ def _named_leaves(tree: Any) -> Iterator[tuple[str, Value]]:
     """Yield the numeric leaves of a tree, with the names of variables or the paths."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_face):
         name = "x" + jax.tree_util.keystr(path)
-        if isinstance(leaf, Face):
+        if isinstance(leaf, ArrayProxy):
             yield _name(leaf, name), leaf.value
         elif isinstance(leaf, jax.Array | np.ndarray | np.generic) or _is_number(leaf):
             yield name, to_tensor(leaf, what=name)
@@ -364,7 +364,7 @@ def _named_leaves(tree: Any) -> Iterator[tuple[str, Value]]:
 
 
 def _is_face(x: object) -> bool:
-    return isinstance(x, Face | Owner)
+    return isinstance(x, ArrayProxy | Owner)
 
 
 # ---------------------------------------------------------------- shapes and dtypes
@@ -382,7 +382,7 @@ def assert_rank(x: Any, rank: int | Iterable[int], message: str | None = None) -
     >>> assert_rank(jnp.ones((2, 3)), 2)
     """
     ranks = (rank,) if isinstance(rank, int) else tuple(rank)
-    shape = jnp.shape(plain(x))
+    shape = jnp.shape(unwrap(x))
     if len(shape) not in ranks:
         wanted = " or ".join(map(str, ranks))
         what = f"{_name(x, 'x')} has shape {shape}, of rank {len(shape)}, not {wanted}"
@@ -402,7 +402,7 @@ def assert_type(x: Any, dtype: Any, message: str | None = None) -> None:
 
     >>> assert_type(jnp.ones(2), jnp.float32)
     """
-    have, want = to_tensor(plain(x)).dtype, as_dtype(dtype)
+    have, want = to_tensor(unwrap(x)).dtype, as_dtype(dtype)
     if have != want:
         what = f"{_name(x, 'x')} is {have}, not {want}"
         raise DtypeError(f"{_said(message, what)} ({user_line()}).")
@@ -432,7 +432,7 @@ def assert_shapes(
     pairs = shapes.items() if isinstance(shapes, Mapping) else shapes
     sizes: Sizes = {}
     for i, (x, pattern) in enumerate(pairs):
-        name, shape = _name(x, f"array {i}"), jnp.shape(plain(x))
+        name, shape = _name(x, f"array {i}"), jnp.shape(unwrap(x))
         if problem := misfit(name, shape, pattern, sizes):
             said = _said(message, f"{name} has shape {shape}: {problem}")
             raise ShapeError(f"{said} ({user_line()}).")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import final
 
-from jaxvars.core.frame import Detour
+from jaxvars.core.frame import FastPathBlocker
 from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context, recorder
 
@@ -25,7 +25,7 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.placed: list[tuple[recorder.Listener, recorder.recording]] = []
-        self.detour = Detour()
+        self.detour = FastPathBlocker()
 
 
 _LOCAL = _Local()

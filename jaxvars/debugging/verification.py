@@ -24,7 +24,7 @@ from jaxvars.core.state import State, functionalize
 from jaxvars.debugging.slopes import STEPS, nearest, random_direction, sides, slope_of
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
-from jaxvars.tensors.array_like import BOXES, Face, plain
+from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
 
 Value: TypeAlias = Any
 Named: TypeAlias = dict[str, Any]
@@ -137,8 +137,8 @@ class _Check:
         given = _by_path("argument", (args, kwargs))
         result = fn(*args, **kwargs)
         after = _by_path("argument", (args, kwargs))
-        changed = {p: plain(x) for p, x in after.items() if p not in given or given[p] is not x}
-        found = {path: plain(x) for path, x in _by_path("result", result).items()}
+        changed = {p: unwrap(x) for p, x in after.items() if p not in given or given[p] is not x}
+        found = {path: unwrap(x) for path, x in _by_path("result", result).items()}
         kinds = _kinds(jax.tree.structure(result, is_leaf=_is_leaf))
         return found | changed | {"the structure of the result": kinds}
 
@@ -340,7 +340,7 @@ def _is_array(value: object) -> bool:
 
 
 def _is_leaf(value: object) -> bool:
-    return isinstance(value, Owner | Face) or type(value) in BOXES
+    return isinstance(value, Owner | ArrayProxy) or type(value) in BOXES
 
 
 def _described(value: Any) -> str:

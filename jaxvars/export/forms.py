@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, SavedError
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import array_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import exact, held
@@ -261,7 +261,7 @@ class _Fitting:
                 self._fit(child, part, name)
 
     def _array(self, form: Tensor, value: Any, path: str) -> Value:
-        value = plain(value)
+        value = unwrap(value)
         if self._exactly and _type_of(value) != (form.dtype, form.weak):
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
         array = value

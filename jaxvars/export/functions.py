@@ -15,7 +15,7 @@ import jax
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.decorator import compile as compiled
-from jaxvars.compiler.executable import Entry
+from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.function import BoundFunction, Function
 from jaxvars.compiler.leaves import Itself, name_of
 from jaxvars.compiler.signature import Signature
@@ -41,7 +41,7 @@ class Known(NamedTuple):
     """
 
     binder: Signature
-    entry: Entry
+    entry: Executable
 
 
 @final
@@ -106,7 +106,7 @@ def _functions(root: Any) -> dict[str, Any]:
 def _traces(what: Any) -> list[Known]:
     """Return what is known of a function: its input signature, or what it was traced for."""
     if isinstance(what, ConcreteFunction):
-        return [Known(_binder(what), what._entry)]
+        return [Known(_binder(what), what._executable)]
     fn, given = _taken_apart(what)
     if fn._signature.specs is not None:
         return [_trace(what, (), {})]
@@ -124,7 +124,7 @@ def _taken_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, .
     return what, ()
 
 
-def _first_objects(entry: Entry, count: int) -> list[int]:
+def _first_objects(entry: Executable, count: int) -> list[int]:
     return [leaf.number for leaf in entry.key[1][:count] if isinstance(leaf, Itself)]
 
 
@@ -178,7 +178,7 @@ def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Know
     args, kwargs = ordered_like(whole, specs)
     call = fn._signature.bind(args, kwargs)
     try:
-        return Known(fn._signature, fn._entry(call))
+        return Known(fn._signature, fn._executable(call))
     except Exception as error:
         what = (str(error).splitlines() or [""])[0]
         known = isinstance(error, jax.errors.InconclusiveDimensionOperation)

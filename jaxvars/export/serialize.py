@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.checkpoint.checksum import dtype_name
-from jaxvars.compiler.executable import _CALLBACKS, Entry
+from jaxvars.compiler.executable import _CALLBACKS, Executable
 from jaxvars.compiler.leaves import Itself, Traced
 from jaxvars.compiler.signature import Signature, tree_of
 from jaxvars.core.cells import STORE, Cell
@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
 
 def exported(
-    entry: Entry, binder: Signature, paths: Mapping[int, str], options: Options
+    entry: Executable, binder: Signature, paths: Mapping[int, str], options: Options
 ) -> tuple[Words, list[bytes]]:
     """Return the description of a program, and the bytes of it, its gradient, and so on.
 
@@ -226,7 +226,7 @@ def _first_line(error: Exception) -> str:
     return f"{(str(error).splitlines() or [''])[0].rstrip('.:')[:300]}."
 
 
-def _refuse_callbacks(entry: Entry) -> None:
+def _refuse_callbacks(entry: Executable) -> None:
     found = sorted(_CALLBACKS & jaxprs.primitives_in(entry.staged.program))
     if found:
         raise SavedError(
@@ -237,7 +237,7 @@ def _refuse_callbacks(entry: Entry) -> None:
 
 
 # ---------------------------------------------------------------- its arguments and results
-def arguments_of(entry: Entry, binder: Signature) -> dict[str, Form]:
+def arguments_of(entry: Executable, binder: Signature) -> dict[str, Form]:
     """Return the form of each argument, less those that are objects."""
     numbers = iter(range(len(entry._specs)))
     forms = [_form(leaf, numbers) for leaf in entry.key[1]]

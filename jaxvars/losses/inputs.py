@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
@@ -35,7 +35,7 @@ EPSILON = 1e-7  # Keras's
 
 def tensor(value: Any, what: str) -> Value:
     """Return a number, list, array or Variable as an array of numbers."""
-    array = to_tensor(plain(value), what=what)
+    array = to_tensor(unwrap(value), what=what)
     if is_string(array.dtype):
         raise DtypeError(f"{what} is text; losses and metrics take numbers.")
     return array

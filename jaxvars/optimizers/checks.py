@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeGuard
 import jax.numpy as jnp
 
 from jaxvars.core.module import named_variables
-from jaxvars.core.traversal import Holder, behind
+from jaxvars.core.traversal import Holder, resolve_proxy
 from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 from jaxvars.tensors.tensor import to_tensor
@@ -37,8 +37,8 @@ def check_options(
 
 def checked_variables(variables: Iterable[Any]) -> list[Variable]:
     """Return variables as a list; raise where one cannot be trained."""
-    is_one = isinstance(behind(variables), Variable)
-    listed: list[Any] = list(map(behind, [variables] if is_one else variables))
+    is_one = isinstance(resolve_proxy(variables), Variable)
+    listed: list[Any] = list(map(resolve_proxy, [variables] if is_one else variables))
     if not listed:
         raise ValueError(
             "The list of variables is empty; a model's are `model.trainable_variables`."
@@ -53,7 +53,7 @@ def checked_variables(variables: Iterable[Any]) -> list[Variable]:
 
 def is_list(variables: object) -> TypeGuard[Iterable[Any]]:
     """Return whether these are variables themselves, and not an object that holds some."""
-    found = behind(variables)
+    found = resolve_proxy(variables)
     return isinstance(found, Variable) or (
         isinstance(found, Iterable) and not isinstance(found, Holder | Mapping)
     )

@@ -32,7 +32,7 @@ from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -162,7 +162,7 @@ class Generator(Module):
         >>> one.normal(3).tolist() == other.normal(3).tolist()
         True
         """
-        delta = plain(delta)
+        delta = unwrap(delta)
         count = delta if context.is_tracer(delta) else operator.index(delta)
         if not context.is_tracer(delta) and not 0 <= count < 2**64:
             raise ValueError(f"A stream moves on by 0 or more draws, not by {count}.")

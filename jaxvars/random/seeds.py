@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
@@ -47,7 +47,7 @@ def key_of(seed: Any) -> Value:
     >>> bool(key_of(7) == jax.random.key(7)), bool(key_of([0, 7]) == jax.random.key(7))
     (True, True)
     """
-    seed = plain(seed() if callable(seed) else seed)
+    seed = unwrap(seed() if callable(seed) else seed)
     if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         if seed.shape:
             raise ShapeError(
@@ -97,7 +97,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     Raises:
         ShapeError: when it is none, or not known while a function is traced.
     """
-    shape = plain(shape)
+    shape = unwrap(shape)
     if any(map(context.is_tracer, jax.tree.leaves(shape))):
         raise ShapeError(
             f"The shape {shape} is only known when the compiled function runs, and a program has "
@@ -137,7 +137,7 @@ def floating(dtype: Any, what: str) -> Any:
 
 def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
     """Return parameters as plain values, if each broadcasts to the shape."""
-    values = {name: plain(value) for name, value in parameters.items()}
+    values = {name: unwrap(value) for name, value in parameters.items()}
     for name, value in values.items():
         own = np.shape(value)
         try:

@@ -37,7 +37,7 @@ from jaxvars.random.seeds import (
     numbers,
     unseen,
 )
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tensors.tensor import as_array, refuse_masked
 from jaxvars.tracing import context
@@ -297,7 +297,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     >>> stateless_categorical([[0.0, -jnp.inf]], 3, seed=7).tolist()
     [[0, 0, 0]]
     """
-    rows = as_array(plain(logits))
+    rows = as_array(unwrap(logits))
     if not rows.ndim:
         raise ShapeError("logits have a last axis, the classes; these are a scalar.")
     size, kind = (*as_shape(num_samples), *rows.shape[:-1]), as_dtype(dtype)
@@ -318,7 +318,7 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     >>> sorted(stateless_permutation(4, seed=7).tolist())
     [0, 1, 2, 3]
     """
-    x = plain(x)
+    x = unwrap(x)
     values = x if isinstance(x, int) else as_array(x)
     sizes = (x,) if isinstance(x, int) or not np.ndim(values) else np.shape(values)
     if not -len(sizes) <= axis < len(sizes):
@@ -337,7 +337,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     >>> sorted(stateless_shuffle([3, 4, 5], seed=7).tolist())
     [3, 4, 5]
     """
-    array = as_array(plain(value))
+    array = as_array(unwrap(value))
     if not array.ndim:
         raise ShapeError("A scalar cannot be shuffled; permutation(n) gives the integers below n.")
     return stateless_permutation(array, seed, axis)
@@ -359,7 +359,7 @@ def stateless_choice(
     >>> sorted(stateless_choice(3, 3, seed=7, replace=False).tolist())
     [0, 1, 2]
     """
-    a, p, size = plain(a), plain(p), as_shape(shape)
+    a, p, size = unwrap(a), unwrap(p), as_shape(shape)
     count = int(a) if np.ndim(a) == 0 else len(a)
     if p is not None and np.shape(p) != (count,):
         raise ShapeError(f"p has shape {np.shape(p)}, and there are {count} elements to draw from.")

@@ -34,7 +34,7 @@ from jaxvars.errors import DtypeError, NotATensorError, ShapeError, user_line
 from jaxvars.tensorboard.call import checked_step, truth, write
 from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER
 from jaxvars.tensorboard.writer import SummaryWriter
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor
 
@@ -298,7 +298,7 @@ def text(name: str, data: str, step: Any = None) -> None:
     >>> with create_noop_writer().as_default():
     ...     text("options", "learning rate **0.1**", step=0)
     """
-    known = plain(data)
+    known = unwrap(data)
     if isinstance(known, np.ndarray) and is_string(known.dtype) and not known.shape:
         known = str(known.item())
     if not isinstance(known, str):
@@ -338,7 +338,7 @@ def _check_image(name: str, shape: tuple[int, ...], dtype: Any) -> None:
 
 
 def _number(data: Any, what: str) -> Value:
-    value = plain(data)
+    value = unwrap(data)
     if isinstance(value, int | float):
         return np.float64(value)
     value = value if isinstance(value, jax.Array) else to_tensor(value, what=what)

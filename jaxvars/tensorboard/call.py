@@ -22,7 +22,7 @@ from jaxvars.core.cells import NAMES
 from jaxvars.errors import user_line
 from jaxvars.tensorboard.defaults import CONDITION, STEP, WRITER, Setting, is_tracing
 from jaxvars.tensorboard.writer import Build, Record, SummaryWriter
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
@@ -110,7 +110,7 @@ def checked_step(step: Any) -> Value:
     Raises:
         TypeError: when it is something else.
     """
-    value = plain(step)
+    value = unwrap(step)
     if value is None or type(value) is int:
         return value
     kind = getattr(value, "dtype", np.dtype(object))
@@ -125,7 +125,7 @@ def truth(condition: Any) -> Value:
     Raises:
         TypeError: when it says something else.
     """
-    value = plain(condition() if callable(condition) else condition)
+    value = unwrap(condition() if callable(condition) else condition)
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if np.shape(value) != () or getattr(value, "dtype", None) != np.bool_:

@@ -28,9 +28,9 @@ BOXES: dict[type, Callable[[Any], Value]] = {}
 """Classes that are no Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
 
-def plain(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """Return the array that a Variable, a part of one or a box stands for; others as they are."""
-    if isinstance(value, Face):
+    if isinstance(value, ArrayProxy):
         return value.value
     return BOXES[type(value)](value) if type(value) in BOXES else value
 
@@ -41,7 +41,7 @@ def _operand(value: Any) -> Any:
     Raises:
         DtypeError: when JAX would cut NumPy's integers: `v == np.int64(2**32)` is True of 0 then.
     """
-    value = plain(value)
+    value = unwrap(value)
     if isinstance(value, np.ndarray | np.generic):
         check_uncut(value, "an operand")
         return value.copy() if isinstance(value, np.ndarray) else value
@@ -68,7 +68,7 @@ def whole(value: Value) -> Value:
     return value
 
 
-class Face(ABC):
+class ArrayProxy(ABC):
     """An object that reads as an array."""
 
     __slots__ = ()
@@ -163,7 +163,7 @@ class Face(ABC):
         return iter(whole(self.value))
 
     def __contains__(self, item: Any) -> bool:
-        return bool(jnp.any(self.value == plain(item)))
+        return bool(jnp.any(self.value == unwrap(item)))
 
     def __format__(self, spec: str) -> str:
         return format(self._known(), spec) if spec else str(self)

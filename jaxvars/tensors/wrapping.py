@@ -33,7 +33,7 @@ class Words(NamedTuple):
     zeros: str = "jnp.zeros({shape}, jnp.{dtype})"
 
 
-class Manners(NamedTuple):
+class TensorWrapping(NamedTuple):
     """How a package has its users see arrays.
 
     Attributes:
@@ -49,7 +49,7 @@ class Manners(NamedTuple):
 
 @final
 class _Current(threading.local):
-    manners: Manners | None = None
+    manners: TensorWrapping | None = None
 
 
 _CURRENT = _Current()
@@ -57,7 +57,7 @@ _PLAIN = Words()
 
 
 @contextmanager
-def boxing(manners: Manners | None) -> Generator[None]:
+def boxing(manners: TensorWrapping | None) -> Generator[None]:
     """Have boxes in place of arrays inside, or arrays again (None)."""
     before, _CURRENT.manners = _CURRENT.manners, manners
     try:

@@ -213,7 +213,7 @@ def aval_of(value: Value) -> Any:
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval
 
 
-remembering = jax.make_user_context(None)
+trace_cache_key = jax.make_user_context(None)
 """A context manager: what JAX remembers of inner functions under one key is used under no other.
 
 JAX keeps the traces of jitted and checkpointed functions and of scan bodies by function and
@@ -246,7 +246,7 @@ def settings() -> int:
     JAX says itself which settings these are: each has part in the keys of its caches. It leaves out
     what random keys are made of by default, and whether numbers are checked.
     """
-    with _SETTING, at(EVAL), remembering(None):
+    with _SETTING, at(EVAL), trace_cache_key(None):
         try:
             devices = jax.sharding.get_mesh()
         except ValueError:  # inside of a map with a named axis

@@ -25,7 +25,7 @@ from interrupts import (
 
 import jaxvars as jv
 from jaxvars.compiler import program
-from jaxvars.core.cells import BUSY, HAND
+from jaxvars.core.cells import BUSY, CURRENT
 from jaxvars.tracing import context
 
 pytestmark = pytest.mark.filterwarnings(
@@ -202,7 +202,7 @@ def test_a_first_call_that_creates_variables_anywhere():
 
 def test_what_a_signal_handler_reads_while_jit_traces_a_first_call():
     def is_traced() -> bool:
-        return HAND[0] is BUSY and context.current() is not context.EVAL
+        return CURRENT[0] is BUSY and context.current() is not context.EVAL
 
     places = places_of(lambda: make_pair()[2](1.0), is_traced)
     for place, times in places[:: len(places) // 20]:

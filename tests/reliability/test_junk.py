@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars.core.frame import DETOUR
+from jaxvars.core.frame import FAST_PATH_BLOCKERS
 from jaxvars.core.frames import LOCAL
 from jaxvars.errors import CompileError, JaxvarsError, NotATensorError, StateError, TapeError
 from jaxvars.tracing import context
@@ -250,7 +250,9 @@ def test_a_state_is_pickled_by_paths_and_put_into_other_variables():
 
 # ---------------------------------------------------------------- tapes
 def is_clean() -> bool:
-    return context.current() is context.EVAL and not DETOUR and not LOCAL.frame.observers
+    return (
+        context.current() is context.EVAL and not FAST_PATH_BLOCKERS and not LOCAL.frame.observers
+    )
 
 
 def test_tapes_closed_out_of_order_say_so_and_leave_nothing_open():

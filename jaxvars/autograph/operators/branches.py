@@ -21,7 +21,7 @@ from jaxvars.autograph.operators.watch import Grown
 from jaxvars.control.branches import named_cond
 from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, is_library, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed
 from jaxvars.tracing import context
 from jaxvars.tracing.interruption import is_of_handler
@@ -37,7 +37,7 @@ _LISTS = "the items appended to a list"
 
 def decide(condition: Any) -> Any:
     """Return True or False, or a traced bool where Python cannot say."""
-    value = plain(check_size(condition))
+    value = unwrap(check_size(condition))
     if context.is_known(value):
         return bool(value)
     if value.size != 1:

@@ -22,7 +22,7 @@ from jaxvars.autograph.operators.lists import check_size
 from jaxvars.autograph.operators.logic import not_, or_
 from jaxvars.console.print import print_values
 from jaxvars.control.state_threading import in_block
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, is_boxing, type_for
 from jaxvars.tracing import context
 
@@ -30,14 +30,14 @@ Value: TypeAlias = Any
 
 
 def _is_traced(value: Any) -> bool:
-    return not context.is_known(plain(value))
+    return not context.is_known(unwrap(value))
 
 
 def _cast(kind: type, dtype: Any) -> Callable[..., Any]:
     def cast(*args: Any, **words: Any) -> Any:
         if len(args) != 1 or words or not _is_traced(args[0]):
             return kind(*args, **words)
-        value = plain(args[0])
+        value = unwrap(args[0])
         if value.size != 1:
             raise TypeError(f"{kind.__name__}() takes a scalar, not an array of {value.shape}")
         new = value.reshape(()).astype(type_for(kind, dtype))
@@ -53,7 +53,7 @@ def _bool(*args: Any) -> Any:
 def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
     if not _is_traced(values):
         return sum(values, start)
-    array, first = plain(values), plain(start)
+    array, first = unwrap(values), unwrap(start)
     return boxed(first + jnp.sum(array, axis=0, dtype=jnp.result_type(first, array)))
 
 
@@ -89,12 +89,12 @@ def _extreme(python: Callable[..., Any], arg: Any, end: float, pick: Any) -> Cal
         if words:
             return python(*args, **words)
         if len(args) == 1 and _is_traced(args[0]):
-            rank = jnp.ndim(plain(args[0]))
-            return boxed(_first(plain(args[0]), arg, end)) if rank == 1 else python(*args)
+            rank = jnp.ndim(unwrap(args[0]))
+            return boxed(_first(unwrap(args[0]), arg, end)) if rank == 1 else python(*args)
         values = list(args[0]) if len(args) == 1 else args
         if not any(map(_is_traced, values)):
             return python(values)
-        return boxed(plain(functools.reduce(pick, map(plain, values))))
+        return boxed(unwrap(functools.reduce(pick, map(unwrap, values))))
 
     return extreme
 
@@ -103,7 +103,7 @@ def _sorted(values: Iterable[Any], /, **words: Any) -> list[Any]:
     items = list(values)
     if words.get("key") is not None or not any(map(_is_traced, items)):
         return sorted(items, **words)
-    ordered = jnp.sort(jnp.stack([jnp.asarray(plain(x)) for x in items]))
+    ordered = jnp.sort(jnp.stack([jnp.asarray(unwrap(x)) for x in items]))
     return boxed(list(ordered[::-1] if words.get("reverse") else ordered))
 
 
@@ -117,7 +117,7 @@ def _print(*values: Any, **words: Any) -> None:
 def _round(number: Any, ndigits: Any = None) -> Any:
     if not _is_traced(number) or ndigits is not None:
         return round(number) if ndigits is None else round(number, ndigits)
-    return boxed(jnp.round(plain(number)).astype(type_for(int, int)))
+    return boxed(jnp.round(unwrap(number)).astype(type_for(int, int)))
 
 
 OVERLOADS: dict[Any, Callable[..., Any]] = {

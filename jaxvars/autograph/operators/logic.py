@@ -20,7 +20,7 @@ from jaxvars.autograph.operators.world import World
 from jaxvars.core.checks import require
 from jaxvars.core.staging import stage
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing import context, jaxprs
@@ -59,7 +59,7 @@ def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
 
 def _either(value: Any, truth: Value, other: Run, end: bool) -> Any:
     """Return `value` if it is what ends the evaluation, else `other()`."""
-    if plain(value).dtype == bool and _is_light_test(other):
+    if unwrap(value).dtype == bool and _is_light_test(other):
         return boxed((jnp.logical_or if end else jnp.logical_and)(truth, decide(other())))
     ways = (lambda: value, other) if end else (other, lambda: value)
     return choose(truth, *ways, "or" if end else "and")
@@ -112,11 +112,11 @@ def compare(left: Any, *steps: Any) -> Any:
 
 
 def _contains(item: Any, container: Any) -> Any:
-    values = plain(container)
+    values = unwrap(container)
     if not context.is_known(values):
-        return boxed(jnp.any(values == plain(item)))
+        return boxed(jnp.any(values == unwrap(item)))
     candidates = isinstance(values, tuple | list | range)
-    if not candidates or all(context.is_known(plain(x)) for x in (item, *values)):
+    if not candidates or all(context.is_known(unwrap(x)) for x in (item, *values)):
         return item in container
     found: Any = False
     for candidate in values:
@@ -158,16 +158,16 @@ def get_item(values: Any, index: Any) -> Any:
     """
     traced = not all(map(context.is_known, jax.tree.leaves(index)))
     if traced and isinstance(values, np.ndarray):
-        return boxed(as_array(values)[jax.tree.map(plain, index)])
+        return boxed(as_array(values)[jax.tree.map(unwrap, index)])
     if traced and isinstance(values, list | tuple) and all(map(_is_number, values)):
-        rows = jnp.stack([as_array(plain(settled_numbers(x))) for x in values])
-        return boxed(rows[jax.tree.map(plain, index)])
+        rows = jnp.stack([as_array(unwrap(settled_numbers(x))) for x in values])
+        return boxed(rows[jax.tree.map(unwrap, index)])
     return values[index]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(
-        plain(value), Face | jax.Array | np.ndarray | np.generic | int | float | complex
+        unwrap(value), ArrayProxy | jax.Array | np.ndarray | np.generic | int | float | complex
     )
 
 

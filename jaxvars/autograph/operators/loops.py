@@ -35,7 +35,7 @@ from jaxvars.autograph.operators.sequences import Sequential, of_range, sequenti
 from jaxvars.autograph.operators.state import Block
 from jaxvars.control.loops import named_scan, named_while
 from jaxvars.errors import ControlFlowError
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, is_box, is_boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
@@ -86,7 +86,7 @@ def _either(stage: Run, run: Run) -> None:
 def _known_rows(iterated: Any, _: Sequential) -> list[Any]:
     """Return the rows of a box whose value is known, as boxes whose values are known."""
     with context.at(context.EVAL):
-        return boxed(list(plain(iterated)))
+        return boxed(list(unwrap(iterated)))
 
 
 def _traced_rows(_: Any, items: Sequential) -> list[Any]:
@@ -187,7 +187,7 @@ def for_stmt(
     if items is None:
         _python_for(iterated, extra_test, body, state, options)
     elif is_boxing() and isinstance(items.length, int) and items.stacked:
-        known = is_box(iterated) and context.is_known(plain(iterated))
+        known = is_box(iterated) and context.is_known(unwrap(iterated))
         rows = functools.partial(_known_rows if known else _traced_rows, iterated, items)
         _either(
             lambda: _stage_for(items, extra_test, body, state, options),

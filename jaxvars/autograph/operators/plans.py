@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autograph.operators.values import NoValue, Perhaps
-from jaxvars.core.traversal import Alias
+from jaxvars.autograph.operators.values import MaybeUndefined, NoValue
+from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable
-from jaxvars.tensors.array_like import Face
+from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tensors.wrapping import words
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
@@ -39,17 +39,17 @@ NO_PLAN = Plan("", None)
 
 def is_absent(value: Any) -> bool:
     """Return whether a name or place has no value at all."""
-    return isinstance(value, NoValue) and not isinstance(value, Perhaps)
+    return isinstance(value, NoValue) and not isinstance(value, MaybeUndefined)
 
 
 def is_slice(value: object) -> bool:
     """Return whether a value stands for a part of a Variable."""
-    return isinstance(value, Face) and not isinstance(value, Variable)
+    return isinstance(value, ArrayProxy) and not isinstance(value, Variable)
 
 
 def is_variable(value: object) -> bool:
     """Return whether a value is a Variable, or another name of one."""
-    return isinstance(value, Variable | Alias)
+    return isinstance(value, Variable | Proxy)
 
 
 def map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
@@ -65,8 +65,8 @@ def variables_in(value: Any) -> list[int]:
 
 def untraced(value: Any) -> Any:
     """Return a value with forms for what is traced, which must not outlive its trace."""
-    if isinstance(value, Perhaps):
-        return Perhaps(value.name, value.line, untraced(value.value), None)
+    if isinstance(value, MaybeUndefined):
+        return MaybeUndefined(value.name, value.line, untraced(value.value), None)
     change = lambda x: form_of(x) if context.is_tracer(x) else x  # noqa: E731 - said once
     return map_leaves(change, value, is_leaf=is_variable)
 

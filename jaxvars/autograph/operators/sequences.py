@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import is_box, type_for
 from jaxvars.tracing import context
@@ -79,7 +79,7 @@ def sequential(values: Any) -> Sequential | None:
         return values
     if type(values) in SEQUENTIALS:
         return SEQUENTIALS[type(values)](values)
-    array = plain(values)
+    array = unwrap(values)
     if (context.is_known(array) and not is_box(values)) or not jnp.ndim(array):
         return None
     return _of_array(array)
@@ -109,10 +109,10 @@ def _counted(length: int) -> Value:
 
 def range(*bounds: Any) -> Any:
     """Return Python's range, or one to a traced end."""
-    if all(context.is_known(plain(bound)) for bound in bounds):
+    if all(context.is_known(unwrap(bound)) for bound in bounds):
         known = builtins.range(*bounds)
         return of_range(known) if any(map(is_box, bounds)) else known
-    start, stop, step = _bounds(*map(plain, bounds))
+    start, stop, step = _bounds(*map(unwrap, bounds))
     if isinstance(start, int) and isinstance(step, int) and (start, step) == (0, 1):
         return Sequential(jnp.maximum(0, stop), lambda i: i, None)
     return Sequential(_length(start, stop, step), lambda i: start + i * step, None)
@@ -157,7 +157,7 @@ def enumerate(values: Iterable[Any], start: Any = 0) -> Any:
     items = sequential(values)
     if items is None:
         return builtins.enumerate(values, start)
-    start = start if context.is_known(plain(start)) else _widened(plain(start))
+    start = start if context.is_known(unwrap(start)) else _widened(unwrap(start))
     return Sequential(
         items.length,
         lambda i: (start + i, items.item(i)),
@@ -206,7 +206,7 @@ def zip(*values: Any, strict: bool = False) -> Any:
 def _known(values: Any) -> Sequential | None:
     if isinstance(values, builtins.range):
         return of_range(values)
-    array = plain(values)
+    array = unwrap(values)
     if isinstance(array, jax.Array | np.ndarray) and array.ndim:
         return _of_array(as_array(array))
     return None

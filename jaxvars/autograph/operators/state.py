@@ -33,10 +33,10 @@ from jaxvars.autograph.operators.plans import (
     zeros,
 )
 from jaxvars.autograph.operators.values import (
+    MaybeUndefined,
     Nothing,
     NoValue,
     OneBranch,
-    Perhaps,
     Undefined,
     UndefinedReturnValue,
     forget,
@@ -45,7 +45,7 @@ from jaxvars.autograph.operators.values import (
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing.key_order import map_leaves
 
@@ -121,7 +121,7 @@ class Block:
         absent = {i for i, value in enumerate(self.start) if is_absent(value)}
         self._absent = absent - self._plans.keys()
         for i, value in enumerate(self.start):
-            if isinstance(value, Perhaps) and i not in self._plans:
+            if isinstance(value, MaybeUndefined) and i not in self._plans:
                 self._plan(i, value)
 
     def attempt(self, stage: Callable[[], Sequence[Any]]) -> None:
@@ -140,7 +140,7 @@ class Block:
         for i, result in zip(self._used(), results, strict=True):
             value = self._unpacked(i, result)
             is_place = i >= len(self._names)  # what it holds has to be there
-            new[i] = value.read() if is_place and isinstance(value, Perhaps) else value
+            new[i] = value.read() if is_place and isinstance(value, MaybeUndefined) else value
         self._put(new)
 
     def repeat(self) -> None:
@@ -319,7 +319,7 @@ class Block:
         """Decide how to carry what has a value on some ways only."""
         value = next(x for x in values if not is_absent(x))
         missing = "else" if is_absent(values[0]) else "main"
-        if isinstance(value, Perhaps):
+        if isinstance(value, MaybeUndefined):
             value, kind = value.value, PERHAPS
         elif any(isinstance(x, UndefinedReturnValue | Nothing) for x in values):
             kind = FILL
@@ -345,15 +345,15 @@ class Block:
             return value.value
         if i in self._changed_in_place and value is self.start[i]:
             return Kept(value)
-        return settled_numbers(map_variables(plain if i in self._as_values else Kept, value))
+        return settled_numbers(map_variables(unwrap if i in self._as_values else Kept, value))
 
     def _packed_by_plan(self, plan: Plan, value: Any) -> Any:
         if plan.kind == REFUSE:
             return None
-        if isinstance(value, Perhaps):
+        if isinstance(value, MaybeUndefined):
             return value.value, value.given
         given = not is_absent(value)
-        filled = settled_numbers(map_variables(plain, value)) if given else zeros(plan.form)
+        filled = settled_numbers(map_variables(unwrap, value)) if given else zeros(plan.form)
         return (filled, given) if plan.kind == PERHAPS else filled
 
     def _unpacked(self, i: int, value: Any) -> Any:
@@ -364,7 +364,7 @@ class Block:
         if plan.kind == PERHAPS:
             pair: Any = value
             filled, given = pair
-            return Perhaps(self.names[i], self._line, boxed(filled), given)
+            return MaybeUndefined(self.names[i], self._line, boxed(filled), given)
         if plan.kind == REFUSE:
             return OneBranch(self.names[i], self._line, plan.missing, example(plan.form))
         return boxed(

@@ -96,7 +96,7 @@ class OneBranch(NoValue):
 
 
 @final
-class Perhaps(NoValue):
+class MaybeUndefined(NoValue):
     """A name that a staged loop assigns, if it runs at all."""
 
     __slots__ = ("given", "line", "value")

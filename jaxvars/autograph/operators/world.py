@@ -61,9 +61,9 @@ from jaxvars.autograph.operators.watch import (
     slots_of,
 )
 from jaxvars.core.module import Module
-from jaxvars.core.traversal import Alias
+from jaxvars.core.traversal import Proxy
 from jaxvars.errors import is_library
-from jaxvars.tensors.array_like import Face
+from jaxvars.tensors.array_like import ArrayProxy
 
 Value: TypeAlias = Any
 Parts: TypeAlias = Iterable[tuple[Path, Any]]
@@ -152,7 +152,7 @@ class World:
         kind = type(value)
         if printer := printer_of(kind):
             self._watch(Printed(value, path, printer))
-        if issubclass(kind, Face | Alias):
+        if issubclass(kind, ArrayProxy | Proxy):
             return
         enter = next((run for base, run in self._ENTER.items() if issubclass(kind, base)), None)
         if enter is not None:

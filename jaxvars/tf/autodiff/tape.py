@@ -13,7 +13,7 @@ import numpy as np
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.autodiff.tape import GradientTape as CoreTape
 from jaxvars.autodiff.tape import UnconnectedGradients as UnconnectedGradients
-from jaxvars.core.traversal import ALIASES, behind
+from jaxvars.core.traversal import PROXIES, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
@@ -73,7 +73,7 @@ class GradientTape:
             ValueError: when it is something else.
         """
         for leaf in _parts(tensor):
-            if not isinstance(leaf, Tensor | Variable) and type(leaf) not in ALIASES:
+            if not isinstance(leaf, Tensor | Variable) and type(leaf) not in PROXIES:
                 raise ValueError(
                     f"Passed in object {leaf!r} of type '{type(leaf).__name__}', not tf.Tensor or "
                     "tf.Variable."
@@ -205,7 +205,7 @@ def _parts(structure: Any) -> list[Any]:
 
 def core_of(x: Any) -> Any:
     """Return a tensor or variable as jaxvars has it."""
-    other = behind(x)
+    other = resolve_proxy(x)
     return other if isinstance(other, CoreVariable) else to_array(x)
 
 
@@ -233,7 +233,7 @@ def source_of(x: Any) -> Any:
 
 
 def _checked(x: Any, what: str) -> Any:
-    if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable) and type(x) not in ALIASES:
+    if not isinstance(x, Tensor | Variable | jax.Array | CoreVariable) and type(x) not in PROXIES:
         raise TypeError(
             f"Argument `{what}` is a tensor, a variable or a structure of them, not {x!r} of type "
             f"{type(x).__name__}: what is computed from it cannot be followed."

@@ -15,7 +15,7 @@ from typing import Any, final
 import jax
 
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tensors.wrapping import Manners, Words, boxing
+from jaxvars.tensors.wrapping import TensorWrapping, Words, boxing
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
@@ -37,7 +37,7 @@ def _settled(leaf: Any) -> Any:
     return leaf
 
 
-MANNERS = Manners(_box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"))
+MANNERS = TensorWrapping(_box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"))
 
 
 @final

@@ -14,7 +14,7 @@ from typing import Any
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf.keras import losses, metrics, optimizers
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import into_user, plain
+from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
 from jaxvars.tf.keras.adapter.shared import bound
 from jaxvars.tf.keras.theirs import theirs
 from jaxvars.tf.variables.variable import Variable
@@ -170,7 +170,7 @@ class _Optimizer:
     @property
     def learning_rate(self) -> Any:
         """The learning rate now."""
-        return plain(self.wrapped.learning_rate)
+        return unwrap(self.wrapped.learning_rate)
 
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:

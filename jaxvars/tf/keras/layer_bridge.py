@@ -21,7 +21,7 @@ from typing import Any, cast
 from jaxvars.core.frames import LOCAL
 from jaxvars.tf.keras.adapter import shared as _shared
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, plain
+from jaxvars.tf.keras.adapter.semantics import PLACE, boxed, into_keras, of_user, unwrap
 from jaxvars.tf.keras.metrics import Metric
 from jaxvars.tf.keras.theirs import theirs
 from jaxvars.tf.keras.training import Trained
@@ -31,7 +31,7 @@ _BY_THE_USER = ("call", "build", "compute_loss", "compute_metrics", "train_step"
 _BY_KERAS = ("call", "compute_mask", "get_initial_state", "adapt")
 
 
-class Face:
+class ArrayProxy:
     """What the classes of layers have in common: Tensors outside, arrays inside."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -59,16 +59,16 @@ class Face:
     def add_loss(self, loss: Any) -> None:
         """Add a tensor to `losses`, in `call`."""
         layer: Any = super()
-        layer.add_loss(plain(loss))
+        layer.add_loss(unwrap(loss))
         if _shared.is_in_scope():  # which keeps losses, but not longer than it lasts
             this: Any = self
-            this._losses.extend(keras().tree.flatten(plain(loss)))
+            this._losses.extend(keras().tree.flatten(unwrap(loss)))
 
     @property
     def losses(self) -> list[Any]:
         """The losses of the last call, and those of the weights."""
         layer: Any = super()
-        return plain(layer.losses) if PLACE.is_in_keras else boxed(plain(layer.losses))
+        return unwrap(layer.losses) if PLACE.is_in_keras else boxed(unwrap(layer.losses))
 
     @property
     def metrics(self) -> list[Any]:
@@ -86,7 +86,7 @@ def is_layer(cls: Any) -> bool:
 @functools.cache
 def faced(cls: Any) -> Any:
     """Return the class that stands for one of layers of Keras."""
-    if issubclass(cls, Face):
+    if issubclass(cls, ArrayProxy):
         return cls
     space = {"_of_keras": cls, "__doc__": cls.__doc__, "__module__": _home(cls)}
     for name in _BY_KERAS:
@@ -99,7 +99,7 @@ def faced(cls: Any) -> Any:
 
 def _bases(cls: Any) -> tuple[Any, ...]:
     if cls is keras().Layer:
-        return (Face,)
+        return (ArrayProxy,)
     above = tuple(faced(base) for base in cls.__bases__ if is_layer(base))
     return (Trained, *above) if cls is keras().Model else above
 
@@ -140,7 +140,7 @@ def adopted(layer: Any) -> Any:
     """Give a layer, or model, of Keras and all that are in it the classes made for theirs."""
     if isinstance(layer, keras().Layer):
         for one in layer._flatten_layers():
-            if not isinstance(one, Face):
+            if not isinstance(one, ArrayProxy):
                 one.__class__ = faced(type(one))
     return layer
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jaxvars import optimizers as _core
-from jaxvars.core.traversal import Alias, behind
+from jaxvars.core.traversal import Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.optimizers.options import Options
 from jaxvars.tf.autodiff.tape import GradientTape
@@ -37,7 +37,7 @@ _KNOWN: dict[str, Any] = {
 }
 
 
-class Optimizer(Alias):
+class Optimizer(Proxy):
     """The base of optimizers.
 
     The arguments are those of the class of the same name in `jaxvars.optimizers`; the learning rate
@@ -104,7 +104,7 @@ class Optimizer(Alias):
 
     def build(self, var_list: Iterable[Any]) -> None:
         """Make the slots of variables now."""
-        self._core.build(list(map(behind, var_list)))
+        self._core.build(list(map(resolve_proxy, var_list)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
@@ -142,7 +142,7 @@ class Optimizer(Alias):
                 variable.
         """
         pairs = list(grads_and_vars)
-        plain = [(array(g), behind(v)) for g, v in pairs]
+        plain = [(array(g), resolve_proxy(v)) for g, v in pairs]
         if pairs and all(gradient is None for gradient, _ in pairs):
             raise ValueError("No gradients provided for any variable.")
         self._core.apply_gradients(plain)
@@ -198,13 +198,13 @@ class Optimizer(Alias):
     def finalize_variable_values(self, var_list: Iterable[Any]) -> None:
         """Make the averages of variables their values, with `use_ema=True`."""
         if self._core.use_ema:
-            self._core.finalize_variable_values(list(map(behind, var_list)))
+            self._core.finalize_variable_values(list(map(resolve_proxy, var_list)))
 
     def exclude_from_weight_decay(
         self, var_list: Sequence[Any] | None = None, var_names: Sequence[str] | None = None
     ) -> None:
         """Keep weight decay from some variables; call it before the first update."""
-        plain = None if var_list is None else list(map(behind, var_list))
+        plain = None if var_list is None else list(map(resolve_proxy, var_list))
         self._core.exclude_from_weight_decay(plain, var_names)
 
     def __repr__(self) -> str:

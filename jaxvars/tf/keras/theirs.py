@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxvars.tf.keras import constraints, initializers, regularizers
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import into_user, plain
+from jaxvars.tf.keras.adapter.semantics import into_user, unwrap
 
 
 def theirs(value: Any) -> Any:
@@ -30,7 +30,7 @@ def theirs(value: Any) -> Any:
             return _same(value, getattr(keras(), space))
     if isinstance(value, types.FunctionType):
         return _function(value)
-    return plain(value)
+    return unwrap(value)
 
 
 _NAMED = (

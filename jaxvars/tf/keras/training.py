@@ -19,7 +19,7 @@ from jaxvars.tf.autodiff.tape import GradientTape
 from jaxvars.tf.functions.function import function
 from jaxvars.tf.keras.adapter.data import data_of, is_dataset
 from jaxvars.tf.keras.adapter.keras import keras
-from jaxvars.tf.keras.adapter.semantics import boxed, into_keras, plain
+from jaxvars.tf.keras.adapter.semantics import boxed, into_keras, unwrap
 from jaxvars.tf.keras.bridges import bridged, named
 from jaxvars.tf.keras.utils import unpack_x_y_sample_weight
 
@@ -120,8 +120,8 @@ class Trained:
         this: Any = self
         words = {"training": training} if this._compute_loss_has_training_arg else {}
         loss = this.compute_loss(x, y, predicted, weight, **words)
-        size = next(part for part in keras().tree.flatten(plain(x)) if part is not None).shape[0]
-        this._loss_tracker.update_state(plain(loss), sample_weight=size)
+        size = next(part for part in keras().tree.flatten(unwrap(x)) if part is not None).shape[0]
+        this._loss_tracker.update_state(unwrap(loss), sample_weight=size)
         return loss
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
@@ -214,17 +214,17 @@ class Trained:
         """Run a loop of Keras's, which calls the user's callbacks."""
         if self._is_of_keras(what):
             return into_keras(loop, args, kwargs)
-        return loop(*plain(args), **plain(kwargs))
+        return loop(*unwrap(args), **unwrap(kwargs))
 
 
 def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable[..., Any]:
     """Return what Keras calls: it takes batches from an iterator, and hands on the state."""
 
     def function_of_iterator(state: Any, iterator: Any) -> Any:
-        results = [plain(run(boxed(next(iterator))))]
+        results = [unwrap(run(boxed(next(iterator))))]
         for _ in range(count - 1):
             try:
-                results.append(plain(run(boxed(next(iterator)))))
+                results.append(unwrap(run(boxed(next(iterator)))))
             except StopIteration:
                 break
         if joined and len(results) > 1:

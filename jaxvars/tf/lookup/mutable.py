@@ -29,7 +29,7 @@ Value: TypeAlias = Any
 class _Changing(Table, Recorded, ABC):
     """A table that changes; a checkpoint holds what is in it."""
 
-    _entry = "table", "table"
+    _executable = "table", "table"
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
         super().__init__(key_dtype, value_dtype, name)

@@ -62,11 +62,13 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     asked = [made for number, made in owner._known if number == holder or not given]
     known = [one for made in asked if made._is_open for one in _programs_for(made, sizes)]
     called = [one for one in _called(owner._core, given) if not _is_symbolic(one)]
-    return list({id(one._entry): one for one in [*known, *called]}.values())
+    return list({id(one._executable): one for one in [*known, *called]}.values())
 
 
 def _is_symbolic(program: CoreConcrete) -> bool:
-    return any(not isinstance(size, int) for spec in program._entry._specs for size in spec.shape)
+    return any(
+        not isinstance(size, int) for spec in program._executable._specs for size in spec.shape
+    )
 
 
 def _called(core: CoreFunction, given: tuple[Any, ...]) -> list[CoreConcrete]:

@@ -24,7 +24,7 @@ def set_step(step: Any) -> None:
     7
     >>> set_step(None)
     """
-    _core.set_step(step.aliased if isinstance(step, Variable) else plain(step))
+    _core.set_step(step.aliased if isinstance(step, Variable) else unwrap(step))
 
 
 def get_step() -> Any:
@@ -57,7 +57,7 @@ def summary_scope(name: str, default_name: str = "summary", values: Any = None) 
         yield tag, f"{tag}/"
 
 
-def plain(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """Return a tensor as an array, text as text, and anything else as it is."""
     if isinstance(value, Variable):
         return value.aliased

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tensors.array_like import BOXES, Face
+from jaxvars.tensors.array_like import BOXES, ArrayProxy
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string
@@ -59,7 +59,7 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
         return _checked(convert(value), dtype, value)
     if isinstance(value, jax.Array):
         return _checked(value, dtype, value)
-    if isinstance(value, Face):
+    if isinstance(value, ArrayProxy):
         return _checked(value.value, dtype, value)
     if hasattr(value, "__jax_array__"):
         return _checked(value.__jax_array__(), dtype, value)
@@ -92,7 +92,7 @@ def is_text(array: Array) -> bool:
 
 def is_tensor_like(value: Any) -> bool:
     """Tell whether a value has a type of its own, to which others are converted."""
-    return type(value) in BOXES or isinstance(value, jax.Array | Face)
+    return type(value) in BOXES or isinstance(value, jax.Array | ArrayProxy)
 
 
 def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:

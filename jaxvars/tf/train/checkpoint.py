@@ -19,7 +19,7 @@ from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import Alias, Holder, behind
+from jaxvars.core.traversal import Holder, Proxy, resolve_proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.tensor import to_tensor
@@ -78,9 +78,9 @@ class Checkpoint(Holder, Node):
         if isinstance(held, list | dict):
             raise ValueError(_untrackable("root", held))
         self._begin(root)
-        taken = dict(graphs.children_of(behind(held))) if kwargs else {}
+        taken = dict(graphs.children_of(resolve_proxy(held))) if kwargs else {}
         for name, value in kwargs.items():
-            if name in taken and taken[name] is not behind(value):
+            if name in taken and taken[name] is not resolve_proxy(value):
                 raise ValueError(
                     f"Cannot create a Checkpoint with keyword argument {name} if root.{name} "
                     "already exists."
@@ -104,7 +104,7 @@ class Checkpoint(Holder, Node):
     # ------------------------------------------------------------ what is in it
     def children(self) -> Iterator[tuple[str, object]]:
         """Yield what is in it, with the names."""
-        root = behind(_referred(self.__root))
+        root = resolve_proxy(_referred(self.__root))
         if isinstance(root, CoreVariable):
             yield "", root
         elif root is not None:
@@ -272,7 +272,7 @@ def _untrackable(name: str, value: Any) -> str:
 
 
 @final
-class _Contents(Alias):
+class _Contents(Proxy):
     """All that is saved, by name: the variables, and the graph."""
 
     __slots__ = ("__weakref__", "_owner")

@@ -27,7 +27,7 @@ from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction
 from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
-from jaxvars.core.traversal import Tied, behind
+from jaxvars.core.traversal import Tied, resolve_proxy
 from jaxvars.core.traversal import attributes_of as attributes
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
@@ -103,7 +103,7 @@ class Graph:
 
 def graph_of(root: object) -> Graph:
     """Return the graph of all that can be reached from an object."""
-    root = behind(root)
+    root = resolve_proxy(root)
     numbers, paths = {id(root): 0}, [""]
     graph = Graph([], {}, [root])
     for i, one in enumerate(graph.objects):  # grows meanwhile: breadth first
@@ -134,7 +134,7 @@ def _tied_to(value: Any) -> Iterator[tuple[Variable, str, Variable]]:
     elif type(value) is dict:
         ties: dict[Any, Any] = {k.tie(): v for k, v in value.items() if isinstance(k, Tied)}
         for variable, made in ties.items():
-            if variable is not None and isinstance(own := behind(made), Variable):
+            if variable is not None and isinstance(own := resolve_proxy(made), Variable):
                 yield variable, "", own
 
 
@@ -178,7 +178,7 @@ def _tensor_in(graph: Graph, number: int) -> str | None:
 def children_of(value: object) -> Iterator[tuple[str, object]]:
     """Yield the children of an object that may hold variables, or be some."""
     for name, child in _parts(value):
-        child = behind(child)
+        child = resolve_proxy(child)
         if not isinstance(child, (*CLOSED, *_HOLD_NONE)):
             yield name, child
 

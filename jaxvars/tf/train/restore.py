@@ -20,9 +20,9 @@ from jaxvars.checkpoint import restore as restoring
 from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
-from jaxvars.core.cells import NEWS, STORE, Cell
+from jaxvars.core.cells import NEW_CELLS, STORE, Cell
 from jaxvars.core.store import exclusively
-from jaxvars.core.traversal import Alias
+from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError
 from jaxvars.tf.errors import DataLossError
@@ -44,7 +44,7 @@ def _forget(gone: Weak) -> None:
 
 
 @final
-class Wait(Alias):
+class Wait(Proxy):
     """The values of a checkpoint on their way into the objects of a Checkpoint.
 
     Args:
@@ -169,7 +169,7 @@ class Wait(Alias):
 def _announce_all() -> None:
     """Have the variables that there are looked for, too, when they are used."""
     for key in STORE:
-        NEWS.setdefault(key, _LOOKS)
+        NEW_CELLS.setdefault(key, _LOOKS)
 
 
 @final

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.traversal import Alias
+from jaxvars.core.traversal import Proxy
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
@@ -45,7 +45,7 @@ _FACES: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary
 
 
 @final
-class Variable(Updates, Alias):
+class Variable(Updates, Proxy):
     """A tensor that can be assigned.
 
     Args:

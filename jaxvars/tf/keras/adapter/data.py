@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.tf.keras.adapter.semantics import plain
+from jaxvars.tf.keras.adapter.semantics import unwrap
 
 
 def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
@@ -22,7 +22,7 @@ def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
     """
     if isinstance(value, list | tuple) and any(map(is_dataset, value)):
         return type(value)(map(data_of, value))
-    return _adapter_class()(value, class_weight) if is_dataset(value) else plain(value)
+    return _adapter_class()(value, class_weight) if is_dataset(value) else unwrap(value)
 
 
 def is_dataset(value: Any) -> bool:
@@ -54,7 +54,7 @@ def _adapter_class() -> Any:
         def get_jax_iterator(self) -> Iterator[Any]:
             """Yield the elements."""
             for element in self._dataset:
-                batch = plain(element)
+                batch = unwrap(element)
                 yield _weighted(batch, self._class_weight) if self._class_weight else batch
 
         get_numpy_iterator = get_jax_iterator

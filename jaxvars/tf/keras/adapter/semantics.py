@@ -52,15 +52,15 @@ _NO_BOOL = (
 def into_keras(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function of Keras; with Tensors in and out if the user does so."""
     if PLACE.is_in_keras:
-        return plain(fn(*args, **kwargs))
+        return unwrap(fn(*args, **kwargs))
     was = PLACE.is_run_at_once
     PLACE.is_run_at_once = was or not context.is_staging()
     PLACE.is_in_keras = True
     try:
-        result = fn(*plain(args), **plain(kwargs))
+        result = fn(*unwrap(args), **unwrap(kwargs))
     finally:
         PLACE.is_in_keras, PLACE.is_run_at_once = False, was
-    return boxed(plain(result))
+    return boxed(unwrap(result))
 
 
 def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -77,7 +77,7 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         raise TypeError(str(error)) from error
     finally:
         PLACE.is_in_keras = True
-    return plain(result)
+    return unwrap(result)
 
 
 def of_user(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ def of_user(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def plain(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """Return a structure with an array in place of each Tensor or tf.Variable."""
     if isinstance(value, Tensor):
         return value._array
@@ -100,7 +100,7 @@ def plain(value: Any) -> Any:
         return value.name
     if isinstance(value, TensorShape):
         return tuple(value)
-    return _mapped(plain, value)
+    return _mapped(unwrap, value)
 
 
 def boxed(value: Any) -> Any:

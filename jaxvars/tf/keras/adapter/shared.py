@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.traversal import ALIASES
+from jaxvars.core.traversal import PROXIES
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tensors.array_like import BOXES
 from jaxvars.tf.context.scope import init_scope
@@ -224,7 +224,7 @@ def watch() -> None:
     RECORDING.append(scope)
     for kind in (made.known, made.variable):
         BOXES[kind] = _value_of
-        ALIASES[kind] = shared
+        PROXIES[kind] = shared
 
 
 def _value_of(variable: Any) -> Value:
