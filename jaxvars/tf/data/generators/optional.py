@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf.tensors.elements import mapped, spec_of, tensors
+from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of, tensors
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 
 @final
-class OptionalSpec:
+class OptionalSpec(PlainSpec):
     """The spec of an Optional.
 
     Args:
@@ -19,12 +19,6 @@ class OptionalSpec:
 
     def __init__(self, value_spec: Any) -> None:
         self._value_spec = value_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OptionalSpec) and other._value_spec == self._value_spec
-
-    def __hash__(self) -> int:
-        return hash(str(self._value_spec))
 
     def __repr__(self) -> str:
         return f"OptionalSpec({self._value_spec!r})"
