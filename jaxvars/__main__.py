@@ -9,21 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jaxvars.demo import train as _demo
-
-
-def _between(low: int, high: int) -> Callable[[str], int]:
-    """Return a function that reads a whole number from `low` to `high`."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
-        return int(text)
-
-    return read
+from jaxvars.launch.options import whole_number
 
 
 def _picture(text: str) -> Path:
@@ -49,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     length = parser.add_mutually_exclusive_group()
     length.add_argument(
         "--epochs",
-        type=_between(1, 10_000),
+        type=whole_number(1, 10_000),
         default=40,
         help="passes over the training images (default: 40)",
     )
@@ -57,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_const", const=8, dest="epochs", help="a short run: 8 epochs"
     )
     parser.add_argument(
-        "--seed", type=_between(0, 2**32 - 1), default=0, help="another start (default: 0)"
+        "--seed", type=whole_number(0, 2**32 - 1), default=0, help="another start (default: 0)"
     )
     parser.add_argument(
         "--save",

@@ -23,10 +23,34 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.devices.device import device_name, find_device, list_devices
-from jaxvars.devices.device import get_soft_device_placement as get_soft_device_placement
-from jaxvars.devices.device import set_soft_device_placement as set_soft_device_placement
+from jaxvars.compiler.eager_mode import run_eagerly
+from jaxvars.devices.device import (
+    device_name,
+    find_device,
+    get_soft_device_placement,
+    list_devices,
+    set_soft_device_placement,
+)
 from jaxvars.errors import DeviceError
+
+__all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
+    "get_memory_growth",
+    "get_memory_info",
+    "get_soft_device_placement",
+    "get_visible_devices",
+    "has_started",
+    "list_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "run_eagerly",
+    "set_logical_devices",
+    "set_memory_fraction",
+    "set_memory_growth",
+    "set_soft_device_placement",
+    "set_visible_devices",
+]
 
 Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 
@@ -61,6 +85,10 @@ class LogicalDevice:
 
     name: str
     device_type: str
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 # ---------------------------------------------------------------- listing

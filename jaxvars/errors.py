@@ -14,6 +14,38 @@ from pathlib import Path
 from types import FrameType
 from typing import final
 
+__all__ = [
+    "CheckError",
+    "CheckpointError",
+    "CheckpointWarning",
+    "CompileError",
+    "ControlFlowError",
+    "CreationError",
+    "DeviceError",
+    "DistributedError",
+    "DtypeError",
+    "ExecutionError",
+    "ForeignTransformError",
+    "GradientWarning",
+    "InteropError",
+    "JaxvarsError",
+    "NotATensorError",
+    "RetraceWarning",
+    "SavedError",
+    "ShapeError",
+    "ShardingError",
+    "StaleReadWarning",
+    "StateError",
+    "StringVariableError",
+    "TapeError",
+    "UninitializedError",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _LIBRARIES = (
     str(Path(__file__).parent),
     str(Path(os.__file__).parent),  # copy.deepcopy, functools, contextlib, ...
@@ -251,9 +283,9 @@ class SavedError(JaxvarsError, ValueError):
 
     Wrong: saving a function that nobody has said the arguments of, and that was never called:
 
-        jv.saved.save(jv.compile(f), "f.jaxvars")
+        jv.export.save(jv.compile(f), "f.jaxvars")
 
-    Cure: `jv.saved.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
+    Cure: `jv.export.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
     damaged is saved anew, or copied again from where it came from.
     """
 
@@ -320,7 +352,7 @@ class DeviceError(JaxvarsError, ValueError):
     """A device that does not exist, or a name that names none.
 
     Wrong: `jv.device("GPU:7")` on a machine with one GPU and soft placement off. Cure: one of
-    `jv.list_devices()`.
+    `jv.config.list_devices()`.
     """
 
 
@@ -343,7 +375,70 @@ class DistributedError(JaxvarsError, RuntimeError):
     Wrong:
 
         model = Model()                   # JAX looks for its devices here
-        jv.distributed.initialize()       # too late to find those of the other processes
+        jv.parallel.initialize()       # too late to find those of the other processes
 
-    Cure: `jv.distributed.initialize()` at the top of the program.
+    Cure: `jv.parallel.initialize()` at the top of the program.
     """
+
+
+# ---------------------------------------------------------------- reads and writes of variables
+def foreign_write_error(name: str) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"Variable {name!r} is written at {user_line()} inside a JAX transform that knows "
+        "nothing of variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
+        "new value would leak out of it. Use @jv.compile instead of jax.jit; for the others, "
+        "return the new value and assign it outside, or transform a pure function:\n"
+        "    pure = jv.functionalize(f)\n"
+        "    result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(model), xs)"
+    )
+
+
+def interrupting_write_error(name: str) -> ForeignTransformError:
+    return ForeignTransformError(
+        f"Variable {name!r} is assigned at {user_line()} by a signal handler or finalizer "
+        "that came while a function was traced, and the value would be part of it. Use "
+        f"{name}.assign_add or a @jv.compile'd function, or set a flag and assign after the "
+        "call."
+    )
+
+
+def warn_stale(name: str) -> None:
+    warn_user(
+        f"Variable {name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "
+        "traced the function. Its value becomes a constant of that program: later assignments "
+        "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
+        "value as an argument.",
+        StaleReadWarning,
+    )
+
+
+def read_by_kept_rule_error(name: str) -> TapeError:
+    return TapeError(
+        f"Variable {name!r} is read at {user_line()} by the rule of a derivative, for a "
+        "function that is called inside jax.jit, or a loop or branch of JAX's own. JAX runs the "
+        "rule once and keeps the result: later assignments would not reach it. Use @jv.compile, "
+        "jv.scan, jv.cond or jv.while_loop instead, or pass the value to the function as an "
+        "argument."
+    )
+
+
+def string_in_program_error(name: str) -> StringVariableError:
+    return StringVariableError(
+        f"Variable {name!r} holds text and is used at {user_line()} inside a compiled "
+        "function, where there are only numbers. Read it outside and pass the text, which "
+        f"is then a static argument: step(x, {name}.item())."
+    )
+
+
+_WARN_AFTER = 5
+
+
+def warn_of_retraces(name: str, count: int, why: str) -> None:
+    """Warn of a function that is traced again and again, at every fifth time."""
+    if count > _WARN_AFTER and count % _WARN_AFTER == 1:
+        warn_user(
+            f"{name} has been traced {count} times; the last time because of {why}. Tracing and "
+            "compiling are slow. Pass Python values that change often as numbers or arrays, and "
+            f"pad arrays to one shape. See {name}.traces.",
+            RetraceWarning,
+        )

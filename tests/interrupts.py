@@ -18,14 +18,15 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 import jaxvars as jv
-from jaxvars.core.frames import DETOUR, LOCAL
-from jaxvars.core.store import BUSY, HAND
+from jaxvars.core.cells import BUSY, HAND
+from jaxvars.core.frame import DETOUR
+from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context
 
 Place: TypeAlias = tuple[str, int, str, str]
 
 ERRORS = (KeyboardInterrupt, TimeoutError)
-ENDS = ("_Recording.__exit__", "GradientTape.__exit__")  # begun with, nothing would run of them
+ENDS = ("TapeBase.__exit__", "GradientTape.__exit__")  # begun with, nothing would run of them
 BREAKS = "_weakref_lru_cache.<locals>.<lambda>"  # from then on JAX 0.10 refuses the function
 INSTEAD = (  # what JAX raises where it swallows an interrupt, the second where it asks hasattr
     "safe_zip()",

@@ -35,7 +35,7 @@ TENSOR_PARALLEL = [
 
 LAYOUTS = {
     "data": ({"data": 8}, [(".*", P())]),
-    "fsdp": ({"data": 8}, [(".*", jv.distribute.fully_sharded("data"))]),
+    "fsdp": ({"data": 8}, [(".*", jv.parallel.fully_sharded("data"))]),
     "tensor": ({"data": 2, "model": 4}, TENSOR_PARALLEL),
 }
 

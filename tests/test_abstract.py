@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.store import STORE
+from jaxvars.core.cells import STORE
 from jaxvars.errors import ForeignTransformError, UninitializedError
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.store import SHARED
+from jaxvars.core.cells import SHARED
 from jaxvars.debugging import NanAlarm, nonfinite
 from jaxvars.errors import CheckError, CompileError, StateError
 

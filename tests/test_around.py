@@ -9,7 +9,7 @@ import pytest
 from interrupts import sweep
 
 import jaxvars as jv
-from jaxvars.autodiff import tape as _tape
+from jaxvars.autodiff import tape_base
 from jaxvars.core import staging as _staging
 from jaxvars.tracing import around as _around
 from jaxvars.tracing.around import AROUND, around
@@ -51,7 +51,7 @@ class Switch:
 @pytest.mark.parametrize("which", ["AROUND", "RECORDING"])
 def test_what_is_entered_is_left_wherever_it_is_interrupted(monkeypatch, which):
     monkeypatch.setattr(_around, which, [Switch, Switch])
-    for module in (_staging, _tape):
+    for module in (_staging, tape_base):
         if hasattr(module, which):
             monkeypatch.setattr(module, which, [Switch, Switch])
     v = jv.Variable(1.0)

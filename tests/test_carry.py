@@ -10,25 +10,10 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.control.carry import (
-    Carried,
-    Stack,
-    Type,
-    alike,
-    converted,
-    described,
-    difference,
-    index_of,
-    joined,
-    leading_size,
-    parameter_name,
-    plainly,
-    settled,
-    stackable,
-    taken_apart,
-    truth,
-    type_of,
-)
+from jaxvars.control.arguments import index_of, leading_size, parameter_name, settled, truth
+from jaxvars.control.carry import Carried, Stack, alike, stackable
+from jaxvars.control.forms import Type, converted, joined, plainly, taken_apart, type_of
+from jaxvars.control.structure_diff import described, difference
 from jaxvars.errors import ControlFlowError
 
 

@@ -20,7 +20,7 @@ import jaxvars as jv
 from jaxvars import tf
 from jaxvars.checkpoint import Checkpoint, files
 from jaxvars.checkpoint import checkpoint as _checkpoint
-from jaxvars.core.store import NEWS, SEEKERS
+from jaxvars.core.cells import NEWS, SEEKERS
 from jaxvars.errors import CheckpointError, CheckpointWarning, ForeignTransformError
 
 FORMS = ["folder", "file.npz"]
@@ -700,7 +700,7 @@ def test_what_has_no_order_and_no_name_is_refused(tmp_path: Path, alike):
 
 
 def test_a_checkpoint_of_the_format_before_is_refused(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("jaxvars.checkpoint.files._FORMAT", 1)
+    monkeypatch.setattr("jaxvars.checkpoint.files.FORMAT", 1)
     path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="its format is 1, and this version reads 2"):

@@ -21,19 +21,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
-from jaxvars.checkpoint import files as _checkpoint_files
-from jaxvars.checkpoint.checksum import Entry, _digest, encode
-from jaxvars.checkpoint.files import (
-    _HOST,
-    MANIFEST,
-    _digest_of,
-    _manifest,
-    is_complete,
-    open_stored,
-    stored_name,
-    write,
+from jaxvars.checkpoint import (
+    Checkpoint,
+    latest_checkpoint,
+    list_variables,
+    load,
+    load_variable,
 )
+from jaxvars.checkpoint import files as _checkpoint_files
+from jaxvars.checkpoint import stored as _stored
+from jaxvars.checkpoint.checksum import Entry, _digest, encode
+from jaxvars.checkpoint.files import _HOST, _manifest, write
+from jaxvars.checkpoint.stored import MANIFEST, digest_of, is_complete, open_stored, stored_name
 from jaxvars.errors import CheckpointError
 
 import jaxvars as jv  # isort: skip - after the names that are under test
@@ -258,7 +257,7 @@ def test_what_a_signal_handler_raises_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, where: str, error: Exception
 ):
     path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / form)
-    kind = _checkpoint_files.File if form.endswith("npz") else _checkpoint_files.Folder
+    kind = _stored.File if form.endswith("npz") else _stored.Folder
     do = getattr(kind, where)
 
     def handler(*_: Any):
@@ -423,7 +422,7 @@ def _signed(entries: dict[str, Entry], **changes: object) -> dict[str, object]:
     """A manifest with a right digest, whatever it says."""
     words = _manifest(entries, {}) | changes
     words.pop("sha256")
-    return words | {"sha256": _digest_of(words)}
+    return words | {"sha256": digest_of(words)}
 
 
 def _file(path: Path, manifest: object, members: dict[str, bytes], *, packed: bool = False) -> Path:

@@ -19,10 +19,9 @@ import pytest
 from checkpoint_programs import Training
 
 import jaxvars as jv
-from jaxvars.checkpoint import Checkpoint, CheckpointManager, latest_checkpoint
+from jaxvars.checkpoint import Checkpoint, CheckpointManager, files, latest_checkpoint
 from jaxvars.checkpoint import background as _checkpoint_background
 from jaxvars.checkpoint import directory as _checkpoint_directory
-from jaxvars.checkpoint import files as _checkpoint_files
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.checkpoint.directory import Directory
 from jaxvars.checkpoint.retention import Record
@@ -344,7 +343,7 @@ def gate(monkeypatch):
 
     class Gate:
         open, entered, fail = threading.Event(), threading.Event(), None
-        write = staticmethod(_checkpoint_files.write)
+        write = staticmethod(files.write)
 
     def slow(path, values):
         Gate.entered.set()
@@ -353,7 +352,7 @@ def gate(monkeypatch):
             raise Gate.fail
         return Gate.write(path, values)
 
-    monkeypatch.setattr(_checkpoint_files, "write", slow)
+    monkeypatch.setattr(files, "write", slow)
     yield Gate
     Gate.open.set()
 
@@ -513,7 +512,7 @@ def test_a_failed_save_changes_nothing(w, manage, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint_files, "write", fail)
+        patch.setattr(files, "write", fail)
         with pytest.raises(OSError, match="No space left"):
             manager.save()
     assert int(manager.checkpoint.save_counter) == 1
@@ -741,7 +740,7 @@ def test_an_interrupt_while_waiting_loses_nothing(w, manage, gate):
 
 def test_a_signal_handler_may_save_while_a_save_runs(w, manage, monkeypatch):
     manager = manage()
-    write, inner = _checkpoint_files.write, []
+    write, inner = files.write, []
 
     def interrupted(path, values):
         if not inner:
@@ -749,7 +748,7 @@ def test_a_signal_handler_may_save_while_a_save_runs(w, manage, monkeypatch):
             inner.append(manager.save(50))
         return write(path, values)
 
-    monkeypatch.setattr(_checkpoint_files, "write", interrupted)
+    monkeypatch.setattr(files, "write", interrupted)
     manager.save(40)
     assert names(manager) == ["ckpt-40", "ckpt-50"], "as the values were"
     assert len(files_in(manager.directory)) == 2

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
+from jaxvars.core.cells import HAND, STORE
 from jaxvars.core.checks import NO_FAILURE, first_failure, raise_if_failed, require
-from jaxvars.core.store import HAND, STORE
 from jaxvars.debugging import assert_less, assert_positive
 from jaxvars.errors import CheckError
 
@@ -504,9 +504,9 @@ def test_a_guarded_first_call_that_creates():
 def test_there_is_no_guard_when_python_runs_the_body():
     v = jv.Variable(1.0)
     step = jv.compile(guard="finite")(lambda x: v.assign(v / x))
-    jv.run_eagerly(True)
+    jv.config.run_eagerly(True)
     try:
         step(jnp.float32(0.0))
     finally:
-        jv.run_eagerly(False)
+        jv.config.run_eagerly(False)
     assert float(v) == float("inf")

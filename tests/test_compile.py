@@ -555,7 +555,7 @@ def test_text_and_constants_are_created_on_the_first_call():
 
     assert step().tolist() == [2, 2]
     assert kept[0].numpy() == "a label"
-    assert kept[0].value.dtype == jv.string
+    assert kept[0].value.dtype == np.dtypes.StringDType()
     kept[0].assign("another")
     assert kept[0].item() == "another"
 
@@ -617,7 +617,7 @@ def test_a_variable_that_nobody_keeps_is_refused_with_advice():
     line = step.python_function.__code__.co_firstlineno + 2
     for _ in range(2):
         with pytest.raises(
-            ValueError, match=rf"creates variable 'w' at test_compile.py:{line}.*nobody keeps it"
+            ValueError, match=rf"creates variable 'w' at test_compile.py:{line}.*nothing keeps it"
         ) as caught:
             step(1.0)
         assert "self.w" in str(caught.value)
@@ -775,15 +775,15 @@ def test_run_eagerly_runs_python_each_time():
             return v * 100
         return v.assign_add(x)
 
-    jv.run_eagerly(True)
+    jv.config.run_eagerly(True)
     try:
         for _ in range(4):
             result = step(1.0)
         assert float(result) == 300.0
         assert len(runs) == 4
     finally:
-        jv.run_eagerly(False)
-    jv.run_eagerly(False)  # twice is once
+        jv.config.run_eagerly(False)
+    jv.config.run_eagerly(False)  # twice is once
     with pytest.raises(jv.errors.ControlFlowError, match="in step needs to know a value"):
         step(1.0)
 

@@ -48,7 +48,7 @@ def test_get_concrete_function_is_the_same(parts):
     *_, step, runs = parts
     step(jnp.ones((4, 3)))
     shape = jax.ShapeDtypeStruct((4, 3), jnp.float32)
-    for concrete in (step.get_concrete_function(shape), step.trace(jv.TensorSpec((4, 3)), 1.0)):
+    for concrete in (step.trace(shape), step.trace(jv.TensorSpec((4, 3)), 1.0)):
         assert [v.name for v in concrete.captured] == ["w", "b", "last"]
     assert len(runs) == 1
 
@@ -185,7 +185,7 @@ def test_methods_can_be_traced():
 
 def test_tracing_needs_no_arguments_where_there_is_an_input_signature():
     step = jv.compile(lambda x, y: x + y, input_signature=[jv.TensorSpec((2,)), jv.TensorSpec(())])
-    concrete = step.get_concrete_function()
+    concrete = step.trace()
     assert concrete.structured_outputs.shape == (2,)
     assert concrete([1, 2], 3).tolist() == [4.0, 5.0]
 

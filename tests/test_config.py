@@ -10,7 +10,7 @@ from jaxvars import config
 from jaxvars.errors import DeviceError
 
 pytestmark = pytest.mark.skipif(
-    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+    len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
 )
 CPU = config.PhysicalDevice("/physical_device:CPU:0", "CPU")
 
@@ -69,8 +69,8 @@ def test_what_is_refused(refused, message):
 
 
 def test_soft_placement_is_here_too():
-    assert config.get_soft_device_placement is jv.get_soft_device_placement
-    assert config.set_soft_device_placement is jv.set_soft_device_placement
+    assert config.get_soft_device_placement is jv.config.get_soft_device_placement
+    assert config.set_soft_device_placement is jv.config.set_soft_device_placement
 
 
 # ---------------------------------------------------------------- before it

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars.core.store import HAND, STORE
+from jaxvars.core.cells import HAND, STORE
 from jaxvars.errors import (
     ControlFlowError,
     CreationError,

@@ -12,7 +12,8 @@ import pytest
 from jax.sharding import NamedSharding
 
 import jaxvars as jv
-from jaxvars.distribute import (
+from jaxvars.errors import DeviceError, ShardingError
+from jaxvars.parallel.strategies import (
     Batches,
     InputContext,
     MirroredStrategy,
@@ -22,7 +23,6 @@ from jaxvars.distribute import (
     get_strategy,
     has_strategy,
 )
-from jaxvars.errors import DeviceError, ShardingError
 
 P = jax.P
 pytestmark = pytest.mark.skipif(jax.device_count() < 8, reason="needs 8 devices: see conftest.py")
@@ -154,13 +154,13 @@ def test_tensorflows_reduce_op_is_understood():
 
 
 def test_strategies_that_cannot_be():
-    jv.set_soft_device_placement(False)
+    jv.config.set_soft_device_placement(False)
     try:
         with pytest.raises(DeviceError, match="no device 'CPU:99'"):
             MirroredStrategy(["CPU:99"])
     finally:
-        jv.set_soft_device_placement(True)
-    with pytest.raises(ValueError, match=r"no cluster_resolver: call jv.distributed.initialize"):
+        jv.config.set_soft_device_placement(True)
+    with pytest.raises(ValueError, match=r"no cluster_resolver: call jv.parallel.initialize"):
         MultiWorkerMirroredStrategy(cluster_resolver="tf_config")
 
 
@@ -236,10 +236,10 @@ def test_batches_that_cannot_be_divided(mesh):
 WORKER = """
 import json
 import jaxvars as jv
-jv.distributed.initialize()
+jv.parallel.initialize()
 import jax, jax.numpy as jnp, numpy as np
 
-strategy = jv.distribute.MultiWorkerMirroredStrategy()
+strategy = jv.parallel.MultiWorkerMirroredStrategy()
 with strategy.scope():
     w = jv.Variable(np.ones((4, 1), np.float32), name="w")
     optimizer = jv.optimizers.SGD(0.1, momentum=0.9)
@@ -298,7 +298,7 @@ def test_two_functions_that_say_they_are_equal_are_two():
         def __hash__(self) -> int:
             return 1
 
-    strategy = jv.distribute.OneDeviceStrategy()
+    strategy = jv.parallel.OneDeviceStrategy()
     assert [float(strategy.run(Scaled(by), (1.0,))) for by in (2.0, 3.0)] == [2.0, 3.0]
 
 
@@ -307,11 +307,11 @@ def test_two_functions_that_say_they_are_equal_are_two():
 def test_batches_before_one_that_fails_arrive(prefetch):
     source = [*(np.full(8, i, np.float32) for i in range(5)), np.ones(3, np.float32)]
     mesh = jv.mesh({"data": 4})
-    batches = iter(jv.distribute.Batches(source, mesh=mesh, prefetch=prefetch))
+    batches = iter(jv.parallel.Batches(source, mesh=mesh, prefetch=prefetch))
     assert [float(next(batches)[0]) for _ in range(5)] == [0.0, 1.0, 2.0, 3.0, 4.0]
     with pytest.raises(ShardingError):
         next(batches)
-    batches = jv.distribute.Batches(source, mesh=mesh, prefetch=prefetch, drop_remainder=True)
+    batches = jv.parallel.Batches(source, mesh=mesh, prefetch=prefetch, drop_remainder=True)
     assert len(list(batches)) == 5
     with pytest.raises(TypeError, match="remainders are left out"):
         len(batches)
@@ -319,7 +319,7 @@ def test_batches_before_one_that_fails_arrive(prefetch):
 
 def test_batches_and_trees_with_nothing_in_a_place():
     mesh = jv.mesh({"data": 4})
-    (batch,) = jv.distribute.Batches([(np.ones(4, np.float32), None)], mesh=mesh)
+    (batch,) = jv.parallel.Batches([(np.ones(4, np.float32), None)], mesh=mesh)
     assert (batch[0].shape, batch[1]) == ((4,), None)
     tree = {"a": np.ones(4), "b": None, "c": np.ones(3)}
     spread = jv.shard(tree, {"a": jax.P("data"), "b": None, "c": None}, mesh=mesh)

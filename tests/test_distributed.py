@@ -24,6 +24,7 @@ import train_two_processes as program
 
 import jaxvars as jv
 from jaxvars.errors import DistributedError, ShardingError
+from jaxvars.parallel import batches
 
 TESTS = Path(__file__).parent
 TIMEOUT = 240.0
@@ -58,7 +59,7 @@ def launched(
 
 # ---------------------------------------------------------------- one process
 def test_alone_everything_has_an_answer():
-    d = jv.distributed
+    d = jv.parallel
     assert (d.rank(), d.process_index(), d.process_count(), d.is_chief(), d.attempt()) == (
         0, 0, 1, True, 0,
     )  # fmt: skip
@@ -74,40 +75,40 @@ def test_alone_everything_has_an_answer():
 def test_initialize_after_jax_was_used_says_what_to_do():
     jax.devices()
     for given in ({}, {"coordinator_address": "127.0.0.1:1", "num_processes": 1, "process_id": 0}):
-        with pytest.raises(DistributedError, match=r"too late: .*(?s:.*)\n    jv.distributed.init"):
-            jv.distributed.initialize(**given)
+        with pytest.raises(DistributedError, match=r"too late: .*(?s:.*)\n    jv.parallel.init"):
+            jv.parallel.initialize(**given)
 
 
 def test_what_the_launcher_said_must_be_whole(monkeypatch):
     monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
     monkeypatch.setenv("JAXVARS_RANK", "one")
     with pytest.raises(DistributedError, match="JAXVARS_WORLD_SIZE=None, JAXVARS_RANK='one'"):
-        jv.distributed.initialize()
+        jv.parallel.initialize()
 
 
 @pytest.mark.parametrize("name", ["rank", "process_count", "is_chief"])
 def test_questions_before_initialize_are_refused_in_a_launched_process(monkeypatch, name):
     monkeypatch.setenv("JAXVARS_COORDINATOR", "127.0.0.1:1")
     with pytest.raises(DistributedError, match=rf"{name}\(\) was called before .*initialize\(\)"):
-        getattr(jv.distributed, name)()
+        getattr(jv.parallel, name)()
 
 
 def test_attempt_is_what_the_launcher_says(monkeypatch):
     monkeypatch.setenv("JAXVARS_ATTEMPT", "4")
-    assert jv.distributed.attempt() == 4
+    assert jv.parallel.attempt() == 4
 
 
 def test_alone_initialize_does_nothing_and_half_an_address_is_refused(run_python):
     code = """
 import jaxvars as jv
 try:
-    jv.distributed.initialize("127.0.0.1:1", cluster_detection_method="deactivate")
+    jv.parallel.initialize("127.0.0.1:1", cluster_detection_method="deactivate")
 except jv.errors.DistributedError as error:
     print(error)
 for _ in range(2):
-    jv.distributed.initialize(cluster_detection_method="deactivate")
-print(jv.distributed.process_count(), jv.Variable(1.0))
-jv.distributed.initialize()
+    jv.parallel.initialize(cluster_detection_method="deactivate")
+print(jv.parallel.process_count(), jv.Variable(1.0))
+jv.parallel.initialize()
 print("again")
 """
     done = run_python("-c", code)
@@ -121,14 +122,14 @@ def test_a_cluster_is_asked(run_python):
         "SLURM_JOB_ID": job, "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "1",
         "SLURM_PROCID": "0", "SLURM_LOCALID": "0",
     }  # fmt: skip
-    code = "import jax, jaxvars as jv; jv.distributed.initialize(); "
+    code = "import jax, jaxvars as jv; jv.parallel.initialize(); "
     done = run_python("-c", code + "print(jax.distributed.is_initialized())", **slurm)
     assert done.stdout == "True\n", done.stderr
 
 
 PUBLIC = [
-    fn for name, fn in vars(jv.distributed).items()
-    if inspect.isfunction(fn) and name[0] != "_" and fn.__module__ == "jaxvars.distributed"
+    fn for name, fn in vars(jv.parallel).items()
+    if inspect.isfunction(fn) and name[0] != "_" and fn.__module__ == "jaxvars.parallel.processes"
 ]  # fmt: skip
 
 
@@ -143,31 +144,31 @@ def test_every_function_says_what_it_does_with_an_example(fn):
 
 def test_parts_are_rows_in_order(monkeypatch):
     batch = {"x": np.arange(12).reshape(6, 2), "y": [jv.Variable([1.0, 2.0, 3.0])]}
-    monkeypatch.setattr(jv.distributed, "process_count", lambda: 3)
-    monkeypatch.setattr(jv.distributed, "rank", lambda: 1)
-    part = jv.distributed.local_part(batch)
+    monkeypatch.setattr(batches, "process_count", lambda: 3)
+    monkeypatch.setattr(batches, "rank", lambda: 1)
+    part = jv.parallel.local_part(batch)
     assert part["x"].tolist() == [[4, 5], [6, 7]]
     assert part["y"][0].tolist() == [2.0]
     with pytest.raises(ShardingError, match=r"shape \(4,\) .* among 3 processes: .* multiple of 3"):
-        jv.distributed.local_part(np.ones(4))
+        jv.parallel.local_part(np.ones(4))
 
 
 def test_a_global_batch_lies_as_asked():
     with pytest.raises(ShardingError, match="nothing without a mesh"):
-        jv.distributed.global_batch(np.ones(4), jax.P("data"))
+        jv.parallel.global_batch(np.ones(4), jax.P("data"))
     with jv.use_mesh({"data": 4}) as mesh:
-        x, (n,) = jv.distributed.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))
+        x, (n,) = jv.parallel.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))
         assert x.sharding.is_equivalent_to(jax.NamedSharding(mesh, jax.P("data")), 2)
         assert n.tolist() == [0, 1, 2, 3]
         with pytest.raises(ShardingError, match=r"A part of shape \(3,\) cannot be spread"):
-            jv.distributed.global_batch(np.ones(3), jax.P("data"))
+            jv.parallel.global_batch(np.ones(3), jax.P("data"))
 
 
 # ---------------------------------------------------------------- two processes
 TOGETHER = """
 import time
 import jax, numpy as np, jaxvars as jv
-d = jv.distributed
+d = jv.parallel
 d.initialize()
 d.initialize()
 assert (d.rank(), d.process_count(), jax.device_count()) == (int(d.is_chief()) ^ 1, 2, 4)
@@ -253,11 +254,11 @@ def test_two_processes_compute_together_until_they_are_told_to_leave(tmp_path):
 
 FAILING = """
 import jax, numpy as np, jaxvars as jv
-jv.distributed.initialize()
-jv.distributed.barrier("begin")
-if jv.distributed.rank() == 1:
+jv.parallel.initialize()
+jv.parallel.barrier("begin")
+if jv.parallel.rank() == 1:
     raise ValueError("no such data")
-jv.distributed.barrier("which worker 1 does not reach")
+jv.parallel.barrier("which worker 1 does not reach")
 """
 
 
@@ -272,7 +273,7 @@ def test_an_error_in_one_process_ends_all_at_once(tmp_path):
 
 SAVING = """
 import numpy as np, jax, jaxvars as jv
-d = jv.distributed
+d = jv.parallel
 d.initialize()
 with jv.use_mesh({"data": -1}):
     w = jv.Variable(np.arange(8.0, dtype="float32"), sharding=jax.P("data"), name="w")

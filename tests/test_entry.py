@@ -18,7 +18,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 import jaxvars as jv
-from jaxvars.core.store import CALLBACKS, HAND, STORE
+from jaxvars.core.cells import CALLBACKS, HAND, STORE
 from jaxvars.errors import CompileError, StaleReadWarning
 
 N = 1000

@@ -93,12 +93,12 @@ def missing_stream():
 
 
 def no_such_device():
-    jv.set_soft_device_placement(False)
+    jv.config.set_soft_device_placement(False)
     try:
         with jv.device("TPU:7"):
             pass
     finally:
-        jv.set_soft_device_placement(True)
+        jv.config.set_soft_device_placement(True)
 
 
 def never_computed():

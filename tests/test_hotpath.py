@@ -23,7 +23,7 @@ import pytest
 import jaxvars as jv
 from jaxvars.compiler import fast_path as _hotpath
 from jaxvars.compiler.fast_path import is_traced
-from jaxvars.core import store as _store
+from jaxvars.core import cells, failures
 from jaxvars.errors import DtypeError, ForeignTransformError, RetraceWarning
 
 
@@ -190,9 +190,9 @@ def test_the_same_cell_in_two_programs():
 
 def test_who_is_asked_whether_a_step_has_run_can_say_so():
     key, x = jax.random.key(0), jnp.ones(2)
-    assert _store._one_of([key, x]) is (key if hasattr(key, "is_ready") else x)
-    assert _store._one_of([key]) is key
-    assert _store._one_of([]) is None
+    assert failures.one_of([key, x]) is (key if hasattr(key, "is_ready") else x)
+    assert failures.one_of([key]) is key
+    assert failures.one_of([]) is None
 
 
 def test_random_keys_are_arguments_and_variables():
@@ -422,7 +422,7 @@ def test_nothing_stands_between_a_call_and_its_hot_path():
     assert call_hot(step, 1.0) == 5.0
     assert step(3.0, self=2.0) == 6.0
     path, names = step.__call__, []
-    while path.__code__.co_filename == _store.HOT_PATH_FILE:
+    while path.__code__.co_filename == cells.HOT_PATH_FILE:
         names.append(path.__globals__["miss"])
         path = names[-1]
     assert [getattr(name, "__func__", None) for name in names] == [None, jv.Function._call]

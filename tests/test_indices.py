@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.core.frames import DETOUR
+from jaxvars.core.frame import DETOUR
 from jaxvars.debugging import check_indices
 from jaxvars.errors import CheckError
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import jaxvars as jv
-from jaxvars.core import store as _store
+from jaxvars.core import cells
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_no_tracer_leaks_from_creation_inside():
 
     lazy = Lazy()
     assert float(lazy(3.0)) == 18.0
-    assert _store.STORE[lazy.w.cell.key].is_fully_addressable  # an array, not a tracer
+    assert cells.STORE[lazy.w.cell.key].is_fully_addressable  # an array, not a tracer
 
 
 def test_no_tracer_leaks_from_functionalize():
@@ -95,12 +95,12 @@ def test_a_variable_and_its_value_are_freed(use):
     if use == "state":
         jv.State.of(v).commit()
     key, ref = v.cell.key, weakref.ref(v)
-    assert key in _store.STORE
+    assert key in cells.STORE
     del v
     gc.collect()
     assert ref() is None
-    assert key not in _store.STORE
-    assert key not in _store.SHARED
+    assert key not in cells.STORE
+    assert key not in cells.SHARED
 
 
 def test_a_module_with_a_compiled_method_is_freed():
@@ -138,7 +138,7 @@ def test_a_long_loop_does_not_grow():
                 y = jnp.sum(w**2)
             tape.gradient(y, w)
         gc.collect()
-        return len(jax.live_arrays()), len(_store.STORE), len(_store.SHARED)
+        return len(jax.live_arrays()), len(cells.STORE), len(cells.SHARED)
 
     with jax.check_tracer_leaks(False):  # which looks at each operation
         loop()
@@ -169,9 +169,9 @@ def test_what_is_made_and_dropped_leaves_no_memory():
     with jax.check_tracer_leaks(False):
         for n in range(2000):
             _made_and_dropped(n)
-        before = memory(), len(jax.live_arrays()), len(_store.STORE)
+        before = memory(), len(jax.live_arrays()), len(cells.STORE)
         for n in range(10_000):
             _made_and_dropped(n)
-        after = memory(), len(jax.live_arrays()), len(_store.STORE)
+        after = memory(), len(jax.live_arrays()), len(cells.STORE)
     assert after[1:] == before[1:]
     assert after[0] - before[0] < 2**25, (after[0] - before[0]) / 2**20

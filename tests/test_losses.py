@@ -21,17 +21,9 @@ from jaxvars import losses
 from jaxvars.errors import DtypeError, ShapeError
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "losses.json").read_text())
-CLASSES: dict[str, Any] = {
-    name: thing
-    for name, thing in vars(losses).items()
-    if isinstance(thing, type) and issubclass(thing, losses.Loss)
-    if thing is not losses.Loss
-}
-FUNCTIONS: dict[str, Any] = {
-    name: thing
-    for name, thing in vars(losses).items()
-    if inspect.isfunction(thing) and thing.__module__.startswith("jaxvars.losses.")
-}
+NAMES = {name: getattr(losses, name) for name in losses.__all__ if name not in ("Loss", "get")}
+CLASSES: dict[str, Any] = {name: thing for name, thing in NAMES.items() if inspect.isclass(thing)}
+FUNCTIONS: dict[str, Any] = {n: x for n, x in NAMES.items() if inspect.isfunction(x)}
 
 
 def array(x: Any) -> np.ndarray:

@@ -427,7 +427,7 @@ def test_one_spec_is_for_all_variables(grid):
     model = {"a": jv.Variable(ones(8, 2), name="a"), "b": jv.Variable(ones(4), name="b")}
     jv.place(model, P("data"), mesh=grid)
     assert specs_of(model.values()) == {"a": P("data"), "b": P("data")}
-    jv.place(model, jv.distribute.fully_sharded("model"), mesh=grid)
+    jv.place(model, jv.parallel.fully_sharded("model"), mesh=grid)
     assert specs_of(model.values()) == {"a": P("model"), "b": P("model")}
 
 
@@ -514,12 +514,12 @@ def test_placing_is_refused_while_a_function_is_traced(grid):
 
 
 def test_fully_sharded(grid):
-    rule = jv.distribute.fully_sharded("data", minimum=8)
+    rule = jv.parallel.fully_sharded("data", minimum=8)
     shapes = [(8, 4), (4, 8), (3, 4), (3, 5), (4,), (), (0, 8), (12, 12)]
     specs = [rule(shape, grid) for shape in shapes]
     expected = [P("data"), P(None, "data"), P(None, "data"), P(), P(), P(), P(), P("data")]
     assert specs == expected
-    both = jv.distribute.fully_sharded(("data", "model"))
+    both = jv.parallel.fully_sharded(("data", "model"))
     assert both((4, 16), grid) == P(None, ("data", "model"))
     with pytest.raises(ShardingError, match="needs a mesh"):
         rule((8,), None)

@@ -21,16 +21,14 @@ from jaxvars.metrics.sums import grouped, summed
 from jaxvars.metrics.tally import Tally
 
 GOLDENS = json.loads((Path(__file__).parent / "goldens" / "metrics.json").read_text())
+NAMES = {name: getattr(metrics, name) for name in metrics.__all__}
 CLASSES: dict[str, Any] = {
     name: thing
-    for name, thing in vars(metrics).items()
-    if isinstance(thing, type) and issubclass(thing, metrics.Metric)
-    if thing not in (metrics.Metric, metrics.MeanMetricWrapper)
+    for name, thing in NAMES.items()
+    if inspect.isclass(thing) and thing not in (metrics.Metric, metrics.MeanMetricWrapper)
 }
 FUNCTIONS: dict[str, Any] = {
-    name: thing
-    for name, thing in vars(metrics).items()
-    if inspect.isfunction(thing) and re.match(r"jaxvars\._(metrics|loss)_", thing.__module__)
+    name: thing for name, thing in NAMES.items() if name.islower() and name != "get"
 }
 
 

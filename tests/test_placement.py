@@ -13,15 +13,15 @@ import jaxvars as jv
 from jaxvars.devices.device import dump_sharding, find_device, load_sharding, scope_home
 from jaxvars.errors import DeviceError
 
-CPUS = jv.list_devices("cpu")
+CPUS = jv.config.list_devices("cpu")
 pytestmark = pytest.mark.skipif(len(CPUS) < 8, reason="needs 8 CPU devices: see conftest.py")
 
 
 @pytest.fixture
 def hard_placement():
-    jv.set_soft_device_placement(False)
+    jv.config.set_soft_device_placement(False)
     yield
-    jv.set_soft_device_placement(True)
+    jv.config.set_soft_device_placement(True)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_malformed_names(name):
 
 
 def test_list_devices():
-    assert set(jv.list_devices("cpu")) == set(CPUS)
-    assert jv.list_devices("CPU") == jv.list_devices("cpu")
-    assert jv.list_devices("abacus") == []
-    assert set(CPUS) <= set(jv.list_devices())
-    assert jax.devices()[0] in jv.list_devices()
+    assert set(jv.config.list_devices("cpu")) == set(CPUS)
+    assert jv.config.list_devices("CPU") == jv.config.list_devices("cpu")
+    assert jv.config.list_devices("abacus") == []
+    assert set(CPUS) <= set(jv.config.list_devices())
+    assert jax.devices()[0] in jv.config.list_devices()
 
 
 # ---------------------------------------------------------------- scopes
@@ -219,11 +219,11 @@ def test_soft_placement_blames_the_users_line():
 @pytest.mark.usefixtures("hard_placement")
 @pytest.mark.parametrize("name", ["CPU:8", "TPU:0", "/job:x/replica:0/task:0/device:GPU:99"])
 def test_without_it_a_missing_device_is_refused_with_a_list(name):
-    assert not jv.get_soft_device_placement()
+    assert not jv.config.get_soft_device_placement()
     with pytest.raises(DeviceError, match=r"There is no device .*CPU:0, CPU:1") as error:
         find_device(name)
     assert repr(name) in str(error.value)
-    assert "jv.set_soft_device_placement(True)" in str(error.value)
+    assert "jv.config.set_soft_device_placement(True)" in str(error.value)
 
 
 # ---------------------------------------------------------------- shardings

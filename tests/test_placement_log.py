@@ -22,7 +22,7 @@ from jaxvars.debugging import (
 from jaxvars.errors import CheckError
 
 pytestmark = pytest.mark.skipif(
-    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+    len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
 )
 CPU = "/job:localhost/replica:0/task:0/device:CPU"
 

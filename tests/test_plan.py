@@ -12,11 +12,11 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.compiler.hlo import Collective, collectives_in, nbytes
-from jaxvars.core.store import STORE
+from jaxvars.core.cells import STORE
 from jaxvars.errors import CompileError
 
 pytestmark = pytest.mark.skipif(
-    len(jv.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
+    len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"
 )
 WIDTH, HIDDEN, BATCH = 64, 256, 32
 F32 = 4

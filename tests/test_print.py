@@ -178,7 +178,7 @@ def loop(x):
 
 PROGRAMS = {"straight": (body, 2.0, ["x 1.0", "y 2.0"]),
             "loop": (loop, 8.0, ["x 1.0", "y 2.0", "x 4.0", "y 8.0"]),
-            "recomputed": (jv.recompute_grad(body), 2.0, ["x 1.0", "y 2.0"])}  # fmt: skip
+            "recomputed": (jv.recompute(body), 2.0, ["x 1.0", "y 2.0"])}  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -12,54 +12,93 @@ from typing import Any
 import pytest
 
 import jaxvars as jv
-from jaxvars import distribute
-from jaxvars.autodiff import tape as _tape
+from jaxvars import parallel
+from jaxvars.autodiff import forward, tape
 from jaxvars.checkpoint import checkpoint as _checkpoint
 from jaxvars.checkpoint import manager as _checkpoint_manager
 from jaxvars.compiler import concrete_function as _concrete
-from jaxvars.compiler import function as _compile
+from jaxvars.compiler import function
 from jaxvars.core import module as _module
 from jaxvars.core import state as _state
 from jaxvars.core import variable as _variable
-from jaxvars.saved import loaded as _saved_loaded
+from jaxvars.export import loaded as _saved_loaded
 
 NAMES = {
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
-    "TensorArray", "TensorSpec", "UnconnectedGradients", "Variable", "abstract", "autograph",
-    "checkpoint", "compile", "cond", "config", "custom_gradient", "debugging", "device",
-    "distribute", "distributed", "errors", "fori_loop", "functionalize",
-    "get_soft_device_placement", "initializers", "interop", "launch", "list_devices", "losses",
-    "map_fn", "mesh", "metrics", "name_scope", "optimizers", "place", "plan", "print", "profiler",
-    "progress", "random", "recompute", "recompute_grad", "run_eagerly", "saved", "scan",
-    "set_soft_device_placement", "shard", "stop_gradient", "string", "summary", "switch",
+    "TensorArray", "TensorSpec", "Variable", "abstract", "autograph", "checkpoint", "compile",
+    "cond", "config", "custom_gradient", "debugging", "device", "errors", "export", "fori_loop",
+    "functionalize", "initializers", "interop", "launch", "losses", "map_fn", "mesh", "metrics",
+    "name_scope", "optimizers", "parallel", "place", "plan", "print", "profiler", "progress",
+    "random", "recompute", "scan", "shard", "stop_gradient", "switch", "tensorboard", "tf",
     "use_mesh", "vectorized_map", "while_loop",
 }  # fmt: skip
 
 MODULES = {
-    "autograph", "checkpoint", "config", "debugging", "distribute", "distributed", "errors",
-    "initializers", "interop", "launch", "losses", "metrics", "optimizers", "profiler", "random",
-    "saved", "summary",
+    "autograph", "checkpoint", "config", "debugging", "errors", "export", "initializers", "interop",
+    "launch", "losses", "metrics", "optimizers", "parallel", "profiler", "random", "tensorboard",
+    "tf",
 }  # fmt: skip
-DOCUMENTED = sorted(NAMES - MODULES - {"string"})
+DOCUMENTED = sorted(NAMES - MODULES)
 
 CLASSES = [
     _checkpoint.Checkpoint, _checkpoint.Status, _checkpoint_manager.CheckpointManager,
-    _compile.BoundFunction, _compile.Function, _concrete.ConcreteFunction, _module.Module,
-    _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, _tape.ForwardAccumulator,
-    _tape.GradientTape, _variable.Slice, _variable.Variable, distribute.Batches,
-    distribute.InputContext, distribute.MirroredStrategy, distribute.MultiWorkerMirroredStrategy,
-    distribute.OneDeviceStrategy, distribute.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
+    function.BoundFunction, function.Function, _concrete.ConcreteFunction, _module.Module,
+    _saved_loaded.Loaded, _saved_loaded.SavedFunction, _state.State, forward.ForwardAccumulator,
+    tape.GradientTape, _variable.Slice, _variable.Variable, parallel.Batches,
+    parallel.InputContext, parallel.MirroredStrategy, parallel.MultiWorkerMirroredStrategy,
+    parallel.OneDeviceStrategy, parallel.Strategy, jv.interop.LinenModule, jv.interop.NnxModule,
 ]  # fmt: skip
 
 
-def public_names() -> set[str]:
-    """What `jv.` offers, less what `jaxvars/__init__.py` needs itself, and the door of its own."""
-    own = {"annotations", "Any", "TYPE_CHECKING", "tf"}
-    return {name for name in dir(jv) if not name.startswith("_")} - own
-
-
 def test_the_public_names_are_exactly_these():
-    assert public_names() == NAMES
+    assert set(dir(jv)) == set(jv.__all__) == NAMES
+
+
+RENAMED = {
+    "saved": "jv.export", "summary": "jv.tensorboard", "distribute": "jv.parallel",
+    "distributed": "jv.parallel", "recompute_grad": "jv.recompute",
+    "run_eagerly": "jv.config.run_eagerly", "list_devices": "jv.config.list_devices",
+    "get_soft_device_placement": "jv.config.get_soft_device_placement",
+    "set_soft_device_placement": "jv.config.set_soft_device_placement",
+    "string": 'the dtype "string"',
+    "UnconnectedGradients": 'unconnected_gradients="none" or "zero"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_an_old_name_is_answered_with_the_new_one(old):
+    with pytest.raises(AttributeError) as error:
+        getattr(jv, old)
+    assert str(error.value) == f"jaxvars has no attribute {old!r}. It is {RENAMED[old]} now."
+
+
+def test_get_concrete_function_is_trace():
+    step = jv.compile(lambda x: x)
+    with pytest.raises(AttributeError, match="'get_concrete_function': it is `trace` here"):
+        step.get_concrete_function()
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [("jit", "jv.compile"), ("function", "jv.compile"), ("vmap", "jv.vectorized_map, or"),
+     ("grad", "jv.GradientTape"), ("save", r"jv.checkpoint \(values\) or jv.export")],
+)  # fmt: skip
+def test_names_of_other_libraries_are_answered_with_ours(name, cure):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Use {cure}"):
+        getattr(jv, name)
+
+
+def test_private_names_are_not_offered():
+    with pytest.raises(AttributeError) as error:
+        jv.LATER  # noqa: B018 - the access is the test
+    assert "_" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES - {"tf"}))
+def test_a_namespace_shows_its_public_names_only(name):
+    namespace = getattr(jv, name)
+    assert sorted(dir(namespace)) == sorted(namespace.__all__)
+    assert all(hasattr(namespace, public) for public in namespace.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(jv._LATER))

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.autodiff import tape as _tape
-from jaxvars.autodiff.recording import Record, is_inexact
+from jaxvars.autodiff import reverse
+from jaxvars.autodiff.nodes import is_inexact
+from jaxvars.autodiff.recording import Record
 from jaxvars.autodiff.sparse_rows import total
 from jaxvars.errors import TapeError
 from jaxvars.tracing.recorder import recording
@@ -110,9 +111,9 @@ def loss_of(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 @pytest.fixture(autouse=True)
 def nothing_seen() -> Iterator[None]:
     """Let no test find the replays of another one."""
-    _tape._SEEN.clear()
+    reverse._SEEN.clear()
     yield
-    _tape._SEEN.clear()
+    reverse._SEEN.clear()
 
 
 def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:
@@ -356,7 +357,7 @@ def test_the_value_under_a_tape_keeps_its_rule_for_whoever_differentiates_it(nam
 # ---------------------------------------------------------------- compiled from the second time
 def seen() -> tuple[int, int]:
     """How many structures have been seen, and how many of them are compiled."""
-    return len(_tape._SEEN), sum(known is not None for known in _tape._SEEN.values())
+    return len(reverse._SEEN), sum(known is not None for known in reverse._SEEN.values())
 
 
 REPEATED = [
@@ -427,7 +428,7 @@ def test_a_training_loop_pays_the_compiler_once() -> None:
 
     step(1.0)
     step(1.0)
-    (replay,) = _tape._SEEN.values()
+    (replay,) = reverse._SEEN.values()
     for _ in range(5):
         step(1.0)
     assert seen() == (1, 1)
@@ -478,10 +479,10 @@ def test_the_replay_of_a_changed_closure_is_another_one() -> None:
 
 def test_what_is_remembered_is_limited() -> None:
     w = jv.Variable(2.0)
-    for i in range(_tape._SEEN_LIMIT + 5):
-        _tape._SEEN[i] = None
+    for i in range(reverse._SEEN_LIMIT + 5):
+        reverse._SEEN[i] = None
     taped(lambda x: x * 2, w)
-    assert len(_tape._SEEN) == _tape._SEEN_LIMIT
+    assert len(reverse._SEEN) == reverse._SEEN_LIMIT
 
 
 # ---------------------------------------------------------------- memory
@@ -513,7 +514,7 @@ USES: dict[str, Callable[[Any, Any], Any]] = {
     "custom_jvp": closing_custom_jvp,
     "scan": lambda w, x: jax.lax.scan(lambda c, _: (c * x, None), w, None, length=2)[0],
     "custom_gradient": lambda w, x: jv.custom_gradient(lambda z: (z * x, lambda up: up * x))(w),
-    "recompute_grad": lambda w, x: jv.recompute_grad(lambda z: jnp.sin(z * x))(w),
+    "recompute_grad": lambda w, x: jv.recompute(lambda z: jnp.sin(z * x))(w),
     "compile": lambda w, x: jv.compile(lambda z: w * z)(x),
 }
 

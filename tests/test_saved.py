@@ -25,7 +25,7 @@ from jaxvars.errors import CheckError, CompileError, SavedError
 
 GOLDEN = Path(__file__).parent / "goldens" / "saved.jaxvars"
 SCALAR = jv.TensorSpec(())
-DAMAGED = r"is damaged, or no file of jv\.saved\.save"
+DAMAGED = r"is damaged, or no file of jv\.export\.save"
 
 
 def values_of(module):
@@ -37,21 +37,21 @@ def assert_same(a, b, tolerance=1e-6):
 
 
 def round_trip(obj, path, *args, **kwargs):
-    jv.saved.save(obj, path, *args, **kwargs)
-    return jv.saved.load(path)
+    jv.export.save(obj, path, *args, **kwargs)
+    return jv.export.load(path)
 
 
 @pytest.fixture(scope="module")
 def net_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "net.jaxvars"
     signatures = {"__call__": [(BATCH,), {"x": BATCH, "training": True}]}
-    digest = jv.saved.save(Net(), path, signatures, platforms=("cpu", "cuda", "tpu"))
+    digest = jv.export.save(Net(), path, signatures, platforms=("cpu", "cuda", "tpu"))
     return path, digest
 
 
 @pytest.fixture
 def net(net_file):
-    return jv.saved.load(net_file[0])
+    return jv.export.load(net_file[0])
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def scale_file(tmp_path_factory):
     def scale(x):
         return w * x
 
-    jv.saved.save(scale, path, (jv.TensorSpec((2,)),), vjp_order=0)
+    jv.export.save(scale, path, (jv.TensorSpec((2,)),), vjp_order=0)
     return path
 
 
@@ -142,7 +142,7 @@ def test_a_fresh_process_needs_no_source(net_file, run_python):
     code = f"""
 import numpy as np
 import jaxvars as jv
-loaded = jv.saved.load({str(path)!r}, digest={digest!r})
+loaded = jv.export.load({str(path)!r}, digest={digest!r})
 x = np.linspace(-1.0, 1.0, 12, dtype=np.float32).reshape(4, 3)
 with jv.GradientTape() as tape:
     y = loaded(x, training=True)
@@ -159,7 +159,7 @@ print([*y.ravel().tolist(), *gradient.ravel().tolist(), *loaded.mean.numpy().tol
 
 
 def test_a_golden_file_of_the_oldest_jax_loads(tmp_path):
-    loaded = jv.saved.load(GOLDEN)
+    loaded = jv.export.load(GOLDEN)
     model = Net()
     assert_same(loaded(X), model(X))
     expected = loss_and_gradients(model, X, model.trainable_variables)
@@ -181,11 +181,11 @@ def test_it_runs_wherever_a_compiled_function_does(tmp_path):
     _, (_, *gradients) = loss_and_gradients(model, X, weights)
     assert_same([each["layers/0/w"].sum(0), each["layers/2/w"].sum(0)], gradients)
     assert_same([whole["layers/0/w"], whole["layers/2/w"]], gradients)
-    jv.run_eagerly(True)
+    jv.config.run_eagerly(True)
     try:
         assert_same(loaded(X[0]), expected[0])
     finally:
-        jv.run_eagerly(False)
+        jv.config.run_eagerly(False)
 
 
 def test_a_call_that_fails_changes_nothing_and_one_compiles_once(net):
@@ -268,7 +268,7 @@ def test_what_has_no_gradient_says_why_when_it_is_asked_for(tmp_path):
     with pytest.raises(SavedError, match=r"doubled was saved without a gradient: .*while_loop"):
         jax.grad(lambda x: loaded(x))(3.0)
     with pytest.raises(SavedError, match=r"gradient of doubled cannot .* vjp_order=0"):
-        jv.saved.save(doubled, tmp_path / "f", (SCALAR,), vjp_order=1)
+        jv.export.save(doubled, tmp_path / "f", (SCALAR,), vjp_order=1)
 
 
 # ---------------------------------------------------------------- arguments
@@ -315,18 +315,18 @@ def test_objects_are_part_of_the_program_and_static_values_choose_one(tmp_path):
     assert_same([loaded(X), loaded(X, times=3), loaded(X, mode="all")], expected)
     with pytest.raises(CompileError, match=r"(?s)were saved:\n  step\(x: .*times is 2, not 1"):
         loaded(X, times=2)
-    jv.saved.save(model, tmp_path / "f", {"go": step.trace(model, X)}, vjp_order=0)
-    assert_same(jv.saved.load(tmp_path / "f").go(X), expected[0])
+    jv.export.save(model, tmp_path / "f", {"go": step.trace(model, X)}, vjp_order=0)
+    assert_same(jv.export.load(tmp_path / "f").go(X), expected[0])
     other = Net()
     step(other, X)
     with pytest.raises(SavedError, match="Two programs of __call__ differ in objects"):
-        jv.saved.save(step, tmp_path / "f")
+        jv.export.save(step, tmp_path / "f")
     f = jv.compile(jnp.sin)
     for precision in ("default", "highest"):
         with jax.default_matmul_precision(precision):
             f(X)
     with pytest.raises(SavedError, match="programs of f differ in the settings of JAX"):
-        jv.saved.save(model, tmp_path / "f", {"f": f})
+        jv.export.save(model, tmp_path / "f", {"f": f})
 
 
 @pytest.mark.parametrize(
@@ -391,7 +391,7 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
         return x * 2
 
     with pytest.raises(SavedError, match=r"(?s)test_saved.py:\d+.* asks whether .*save the sizes"):
-        jv.saved.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
+        jv.export.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
     signatures = [(jv.TensorSpec((n, 3)),) for n in (1, 4)]
     loaded = round_trip(f, tmp_path / "f", signatures)
     for n in (1, 4):
@@ -413,12 +413,12 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
 def test_what_needs_a_size_as_a_number_says_where_and_what_to_do(f, message, tmp_path):
     where = r" \(test_saved.py:\d+, in .*\)\. What depends on .*save the sizes apart"
     with pytest.raises(SavedError, match=f"cannot be traced with an open size: .*{message}{where}"):
-        jv.saved.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
+        jv.export.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
 def test_errors_that_are_not_about_sizes_are_left_alone(tmp_path):
     with pytest.raises(TypeError, match="unsupported operand"):
-        jv.saved.save(lambda x: x + "a", tmp_path / "f", (jv.TensorSpec((None, 3)),))
+        jv.export.save(lambda x: x + "a", tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
 def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
@@ -589,14 +589,14 @@ def test_a_method_alone_is_saved_with_its_module(tmp_path):
     with pytest.raises(
         SavedError, match=r"platforms is some of cpu, .* not cpu, gpu: a GPU is cuda"
     ):
-        jv.saved.save(model, tmp_path / "f", (BATCH,), platforms=("cpu", "gpu"))
+        jv.export.save(model, tmp_path / "f", (BATCH,), platforms=("cpu", "gpu"))
 
 
 def test_saving_again_traces_nothing_anew(tmp_path):
     model = Net()
     counts = []
     for _ in range(3):
-        jv.saved.save(model, tmp_path / "f", (BATCH,), vjp_order=0)
+        jv.export.save(model, tmp_path / "f", (BATCH,), vjp_order=0)
         counts.append(Net.__call__.trace_count)
     assert len(set(counts)) == 1
 
@@ -636,10 +636,10 @@ def test_every_dtype_comes_back_bit_for_bit(tmp_path):
 
 def test_64_bit_values_are_refused_where_they_are_off(tmp_path, x64):
     w = jv.Variable(np.float64(2.0), name="w")
-    jv.saved.save(lambda x: w * x, tmp_path / "f", (jv.TensorSpec((), "float64"),), vjp_order=0)
-    assert jv.saved.load(tmp_path / "f")(3.0).dtype == "float64"
+    jv.export.save(lambda x: w * x, tmp_path / "f", (jv.TensorSpec((), "float64"),), vjp_order=0)
+    assert jv.export.load(tmp_path / "f")(3.0).dtype == "float64"
     with jax.enable_x64(False), pytest.raises(SavedError, match=r"float64.*64-bit numbers are off"):
-        jv.saved.load(tmp_path / "f")
+        jv.export.load(tmp_path / "f")
 
 
 def test_sharded_variables_are_saved_whole(tmp_path):
@@ -654,7 +654,7 @@ def test_sharded_variables_are_saved_whole(tmp_path):
         return jax.lax.with_sharding_constraint(x + 1, sharding)
 
     with pytest.raises(SavedError, match="spread is a program for 8 devices"):
-        jv.saved.save(spread, tmp_path / "g", (jv.TensorSpec((8,)),), vjp_order=0)
+        jv.export.save(spread, tmp_path / "g", (jv.TensorSpec((8,)),), vjp_order=0)
 
 
 # ---------------------------------------------------------------- what cannot be saved
@@ -684,14 +684,14 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
         (3, None, "int has no compiled method to save"),
     ]:
         with pytest.raises(SavedError, match=message):
-            jv.saved.save(obj, path, signatures)
+            jv.export.save(obj, path, signatures)
     w = jv.Variable(1.0)
     with monkeypatch.context() as patch:
         patch.setattr("jax.export.Exported.serialize", lambda _: {}["float3"])
         with pytest.raises(SavedError, match="<lambda> cannot be written by this JAX: 'float3'"):
-            jv.saved.save(lambda x: w * x, path, (SCALAR,))
+            jv.export.save(lambda x: w * x, path, (SCALAR,))
     with pytest.raises(SavedError, match="outside of compiled functions"):
-        jv.compile(lambda x: jv.saved.save(lambda y: w * y, path, (SCALAR,)))(1.0)
+        jv.compile(lambda x: jv.export.save(lambda y: w * y, path, (SCALAR,)))(1.0)
     assert not list(tmp_path.iterdir())
 
 
@@ -729,12 +729,12 @@ def test_a_failed_save_leaves_the_file_that_was_there(scale_file, tmp_path, monk
         raise OSError("disk full")
 
     os.link(path, tmp_path / "reader")
-    jv.saved.save(lambda x: x, path, (SCALAR,), vjp_order=0)
+    jv.export.save(lambda x: x, path, (SCALAR,), vjp_order=0)
     assert (tmp_path / "reader").read_bytes() == scale_file.read_bytes()  # another file by now
     (tmp_path / "reader").replace(path)
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="disk full"):
-        jv.saved.save(lambda x: x, path, (SCALAR,))
+        jv.export.save(lambda x: x, path, (SCALAR,))
     assert path.read_bytes() == scale_file.read_bytes()
     assert list(tmp_path.iterdir()) == [path]
 
@@ -748,7 +748,7 @@ def test_a_program_for_another_platform_says_so(tmp_path):
 # ---------------------------------------------------------------- damaged files
 def rewritten(path, out, change):
     """Write a file again, as a forger would: with digests that are right."""
-    from jaxvars.saved import files as _saved_files
+    from jaxvars.export import files as _saved_files
 
     words, members = _saved_files.read(path, None)
     change(words, members)
@@ -760,7 +760,7 @@ def rewritten(path, out, change):
 def what_loads(path):
     """The value of a file's variable; None if it is refused, in words that name the file."""
     try:
-        return float(jv.saved.load(path).w)
+        return float(jv.export.load(path).w)
     except SavedError as error:
         if str(path) not in str(error):
             raise
@@ -778,17 +778,17 @@ def test_any_bit_that_changes_is_noticed(scale_file, tmp_path):
     assert found.count(None) > len(found) / 2
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(SavedError, match=DAMAGED):
-        jv.saved.load(path)
+        jv.export.load(path)
 
 
 def test_another_file_has_another_digest(net_file, scale_file, tmp_path):
     _, digest = net_file
     with pytest.raises(SavedError, match=f"and not {digest}: it is another file"):
-        jv.saved.load(scale_file, digest=digest)
+        jv.export.load(scale_file, digest=digest)
     with pytest.raises(SavedError, match="There is nothing at"):
-        jv.saved.load(tmp_path / "none")
+        jv.export.load(tmp_path / "none")
     with pytest.raises(SavedError, match="There is a folder at"):
-        jv.saved.load(tmp_path)
+        jv.export.load(tmp_path)
 
 
 def no_program(words, members):
@@ -832,7 +832,7 @@ def bad_check(words, members):
 
 def other_variable(words, members):
     from jaxvars.checkpoint.checksum import encode
-    from jaxvars.saved.files import npy
+    from jaxvars.export.files import npy
 
     array, entry = encode(np.zeros(3, np.float32))
     words["variables"]["w"].update(entry.to_json())
@@ -861,15 +861,15 @@ def test_a_forged_file_is_one_clear_error(change, scale_file, tmp_path):
         "no_program": f"cannot be read by this JAX .*{jax.__version__}",
     }.get(change.__name__, DAMAGED)
     with pytest.raises(SavedError, match=expected):
-        jv.saved.load(path)
+        jv.export.load(path)
 
 
 def test_a_newer_format_asks_for_a_newer_version(scale_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxvars.saved.files.FORMAT", 2)
+    monkeypatch.setattr("jaxvars.export.files.FORMAT", 2)
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(format=2))
     monkeypatch.undo()
     with pytest.raises(SavedError, match=r"has format 2.*reads formats up to 1: install a newer"):
-        jv.saved.load(path)
+        jv.export.load(path)
 
 
 def test_members_that_were_exchanged_or_claim_to_be_long_are_refused(scale_file, tmp_path):
@@ -879,18 +879,18 @@ def test_members_that_were_exchanged_or_claim_to_be_long_are_refused(scale_file,
             data = old.read(name)
             new.writestr(name, data[::-1] if name == "programs/0.bin" else data)
     with pytest.raises(SavedError, match=r"programs/0\.bin is not what was written"):
-        jv.saved.load(path)
+        jv.export.load(path)
     data = bytearray(scale_file.read_bytes())
     sizes = data.rindex(b"digest.txt") - 26  # in the central directory
     data[sizes : sizes + 8] = b"\xff\xff\xff\x7f" * 2
     path.write_bytes(data)
     with pytest.raises(SavedError, match="members are longer than the file"):
-        jv.saved.load(path)
+        jv.export.load(path)
 
 
 def test_programs_keep_the_version_of_the_jax_that_made_them(scale_file, tmp_path):
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(jax="0.10.99"))
-    loaded = round_trip(jv.saved.load(path), tmp_path / "g")
+    loaded = round_trip(jv.export.load(path), tmp_path / "g")
     assert loaded.parts.words["jax"] == "0.10.99"
     assert loaded([1.0, 2.0]).tolist() == [2.0, 4.0]
 
@@ -907,7 +907,7 @@ def test_compressed_doubled_and_extra_members_are_refused(scale_file, tmp_path):
             for name, data in [*members, *extra]:
                 archive.writestr(name, data)
         with pytest.raises(SavedError, match=message):
-            jv.saved.load(path)
+            jv.export.load(path)
 
 
 def test_a_file_is_open_to_other_tools_and_tells_nothing_of_the_machine(net_file):
@@ -921,7 +921,7 @@ def test_a_file_is_open_to_other_tools_and_tells_nothing_of_the_machine(net_file
 
     with zipfile.ZipFile(path) as archive:
         program = export.deserialize(bytearray(archive.read("programs/0.bin")))
-    state = {path: v.value for path, v in jv.saved.load(path).named_variables.items()}
+    state = {path: v.value for path, v in jv.export.load(path).named_variables.items()}
     results, new = program.call(state, [X])
     assert_same(results[0], Net()(X))
     assert new == {}
@@ -929,5 +929,5 @@ def test_a_file_is_open_to_other_tools_and_tells_nothing_of_the_machine(net_file
 
 def test_the_same_model_makes_the_same_file(net_file, tmp_path):
     path, digest = net_file
-    assert jv.saved.save(jv.saved.load(path), tmp_path / "f") == digest
+    assert jv.export.save(jv.export.load(path), tmp_path / "f") == digest
     assert (tmp_path / "f").read_bytes() == path.read_bytes()

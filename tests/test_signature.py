@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.compiler.signature import Itself, Signature, Static, Traced, leaf_of, name_of
+from jaxvars.compiler.leaves import Itself, Static, Traced, leaf_of, name_of
+from jaxvars.compiler.signature import Signature
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, RetraceWarning
 
 

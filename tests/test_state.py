@@ -230,7 +230,7 @@ def test_donating_it_does_not_take_the_variables_values():
 def test_text_is_held_too():
     v = V("a", name="v")
     state = State.of(v)
-    state.replace({"v": np.array("b", jv.string)}).commit()
+    state.replace({"v": np.array("b", np.dtypes.StringDType())}).commit()
     assert v.item() == "b"
     with pytest.raises(ValueError, match="read-only"):
         v.value[...] = "c"

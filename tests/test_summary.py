@@ -1,4 +1,4 @@
-"""`jv.summary`: what is in the event file, eagerly and compiled, and that nobody waits."""
+"""`jv.tensorboard`: what is in the event file, eagerly and compiled, and that nobody waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from PIL import Image
 from tensorboardX.proto.event_pb2 import Event
 
 import jaxvars as jv
-from jaxvars import summary
+from jaxvars import tensorboard as summary
 from jaxvars.errors import CompileError, DtypeError, NotATensorError, ShapeError
 
 
@@ -311,10 +311,10 @@ def test_a_writer_that_is_dropped_writes_what_it_has(tmp_path):
 def test_at_the_end_of_python_too(run_python, tmp_path):
     code = """
 import jaxvars as jv, jax.numpy as jnp
-w = jv.summary.create_file_writer("logs")
+w = jv.tensorboard.create_file_writer("logs")
 w.set_as_default()
 for i in range(20):
-    jv.summary.scalar("a", jnp.float32(i), step=i)
+    jv.tensorboard.scalar("a", jnp.float32(i), step=i)
 """
     done = run_python("-c", code)
     assert (done.returncode, done.stderr) == (0, "")

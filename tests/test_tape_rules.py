@@ -57,7 +57,7 @@ BODIES: dict[str, Callable[[Any], Any]] = {
     "cond": lambda f: jv.cond(W > 0, lambda: f(W * 1.0), lambda: W * 1.0),
     "compiled": lambda f: jv.compile(lambda: f(W * 1.0))(),
     "vmap": lambda f: jnp.sum(jax.vmap(f)(W * jnp.ones(1))),
-    "recomputed": lambda f: jv.recompute_grad(lambda x: f(x * 1.0))(W * 1.0),
+    "recomputed": lambda f: jv.recompute(lambda x: f(x * 1.0))(W * 1.0),
 }
 
 
@@ -138,7 +138,7 @@ def test_a_function_with_a_rule_closes_over_a_table(reads: bool) -> None:
     for model in (
         jv.compile(lambda: scaled(W * jnp.ones(3))),
         jv.compile(lambda: jv.compile(scaled)(W * jnp.ones(3))),
-        jv.recompute_grad(lambda: scaled(W * jnp.ones(3))),
+        jv.recompute(lambda: scaled(W * jnp.ones(3))),
         lambda: scaled(W * jnp.ones(3)),
     ):
         with jv.GradientTape() as tape:
@@ -445,7 +445,7 @@ def test_a_custom_gradient_that_closes_over_what_moves(
 def test_recompute_grad(way: Callable[..., Any]) -> None:
     w, calls = jv.Variable(2.0), jv.Variable(0.0, trainable=False)
 
-    @jv.recompute_grad
+    @jv.recompute
     def block(x: Any, *, scale: float) -> Any:
         calls.assign_add(1.0)
         return jnp.sin(w * x) * scale * calls
@@ -478,14 +478,14 @@ def test_recompute_grad_keeps_no_intermediate_value() -> None:
 
         return str(jv.compile(step).trace(jv.TensorSpec((8,))).jaxpr)
 
-    assert "prevent_cse=True" in text(jv.recompute_grad(chain))
+    assert "prevent_cse=True" in text(jv.recompute(chain))
     assert "prevent_cse" not in text(chain)
 
 
 def test_recompute_grad_refuses_to_create_variables() -> None:
     kept = []
 
-    @jv.recompute_grad
+    @jv.recompute
     def f(x: Any) -> Any:
         kept.append(jv.Variable(1.0, name="late"))
         return x

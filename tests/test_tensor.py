@@ -9,7 +9,9 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.errors import DtypeError, NotATensorError, ShapeError
-from jaxvars.tensors.tensor import TensorSpec, as_dtype, fit, is_string, string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string, string
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import fit, to_tensor
 
 
 # ---------------------------------------------------------------- dtypes
@@ -465,11 +467,11 @@ CUTS = {
     "shuffle": lambda x: jv.random.shuffle(x),
     "choice": lambda x: jv.random.choice(x),
     "shard": lambda x: jv.shard(x, jax.NamedSharding(jv.mesh({"d": 1}), jax.P("d"))),
-    "global_batch": lambda x: jv.distributed.global_batch(
+    "global_batch": lambda x: jv.parallel.global_batch(
         x, jax.NamedSharding(jv.mesh({"d": 1}), jax.P("d"))
     ),
-    "broadcast": jv.distributed.broadcast,
-    "all_gather": lambda x: jv.distributed.all_gather({"seed": int(x[0])}),
+    "broadcast": jv.parallel.broadcast,
+    "all_gather": lambda x: jv.parallel.all_gather({"seed": int(x[0])}),
 }
 
 

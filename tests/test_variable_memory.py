@@ -14,7 +14,7 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 import jaxvars as jv
-from jaxvars.core.store import SHARED, STORE
+from jaxvars.core.cells import SHARED, STORE
 from jaxvars.errors import (
     CreationError,
     NotATensorError,

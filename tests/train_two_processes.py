@@ -53,13 +53,13 @@ def train(folder: Path, after_step: Callable[[int], None] = lambda step: None) -
     checkpoint = jv.checkpoint.Checkpoint(model=model, optimizer=optimizer)
     manager = jv.checkpoint.CheckpointManager(checkpoint, folder, max_to_keep=2, format="npz")
     manager.restore_or_initialize()
-    jv.distributed.check_same(checkpoint)
+    jv.parallel.check_same(checkpoint)
 
     while (step := int(optimizer.iterations)) < STEPS:
-        part = jv.distributed.local_part(batch_of(step))
-        loss = train_step(*jv.distributed.global_batch(part, jax.P("data")))
-        leaving = jv.distributed.is_preempted(step)  # the machine, or the launcher, has to stop
-        if jv.distributed.is_chief():
+        part = jv.parallel.local_part(batch_of(step))
+        loss = train_step(*jv.parallel.global_batch(part, jax.P("data")))
+        leaving = jv.parallel.is_preempted(step)  # the machine, or the launcher, has to stop
+        if jv.parallel.is_chief():
             print(f"step {step} loss {float(loss):.6f}")
             if leaving or (step + 1) % SAVE_EVERY == 0:
                 manager.save()
@@ -73,10 +73,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small network.")
     parser.add_argument("folder", type=Path, help="where checkpoints and the result are kept")
     folder = parser.parse_args().folder
-    jv.distributed.initialize()  # before anything else of JAX
+    jv.parallel.initialize()  # before anything else of JAX
     with jv.use_mesh({"data": -1}):  # all devices of all processes
         weights = train(folder / "checkpoints")
-    if jv.distributed.is_chief():
+    if jv.parallel.is_chief():
         np.savez(folder / "weights.npz", *weights)
 
 

@@ -1,4 +1,4 @@
-"""Functions with a derivative of their own: `stop_gradient`, `custom_gradient`, `recompute_grad`.
+"""Functions with custom derivatives: `stop_gradient`, `custom_gradient`, `recompute`.
 
 Rules this file keeps:
 - the variables that a function reads are found by tracing it, and become arguments of the
@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.autodiff.recording import is_inexact
+from jaxvars.autodiff.nodes import is_inexact
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import Rebuild, Staged, stage
-from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tracing import context, jaxprs
@@ -394,7 +394,7 @@ def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
     return jax.tree_util.Partial(call, consts)
 
 
-def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
+def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function compute its intermediate values again in the backward pass.
 
     Saves memory for time.
@@ -410,7 +410,7 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> from jaxvars import GradientTape
     >>> w = Variable(2.0)
-    >>> @recompute_grad
+    >>> @recompute
     ... def block(x):
     ...     return jnp.sin(w * x)
     >>> with GradientTape() as tape:
@@ -438,6 +438,3 @@ def recompute_grad(fn: Callable[..., Any]) -> Callable[..., Any]:
         return staged.apply(lambda reads, xs: program(*reads, *xs), values)
 
     return call
-
-
-recompute = recompute_grad  # JAX's manner of naming; TensorFlow's is the other

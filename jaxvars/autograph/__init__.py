@@ -47,10 +47,12 @@ from jaxvars.autograph.calls import (
     function_in,
     leave_alone,
     rewritten,
+    set_loop_options,
     source,
 )
-from jaxvars.autograph.calls import set_loop_options as set_loop_options
 from jaxvars.errors import ControlFlowError
+
+__all__ = ["convert", "do_not_convert", "set_loop_options", "to_code"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -162,3 +164,7 @@ def to_code(fn: Callable[..., Any]) -> str:
         raise ControlFlowError(f"{fn!r} is no Python function: there is nothing to convert in it.")
     _new(function, recursive=True)
     return source(function)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

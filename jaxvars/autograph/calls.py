@@ -27,11 +27,7 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.autograph.operators import branches as branches
-from jaxvars.autograph.operators import logic as logic
-from jaxvars.autograph.operators import loops as loops
-from jaxvars.autograph.operators import places as places
-from jaxvars.autograph.operators import values as values
+from jaxvars.autograph.operators import branches, logic, loops, places, values
 from jaxvars.autograph.operators.builtins import OVERLOADS
 from jaxvars.autograph.operators.world import is_users, package_of
 from jaxvars.autograph.rewrite.source import Unsupported

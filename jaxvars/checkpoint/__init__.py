@@ -21,10 +21,15 @@ for them.
 
 from __future__ import annotations
 
-from jaxvars.checkpoint.checkpoint import Checkpoint as Checkpoint
-from jaxvars.checkpoint.checkpoint import Status as Status
-from jaxvars.checkpoint.manager import CheckpointManager as CheckpointManager
-from jaxvars.checkpoint.view import latest_checkpoint as latest_checkpoint
-from jaxvars.checkpoint.view import list_variables as list_variables
-from jaxvars.checkpoint.view import load as load
-from jaxvars.checkpoint.view import load_variable as load_variable
+from jaxvars.checkpoint.checkpoint import Checkpoint, Status
+from jaxvars.checkpoint.manager import CheckpointManager
+from jaxvars.checkpoint.view import latest_checkpoint, list_variables, load, load_variable
+
+__all__ = [
+    "Checkpoint", "CheckpointManager", "Status", "latest_checkpoint", "list_variables", "load",
+    "load_variable",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

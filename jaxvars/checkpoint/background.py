@@ -4,7 +4,7 @@ Rules this file keeps:
 - the thread ends with its job: there is no pool, and nothing is left when nothing is saved;
 - the interpreter does not end before the job has. Waiting in `atexit` would be too late: at
   that time no thread can start another any more, and orbax starts some;
-- an error is raised by `wait`; if nobody waits, it is printed when the interpreter ends.
+- an error is raised by `wait`; without one, it is printed when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import final
 
 _JOBS: set[Job] = set()
-"""Those that run, and those whose error nobody has been told."""
+"""Those that run, and those whose error has not been raised."""
 
 
 @final
@@ -63,7 +63,7 @@ class Job:
         try:
             action()
             _JOBS.discard(self)
-        except BaseException as error:  # noqa: BLE001 - kept, and raised by whoever waits
+        except BaseException as error:  # noqa: BLE001 - kept, and raised by `wait`
             self._error = error
         finally:
             self._done.set()
@@ -90,5 +90,5 @@ def _finish() -> None:
     for job in list(_JOBS):
         try:
             job.wait()
-        except BaseException as error:  # noqa: BLE001 - there is nobody left to raise it to
+        except BaseException as error:  # noqa: BLE001 - it cannot be raised any more
             sys.excepthook(type(error), error, error.__traceback__)

@@ -16,17 +16,20 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.checkpoint.files import PathLike, absolute, open_stored, write
+from jaxvars.checkpoint.disk import PathLike, absolute
+from jaxvars.checkpoint.files import write
 from jaxvars.checkpoint.kept import check_kept
 from jaxvars.checkpoint.restore import Restore, extra, find_cells, missing
+from jaxvars.checkpoint.stored import open_stored
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
 from jaxvars.checkpoint.trees import Trees
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
-from jaxvars.core.store import Cell, take_all
+from jaxvars.core.store import take_all
 from jaxvars.core.traversal import Path as Parts
 from jaxvars.core.traversal import walk
-from jaxvars.core.variable import Variable, _restore
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import context
 
@@ -105,7 +108,7 @@ class Checkpoint(Module):
         self._root = root
         self._underway: dict[int, object] = {}
         vars(self).update(objects)
-        self.save_counter = _restore(jnp.zeros((), jnp.int32), "save_counter", False, None)
+        self.save_counter = restore_variable(jnp.zeros((), jnp.int32), "save_counter", False, None)
 
     def __setattr__(self, name: str, value: Any, /) -> None:
         if name not in _OWN:  # it would be neither saved nor restored, or hide a method
@@ -196,7 +199,7 @@ class Checkpoint(Module):
         Args:
             copy: whether arrays in trees are copied, as they may be donated before they are used.
         """
-        _refuse_traced("saved")
+        refuse_traced("saved")
         self._check(is_saving=True)
         cells, leaves = self._cells(), self._trees().leaves
         if both := cells.keys() & leaves.keys():
@@ -243,7 +246,7 @@ class Checkpoint(Module):
         by its first call, or a slot of an optimizer, has its value before it is used for the
         first time, in compiled functions, too. It waits as long as one of the objects, or of those
         in a list or dict, is alive; for what is put into a list or dict later, as long as the
-        Checkpoint is. Then a CheckpointWarning tells what nobody has taken. A variable that existed
+        Checkpoint is. Then a CheckpointWarning tells what was not taken. A variable that existed
         before, and is put into one of the objects later, gets its value when the status is asked,
         as it may have been trained.
 
@@ -279,7 +282,7 @@ class Checkpoint(Module):
             5.0
             >>> folder.cleanup()
         """
-        _refuse_traced("restored")
+        refuse_traced("restored")
         if path is None:
             return Status(None)
         self._check(is_saving=False)
@@ -361,7 +364,7 @@ class Status:
             raise CheckpointError(
                 "Nothing was restored: the path was None. Is there a checkpoint in the folder?"
             )
-        _refuse_traced("restored")
+        refuse_traced("restored")
         self._restored.look()
         return self._restored
 
@@ -388,7 +391,8 @@ def numbered(prefix: PathLike, number: int) -> Path:
     return path.with_name(f"{stem}-{number}{path.name[len(stem) :]}")
 
 
-def _refuse_traced(what: str) -> None:
+def refuse_traced(what: str) -> None:
+    """Raise in a function that is being traced, or in a step that was interrupted."""
     if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
         raise ForeignTransformError(
             f"Variables are {what} at {user_line()} in a function that is being traced (compiled, "

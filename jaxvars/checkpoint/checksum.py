@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tensors.tensor import is_string, string
+from jaxvars.tensors.dtypes import is_string, string
 
 Value: TypeAlias = Any  # a jax.Array, or a NumPy array
 
@@ -77,7 +77,7 @@ class Entry:
         return entry
 
     def holds(self, stored: np.ndarray) -> bool:
-        """Tell whether these are the bytes that were written."""
+        """Return whether these are the bytes that were written."""
         return _digest(self.shape, self.dtype, stored) == self.sha256
 
 

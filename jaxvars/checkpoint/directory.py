@@ -3,7 +3,7 @@
     directory/ckpt-12                 a checkpoint, with `manager.json` inside: its record
     directory/.ckpt.new-12-8a3f51c0   one that is being written
     directory/.ckpt.old-51c08a3f      one that is being deleted
-    directory/.ckpt.lock              held by whoever writes or deletes
+    directory/.ckpt.lock              held while writing or deleting
 
 Rules this file keeps:
 - a checkpoint is written under another name and renamed: a process that is killed at any moment
@@ -14,7 +14,7 @@ Rules this file keeps:
   away first;
 - a checkpoint that was put there otherwise, as by `Checkpoint.save`, is found, too, but never
   replaced or deleted;
-- one thread of one process writes at a time. So whoever has the lock knows that what is
+- one thread of one process writes at a time. So what holds the lock knows that what is
   half-written was left behind, and removes it.
 """
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -30,22 +29,23 @@ import secrets
 import threading
 import weakref
 import zipfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
-from jaxvars.checkpoint.files import (
+from jaxvars.checkpoint.disk import (
     DamageError,
     forgiving,
     is_folder,
     is_of_disk,
-    open_stored,
     remove,
     status_of,
+    sync,
     tamed,
-)  # fmt: skip
+)
 from jaxvars.checkpoint.retention import Record
+from jaxvars.checkpoint.stored import digest_of, open_stored
 from jaxvars.errors import CheckpointError
 
 T = TypeVar("T")
@@ -65,6 +65,16 @@ class _Turn:
 
 _TURNS: weakref.WeakValueDictionary[str, _Turn] = weakref.WeakValueDictionary()
 _MAKING = threading.Lock()
+
+
+def checked_name(name: Any) -> str:
+    """Return what names of checkpoints begin with, if it is sound."""
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.+-]*", name):
+        raise ValueError(
+            f"checkpoint_name is the first part of file names, like 'ckpt', not {name!r}: letters, "
+            "digits, and _ - + . inside."
+        )
+    return name
 
 
 @final
@@ -114,10 +124,10 @@ class Directory:
         """Return what is known of a checkpoint; None if it is damaged."""
         number = int(path.name[len(self.name) + 1 : len(path.name) - len(self._suffix)])
         with contextlib.suppress(FileNotFoundError):
-            record = _record_in(path)
+            record = record_in(path)
             if record is None or (record.number == number and record.serial):
                 return record
-        return _foreign(path, number)  # without a record, or a copy made by hand
+        return _foreign(path, number)  # without a record, or a copy that a user made
 
     def _listed(self, pattern: str) -> list[Path]:
         try:
@@ -128,7 +138,7 @@ class Directory:
 
     # ------------------------------------------------------------ changing it
     def exclusively(self, action: Callable[[], T]) -> T:
-        """Run `action` while nobody else writes here, with nothing left behind by others."""
+        """Run `action` while nothing else writes here, with nothing left behind."""
         self.path.mkdir(parents=True, exist_ok=True)
         with self._turn.mutex, self._deeper() as depth:
             if depth > 1:  # a signal handler that saves, while this thread saves
@@ -139,10 +149,10 @@ class Directory:
                 return action()
 
     def tidy(self) -> None:
-        """Finish what a killed process left unfinished, unless somebody is writing."""
+        """Finish what a killed process left unfinished, unless another is writing."""
         if self._left():
             with (
-                forgiving(),  # somebody is, or this may not be written to
+                forgiving(),  # another is, or this may not be written to
                 self._turn.mutex,
                 self._deeper() as depth,
                 self._locked(wait=False) as alone,
@@ -214,13 +224,13 @@ class Directory:
         with contextlib.suppress(FileNotFoundError):
             place.rename(old)
         staged.rename(place)
-        _sync(self.path)
+        sync(self.path)
         remove(old)
 
     def _settle(self, staged: Path, place: Path) -> None:
         """Give what was written its name if it is whole and that is free, else remove it."""
         with contextlib.suppress(FileNotFoundError):
-            if status_of(place) is None and _record_in(staged) is not None:
+            if status_of(place) is None and record_in(staged) is not None:
                 self._name(staged, place)
         remove(staged)
 
@@ -257,7 +267,7 @@ def _foreign(path: Path, number: int) -> Record:
     return Record(number, 0, number, seconds, forever=True, clock=seconds)
 
 
-def _record_in(path: Path) -> Record | None:
+def record_in(path: Path) -> Record | None:
     """Return the record of a checkpoint, None if it is damaged.
 
     Raises:
@@ -284,7 +294,7 @@ def _text_in(path: Path) -> bytes | None:
 
 def _parsed(words: Any) -> Record:
     try:
-        if words["sha256"] != _digest(words["record"]):
+        if words["sha256"] != digest_of(words["record"]):
             raise ValueError("its digest is not that of what was written")
         return Record.from_json(words["record"])
     except (KeyError, TypeError, AttributeError) as error:
@@ -293,12 +303,12 @@ def _parsed(words: Any) -> Record:
 
 def _add_record(path: Path, record: Record) -> None:
     words = record.to_json()
-    text = json.dumps({"record": words, "sha256": _digest(words)}, allow_nan=False)
+    text = json.dumps({"record": words, "sha256": digest_of(words)}, allow_nan=False)
     if is_folder(path):
         draft = path / f"{RECORD}.part"
         _write_synced(draft, text)
         draft.rename(path / RECORD)
-        _sync(path)
+        sync(path)
     else:
         with path.open("r+b") as file:
             with zipfile.ZipFile(file, "a") as archive:
@@ -307,22 +317,8 @@ def _add_record(path: Path, record: Record) -> None:
             os.fsync(file.fileno())
 
 
-def _digest(words: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
-
-
 def _write_synced(path: Path, text: str) -> None:
     with path.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder survive a power failure, where that can be had."""
-    with forgiving():
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from jaxvars.checkpoint.trees import has_arrays, has_leaves, others_in
 from jaxvars.core.module import variables_in
-from jaxvars.core.traversal import _CLOSED as CLOSED
-from jaxvars.core.traversal import Path
+from jaxvars.core.traversal import CLOSED_TYPES, Path
 from jaxvars.errors import CheckpointError, user_line
 
 
@@ -39,7 +38,7 @@ def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: b
             "Checkpoint(params=tree); after restore it is checkpoint.params."
         )
     variables = [v for _, leaf in others_in(value) for _, v in variables_in(leaf)]
-    if arrays or variables or not (is_saving or isinstance(value, CLOSED)):
+    if arrays or variables or not (is_saving or isinstance(value, CLOSED_TYPES)):
         return
     is_empty = value is None or (type(value) in (dict, list, tuple) and not value)
     if is_empty or has_leaves(value):
@@ -48,11 +47,11 @@ def check_kept(path: Path, value: object, *, is_root: bool = False, is_saving: b
 
 def _refusal(name: str, value: object) -> str:
     kind = type(value).__name__
-    words = f"{kind} {value!r}" if isinstance(value, CLOSED) else f"{kind} object"
+    words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
     why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "
     if isinstance(value, int | float | complex | str | bytes):
         return f"{why}it is no Variable and no array. Make it one, {name}=jv.Variable({value!r})."
-    if isinstance(value, CLOSED):
+    if isinstance(value, CLOSED_TYPES):
         return f"{why}there is no Variable and no array in it. Leave it out."
     return (
         f"{why}there is no Variable and no array in it. If its layers make their variables when "

@@ -16,7 +16,6 @@ forgets what an earlier manager promised to keep, and loses a save when the inte
 
 Rules this file keeps:
 - a checkpoint is of one moment, that of the call, wherever and whenever it is written;
-- nothing is deleted before the new checkpoint is whole;
 - at most one save is under way, and what became of it is told: by the next save, restore or
   `wait`, or when the interpreter ends;
 - what is refused changes nothing.
@@ -26,26 +25,24 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, final
 
 import jax
 
-from jaxvars.checkpoint import files as files
 from jaxvars.checkpoint.background import Job
-from jaxvars.checkpoint.checkpoint import Checkpoint
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
-from jaxvars.checkpoint.directory import Directory
+from jaxvars.checkpoint.checkpoint import Checkpoint, refuse_traced
+from jaxvars.checkpoint.directory import Directory, checked_name
+from jaxvars.checkpoint.disk import absolute
 from jaxvars.checkpoint.retention import Policy, Record, least_one
+from jaxvars.checkpoint.saving import Save, Writer
+from jaxvars.checkpoint.stored import is_damaged
 from jaxvars.checkpoint.together import brought_together, by_the_first, lie_apart
-from jaxvars.display import repr as _display
+from jaxvars.display.repr import Table, html_repr, text_repr
 from jaxvars.errors import CheckpointError, warn_user
 from jaxvars.tensors.array_like import plain
 
@@ -148,13 +145,13 @@ class CheckpointManager:
         )  # fmt: skip
         self.checkpoint = checkpoint
         self._directory = Directory(
-            files.absolute(directory), _checked_name(checkpoint_name), _SUFFIXES[format]
+            absolute(directory), checked_name(checkpoint_name), _SUFFIXES[format]
         )
         self._step_counter = step_counter
         self._interval = checkpoint_interval
         self._init_fn = init_fn
         self._async = async_save
-        self._started = _clock()
+        self._writer = Writer(self._directory, self._policy, _clock())
         self._last_step: int | None = None
         self._job: Job | None = None
         self._turn = threading.RLock()  # reentrant: a signal handler may save while we save
@@ -208,17 +205,17 @@ class CheckpointManager:
         Raises:
             CheckpointError: when it is none of them.
         """
-        wanted = str(files.absolute(path))
+        wanted = str(absolute(path))
         for record in self._directory.records():
             if self._path(record) == wanted:
                 return dict(record.metrics)
         raise CheckpointError(f"{wanted} is none of the checkpoints here: {self.checkpoints}.")
 
-    def table(self) -> _display.Table:
+    def table(self) -> Table:
         """Return a table of the checkpoints: path, step, time, metrics, whether it is kept."""
         records = self._directory.records()
         names = sorted({name for record in records for name in record.metrics})
-        return _display.Table(
+        return Table(
             title=f"checkpoints in {self.directory}",
             columns=("checkpoint", "step", "saved", *names, "for ever"),
             rows=[_row(self._place(r).name, r, names) for r in records],
@@ -267,7 +264,7 @@ class CheckpointManager:
             number = count if asked is None else asked
             apart = lie_apart(values)
             values = brought_together(values) if apart else values
-            save = _Save(number, number if step is None else step, numbers, values, _clock())
+            save = Save(number, number if step is None else step, numbers, values, _clock())
             (self._run_together if apart else self._run)(save, count)
             self._last_step = step
         return str(self._directory.path_of(number))
@@ -288,68 +285,30 @@ class CheckpointManager:
 
     sync = wait
 
-    def _run(self, save: _Save, count: int) -> None:
+    def _run(self, save: Save, count: int) -> None:
         if not self._async:
-            self._put(save)
+            self._writer.put(save)
             self.checkpoint._saved(count)
-            self._prune()
+            self._writer.prune()
             return
         place = self._directory.path_of(save.number)
-        self._job = job = Job(lambda: self._in_background(save, place), f"saving {place.name}")
+        self._job = job = Job(lambda: self._writer.put_and_prune(save), f"saving {place.name}")
         job.start()
         self.checkpoint._saved(count)
 
-    def _run_together(self, save: _Save, count: int) -> None:
+    def _run_together(self, save: Save, count: int) -> None:
         """Save what lay on several processes: all wait for the first, which writes."""
         place = self._directory.path_of(save.number)
-        by_the_first(lambda: self._put(save), f"Saving {place}")
+        by_the_first(lambda: self._writer.put(save), f"Saving {place}")
         self.checkpoint._saved(count)
         if jax.process_index() == 0:
-            self._prune()
-
-    def _in_background(self, save: _Save, place: Path) -> None:
-        try:
-            self._put(save)
-            self._prune()
-        except Exception as error:
-            raise CheckpointError(
-                f"{place} was not saved in the background: {type(error).__name__}: {error}"
-            ) from error
-
-    def _put(self, save: _Save) -> None:
-        def put() -> None:
-            previous = next(reversed(self._directory.records()), None)
-            record = self._policy.record(
-                save.number, save.step, save.metrics, save.time,
-                previous=previous, started=self._started,
-            )  # fmt: skip
-            self._directory.put(record, lambda path: files.write(path, save.values))
-
-        self._directory.exclusively(put)
-
-    def _prune(self) -> None:
-        def prune() -> None:
-            for record in self._policy.superfluous(self._directory.records()):
-                try:
-                    self._directory.delete(record.number)
-                except OSError as error:
-                    if not files.is_of_disk(error):
-                        raise
-                    warn_user(
-                        f"{self._path(record)} is not needed any more and could not be deleted: "
-                        f"{error}.",
-                        RuntimeWarning,
-                    )
-
-        self._directory.exclusively(prune)
+            self._writer.prune()
 
     def _step(self) -> int | None:
         counter = self._step_counter
-        return (
-            None
-            if counter is None
-            else _integer("step", counter() if callable(counter) else counter)
-        )
+        if counter is None:
+            return None
+        return _integer("step", counter() if callable(counter) else counter)
 
     def _is_due(self, step: int | None, check_interval: bool) -> bool:
         if self._interval is None or step is None or self._last_step is None:
@@ -424,7 +383,7 @@ class CheckpointManager:
             try:
                 self.checkpoint.restore(path)
             except CheckpointError as error:
-                if not (skip_damaged and _is_damaged(path)):
+                if not (skip_damaged and is_damaged(path)):
                     raise
                 warn_user(f"A damaged checkpoint is skipped: {error}", RuntimeWarning)
             else:
@@ -441,12 +400,7 @@ class CheckpointManager:
     def __enter__(self) -> CheckpointManager:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Wait; a failed save does not hide an error of the block, but is noted in it."""
         try:
             self.wait()
@@ -461,31 +415,10 @@ class CheckpointManager:
         yield "checkpoints", [self._place(r).name for r in self._directory.records()]
 
     def __repr__(self) -> str:
-        return _display.text_repr(self)
+        return text_repr(self)
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] - IPython calls it
-        return _display.html_repr(self)
-
-
-@final
-@dataclass(frozen=True)
-class _Save:
-    """What is to be saved, as it was when it was asked for."""
-
-    number: int
-    step: int
-    metrics: Mapping[str, float]
-    values: Mapping[str, Any]
-    time: float
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"\w[\w.+-]*", name):
-        raise ValueError(
-            f"checkpoint_name is the first part of file names, like 'ckpt', not {name!r}: letters, "
-            "digits, and _ - + . inside."
-        )
-    return name
+        return html_repr(self)
 
 
 def _integer(what: str, value: Any) -> int:
@@ -496,14 +429,6 @@ def _integer(what: str, value: Any) -> int:
     if number < 0:
         raise ValueError(f"The {what} of a checkpoint is not negative, as {number} is.")
     return number
-
-
-def _is_damaged(path: str) -> bool:
-    """Tell whether a checkpoint is not what was written (else it does not fit the variables)."""
-    try:
-        return bool(files.open_stored(path).values()[1])
-    except CheckpointError:
-        return True
 
 
 def _row(name: str, record: Record, metrics: Sequence[str]) -> tuple[Any, ...]:

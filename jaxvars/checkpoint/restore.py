@@ -4,7 +4,7 @@ Rules this file keeps:
 - all values of a checkpoint are read and verified before any variable is changed; what does not
   fit or is damaged is listed for all of them, and then nothing is changed;
 - a value without a variable waits. `core/store.py` is told of new variables, and has them looked
-  for here before they are used; when all values have been taken nobody looks;
+  for here before they are used; when all values have been taken the search ends;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
 - of two checkpoints for one variable, by other names, the one counts that was restored last;
 - who waits does not keep the objects alive, and ends with them.
@@ -26,20 +26,27 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.checkpoint.checksum import Entry, dtype_name
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Leaf, Trees, as_wide_as
 from jaxvars.compiler.colocation import home_now
+from jaxvars.core.cells import NEWS, SEEKERS, STORE, Cell, Seeker
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Late
 from jaxvars.core.state import cells_by_path
-from jaxvars.core.store import NEWS, SEEKERS, STORE, Cell, Seeker, exclusively
-from jaxvars.core.traversal import _CLOSED as CLOSED
-from jaxvars.core.traversal import Holder, Path, Tied, walk
-from jaxvars.core.traversal import _children as children_of
-from jaxvars.core.traversal import _holds_objects as holds_objects
+from jaxvars.core.store import exclusively
+from jaxvars.core.traversal import (
+    CLOSED_TYPES,
+    Holder,
+    Path,
+    Tied,
+    children_of,
+    holds_objects,
+    walk,
+)
 from jaxvars.core.variable import Variable
 from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
-from jaxvars.tensors.tensor import is_string, to_tensor
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -137,7 +144,7 @@ class Restore(Seeker):
         waiting: the values that no variable has taken yet, by path.
         taken: the keys of the cells that have taken one, by path.
         misfits: what is wrong with variables that came later, by path.
-        is_partial: somebody said that not all will be taken.
+        is_partial: whether it was said that not all will be taken.
         replaced_by: what has been restored into the same objects since, while values waited.
     """
 
@@ -290,7 +297,7 @@ class Restore(Seeker):
 
     # ------------------------------------------------------------ the objects
     def shares(self, other: Restore) -> bool:
-        """Tell whether both are about one of the same objects."""
+        """Return whether both are about one of the same objects."""
         mine, others = ({id(ref()) for ref in each._refs} for each in (self, other))
         return not mine.isdisjoint(others - {id(None)})
 
@@ -304,7 +311,7 @@ class Restore(Seeker):
 
     def _weak(self, root: object, within: tuple[int, ...] = ()) -> Callable[[], object]:
         """Return what returns an object, or None if it is gone; of a list what is left in it."""
-        if (isinstance(root, CLOSED) and not holds_objects(root)) or id(root) in within:
+        if (isinstance(root, CLOSED_TYPES) and not holds_objects(root)) or id(root) in within:
             return _nothing
         ref: Callable[[], object] = _nothing
         with contextlib.suppress(TypeError):  # there are none of a list, dict or tuple
@@ -325,7 +332,7 @@ class Restore(Seeker):
             self.warn()
 
     def warn(self) -> None:
-        """Warn of values that nobody took, unless that was to be expected."""
+        """Warn of values that were not taken, unless that was to be expected."""
         if self.waiting and not self.is_partial:
             self.is_partial = True  # once
             warnings.warn(
@@ -375,7 +382,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 
 
 def placed(cell: Cell | Leaf, value: Value) -> Value:
-    """Return a value that was read where the variable lives, in memory of nobody else."""
+    """Return a value that was read where the variable lives, in memory of its own."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
     if is_string(cell.aval.dtype):

@@ -129,7 +129,7 @@ class Policy:
         )
 
     def _reaches(self, step: int, before: int) -> bool:
-        """Tell whether a step is the first at or after a multiple of `keep_every`."""
+        """Return whether a step is the first at or after a multiple of `keep_every`."""
         every = self.keep_every
         return every is not None and (step % every == 0 or step // every > before // every)
 

@@ -21,7 +21,7 @@ Value: TypeAlias = Any
 
 
 def lie_apart(values: Mapping[str, Value]) -> bool:
-    """Tell whether some values have parts in other processes."""
+    """Return whether some values have parts in other processes."""
     return any(processes_of(value) > 1 for value in values.values())
 
 

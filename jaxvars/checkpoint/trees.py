@@ -24,10 +24,10 @@ import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry, dtype_name
 from jaxvars.core.foreign import is_foreign
-from jaxvars.core.frames import Owner
+from jaxvars.core.frame import Owner
 from jaxvars.core.traversal import Alias, Holder, Path, behind, walk
 from jaxvars.errors import CheckpointError
-from jaxvars.tensors.tensor import is_string, string
+from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -131,7 +131,7 @@ def _why_not(value: Value) -> str:
 
 
 def _is_kept(dtype: np.dtype[Any]) -> bool:
-    """Tell whether values of a dtype are saved; of the kind V are those of JAX, like bfloat16."""
+    """Return whether values of a dtype are saved; of the kind V are those of JAX, like bfloat16."""
     if is_string(dtype):
         return True
     unknown = dtype.hasobject or dtype.kind in "MmSU"
@@ -273,7 +273,7 @@ def _is_array(value: object) -> bool:
 
 
 def _is_saved(value: object) -> bool:
-    """Tell whether a leaf is data, rather than a constant of the program like a function."""
+    """Return whether a leaf is data, rather than a constant of the program like a function."""
     if isinstance(value, _BOXES) and not is_foreign(value):
         return all(isinstance(x, _BOXES + _DATA) for _, x in walk(value, object))
     return _is_array(value) or isinstance(value, _DATA)

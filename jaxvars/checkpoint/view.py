@@ -8,14 +8,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from jaxvars.checkpoint.files import (
-    DamageError,
-    PathLike,
-    absolute,
-    is_folder,
-    newest,
-    open_stored,
-)
+from jaxvars.checkpoint.disk import DamageError, PathLike, absolute, is_folder
+from jaxvars.checkpoint.stored import newest, open_stored
 from jaxvars.errors import CheckpointError
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import jax
 from jax.sharding import NamedSharding
 
-from jaxvars.core.store import SHARED, STORE, Cell
+from jaxvars.core.cells import SHARED, STORE, Cell
 from jaxvars.devices.mesh import place_text, replicated_like
 from jaxvars.errors import ShardingError
 from jaxvars.tracing import context

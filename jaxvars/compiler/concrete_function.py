@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.executable import Elsewhere, Entry, cells_of
+from jaxvars.compiler.executable import Entry, cells_of
+from jaxvars.compiler.program import Elsewhere
 from jaxvars.compiler.signature import Call
 from jaxvars.core.variable import Variable
 from jaxvars.tracing.fork import refuse_if_forked
@@ -22,7 +23,7 @@ Value: TypeAlias = Any
 class ConcreteFunction:
     """A compiled function for one signature.
 
-    Made by `fn.trace(...)` or `fn.get_concrete_function(...)`.
+    Made by `fn.trace(...)`.
 
     Attributes:
         name: what the function is called.

@@ -5,7 +5,7 @@ Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of
   can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if somebody may hold it;
 - off jit's fast path Python runs between execution and return, where an exception would lose what
-  was donated: copies take its place before (`_Program`). The first run, which compiles, is given
+  was donated: copies take its place before (`Program`). The first run, which compiles, is given
   copies, too, and commits when it has finished: it may fail;
 - only what was assigned is returned: XLA copies what passes through unchanged;
 - a program that calls back into Python donates nothing and commits when it has finished, so
@@ -16,12 +16,13 @@ Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of
 
 from __future__ import annotations
 
+import enum
 import functools
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any, TypeAlias, final
+from types import MethodType
+from typing import Any, final
 
 import jax
 
@@ -37,75 +38,59 @@ from jaxvars.compiler.colocation import (
 )
 from jaxvars.compiler.fast_path import Parts
 from jaxvars.compiler.input_shardings import Arrivals, lowered_like
-from jaxvars.compiler.signature import Traced, leaf_of
-from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
-from jaxvars.core.frames import DETOUR, LOCAL
-from jaxvars.core.staging import Staged
-from jaxvars.core.store import (
-    CALLBACKS,
-    HAND,
-    HOT_PATH_FILE,
-    SHARED,
-    STORE,
-    UNPROVEN,
-    Cell,
-    Tray,
-    doubt,
-    exclusively,
-    fail,
-    has_failed,
-    prove,
-    settle,
-    stored,
+from jaxvars.compiler.leaves import Traced, leaf_of
+from jaxvars.compiler.program import (
+    Elsewhere,
+    Layout,
+    Leaves,
+    Miss,
+    OtherShapes,
+    Program,
+    Value,
+    call_back,
+    check_top_level,
+    copy_all,
+    finisher,
+    gather_values,
+    is_hot,
+    named,
 )
+from jaxvars.core.cells import HAND, SHARED, STORE, UNPROVEN, Cell, Tray
+from jaxvars.core.checks import FAILURE, without_signals
+from jaxvars.core.failures import doubt, prove
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.staging import Staged
+from jaxvars.core.store import exclusively, fail, has_failed, settle, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
-
-Value: TypeAlias = Any
-Leaves: TypeAlias = Sequence[Value]
 
 _LARGE = 2**26  # bytes: a step that computes as much takes far longer than to ask if one failed
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matters to
 
 
-@final
-class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
-    """The call is made inside a transform, a tape or another function."""
-
-
-class Miss(Exception):  # noqa: N818 - a signal between us, not an error
-    """The arguments, or JAX's settings, are not those that a program was made for."""
-
-
-@final
-class OtherShapes(Miss):
-    """It is the arguments."""
-
-
 _ENTRIES: weakref.WeakSet[Entry] = weakref.WeakSet()
 
 
-@final
-class _Program:
-    """A function for jit, which says when jit leaves its fast path, for free while it does not.
+class Mode(enum.Enum):
+    """How a program runs the next time.
 
-    There jit looks the function up in dicts, and so asks for its hash, before anything else:
-    with settings, placements or kinds of arguments that are new to it, after
-    `jax.clear_caches()`, and where its cache was full.
+    mode    | XLA is given          | waits for its end | commits                    | then
+    --------|-----------------------|-------------------|----------------------------|-------------
+    COLD    | copies; it compiles   | yes: it may fail  | to the store, at the end   | one of these
+    WARM    | the variables' memory | no                | a tray in `HAND`, at once  | WARM
+    PURE    | arguments alone       | no                | nothing                    | PURE
+    CALLING | copies                | yes: it calls     | to the store, at the end   | CALLING
+            |                       | back into Python  |                            |
+
+    `Entry.renew` makes any of them COLD: a variable has been placed elsewhere. In another
+    function, under a tape or a transform a program is not run but inlined, in any mode.
     """
 
-    def __init__(self, run: Callable[..., Any], name: str, leaving: Callable[[], None]) -> None:
-        self._run = run
-        self._leaving = leaving
-        self.__name__ = self.__qualname__ = name
-
-    def __call__(self, *args: Value) -> Any:
-        return self._run(*args)
-
-    def __hash__(self) -> int:
-        self._leaving()
-        return id(self)
+    COLD = enum.auto()
+    WARM = enum.auto()
+    PURE = enum.auto()
+    CALLING = enum.auto()
 
 
 @final
@@ -135,7 +120,6 @@ class Entry:
         self.name = name
         self.is_stale = False
         self.broke_off = False
-        self.run: Callable[[Leaves], Any] = self._first_run
         primitives = jaxprs.primitives_in(staged.program)
         self.has_callbacks = bool(_CALLBACKS & primitives)
         self._makes_keys = bool(_KEYS & primitives)
@@ -145,13 +129,16 @@ class Entry:
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
         self._arrivals = arrivals
         self._lowered = list(map(lowered_like, self._specs, values))
-        self._group_cells()
+        self._layout = Layout(self.staged, name)
+        self._donated, self._readonly = self._layout.donated, self._layout.readonly
+        self._tray, self._is_checked = self._layout.tray, self._layout.is_checked
         self._jitted = self._jit()
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
-        self._finish = self._finisher()
+        self._finish = finisher(self.staged.rebuild, self._is_checked)
         self._owners: list[Callable[[], object]] = []
         self._array: type | None = None  # what values are when they are no tracers
         self._cool: Callable[[], Callable[[], None] | None] = lambda: None
+        self._enter(Mode.COLD)
         _ENTRIES.add(self)
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
@@ -184,25 +171,6 @@ class Entry:
                 self._owners.append(lambda owner=owner: owner)
 
     # ------------------------------------------------------------ building
-    def _group_cells(self) -> None:
-        """Group the cells: given ones come back changed, kept ones are only lent to XLA."""
-        self._is_checked = FAILURE in self.staged.writes
-        reads, writes = map(without_signals, (self.staged.reads, self.staged.writes))
-        written = {cell.key for cell in writes}
-        self._given = [cell for cell in reads if cell.key in written]
-        self._kept = [cell for cell in reads if cell.key not in written]
-        given = {cell.key for cell in self._given}
-        others = [cell for cell in writes if cell.key not in given]
-        self._tray = Tray([*self._given, *others], self.name)
-        if self._is_checked:  # a failed check gives back what was there
-            self._given = list(self._tray.cells)
-        signals = [cell for cell in self.staged.reads if cell.deliver is not None]
-        self._idle = [STORE[cell.key] for cell in signals]  # constants of a program by itself
-        inputs = [cell.key for cell in [*self._given, *self._kept, *signals]]
-        outputs = [cell.key for cell in self.staged.writes]
-        self._input_order = [inputs.index(cell.key) for cell in self.staged.reads]
-        self._output_order = [outputs.index(key) for key in self._tray.keys]
-
     def _jit(self) -> Any:
         options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
         known = [*(cell.home for cell in cells_of(self)), *(self._arrivals.shardings or ())]
@@ -213,29 +181,23 @@ class Entry:
         if any(homes):
             options["out_shardings"] = (homes, None)
         if self._arrivals.shardings is not None:
-            groups = [self._given, self._kept] if self._kept else [self._given]
+            groups = [self._donated, self._readonly] if self._readonly else [self._donated]
             lent = [tuple(cell.home for cell in cells) for cells in groups]
             options["in_shardings"] = (*lent, *self._arrivals.shardings)
-        return jax.jit(_Program(self._run_grouped, self.name, self._leave_fast_path), **options)
-
-    def _named(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        def named(*args: Value) -> Any:
-            return fn(*args)
-
-        named.__name__ = named.__qualname__ = self.name
-        return named
+        return jax.jit(Program(self._run_grouped, self.name, self._leave_fast_path), **options)
 
     def _run_grouped(self, given: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
-        kept, leaves = (rest[0], rest[1:]) if self._kept else ((), rest)
+        kept, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
         if context.settings() != self.key[2]:  # jit is here whenever they are new to it
             raise Miss
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise OtherShapes
-        values = [*given, *kept, *self._idle]
-        outputs = self._flat(*[values[i] for i in self._input_order], *leaves)
+        layout = self._layout
+        values = [*given, *kept, *layout.idle]
+        outputs = self._flat(*[values[i] for i in layout.input_order], *leaves)
         results, written = self.staged.split(outputs)
-        new = tuple(written[i] for i in self._output_order)
+        new = tuple(written[i] for i in layout.output_order)
         result: Any = tuple(results)
         if self._is_checked:
             failure = written[self.staged.writes.index(FAILURE)]
@@ -244,18 +206,6 @@ class Entry:
         elif self.staged.rebuild.fits_jit:
             result = self.staged.rebuild(result)
         return (new, result) if new else result  # new first: XLA gives them the old ones' memory
-
-    def _finisher(self) -> Callable[[Any], Any] | None:
-        """Return what makes the function's result of the program's, unless that is the same."""
-        rebuild = self.staged.rebuild
-        if not self._is_checked:
-            return None if rebuild.fits_jit else rebuild
-
-        def finish(result: Any) -> Any:
-            raise_if_failed(result[-1])
-            return rebuild(result[:-1])
-
-        return finish
 
     # ------------------------------------------------------------ running
     def _leave_fast_path(self) -> None:
@@ -268,37 +218,40 @@ class Entry:
             self._jitted.clear_cache()  # or jit would never use its fast path for such a call
         frame = sys._getframe(1) if self._donates else None
         while frame is not None:
-            if frame.f_code is _FLY and frame.f_locals["self"] is self:
+            if frame.f_code is _DONATING and frame.f_locals["self"] is self:
                 old, keys = frame.f_locals.get("old"), self._tray.keys  # none if nothing is written
                 if old and STORE.get(keys[0]) is old[0]:
-                    STORE.update(zip(keys, _copies(old), strict=False))
-            elif _is_hot(frame, self._tray) and self._tray.values is frame.f_locals.get("old"):
-                old, n = self._tray.values, len(self._given)
-                self._tray.values = (*_copies(old[:n]), *old[n:])
+                    STORE.update(zip(keys, copy_all(old), strict=False))
+            elif is_hot(frame, self._tray) and self._tray.values is frame.f_locals.get("old"):
+                old, n = self._tray.values, len(self._donated)
+                self._tray.values = (*copy_all(old[:n]), *old[n:])
             frame = frame.f_back
 
-    def _first_run(self, leaves: Leaves) -> Any:
+    def _enter(self, mode: Mode) -> None:
+        self.mode = mode
+        self.run: Callable[[Leaves], Any] = MethodType(_RUNNERS[mode], self)
+
+    def _run_first(self, leaves: Leaves) -> Any:
         """Run once on copies, which compiles."""
-        _check_place()
-        result = exclusively(lambda: self._first_flight(leaves))
-        touches = self._tray.keys or self._kept or self._arrivals.shardings
-        steady = self._run_carefully if touches else self._run_pure
-        self.run = self._run_on_copies if self.has_callbacks else steady
+        check_top_level()
+        result = exclusively(lambda: self._warm_up(leaves))
+        touches = self._tray.keys or self._readonly or self._arrivals.shardings
+        self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
         return self._finished(result)
 
-    def _first_flight(self, leaves: Leaves) -> Any:
+    def _warm_up(self, leaves: Leaves) -> Any:
         """Bring together what the program uses, and run it."""
-        cells = [*self._tray.cells, *self._kept]
+        cells = [*self._tray.cells, *self._readonly]
         moved = gather(cells, [] if self._arrivals.wanted else self._named_leaves(leaves))
-        self._settle(leaves)
+        self._place_arguments(leaves)
         if moved or self._arrivals.shardings is not None:
             self._jitted = self._jit()
             renew_users(moved, but=self)
-        return self._fly_on_copies(self._arrivals.bring(leaves))
+        return self._run_copied(self._arrivals.bring(leaves))
 
-    def _settle(self, leaves: Leaves) -> None:
+    def _place_arguments(self, leaves: Leaves) -> None:
         """Find out where the arguments are to be."""
-        cells = [*self._tray.cells, *self._kept]
+        cells = [*self._tray.cells, *self._readonly]
         places = [*map(home_now, cells), *map(placed, leaves)]
         self._arrivals.settle([leaf.shape for leaf in self._specs], mesh_of(places))
 
@@ -310,7 +263,7 @@ class Entry:
         """Have the program compiled anew at the next call: a variable has been placed anew."""
         settle()
         self._jitted = self._jit()
-        self.run = self._first_run
+        self._enter(Mode.COLD)
         cool = self._cool()
         if cool is not None:  # pragma: no branch - the function lives as long as this
             cool()
@@ -320,7 +273,7 @@ class Entry:
         if is_about_deleted(error):
             exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
         elif is_about_places(error):
-            cells = [*self._tray.cells, *self._kept]
+            cells = [*self._tray.cells, *self._readonly]
             homes = exclusively(lambda: [(f"Variable {c.name!r}", home_now(c)) for c in cells])
             given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
             raise apart(homes, given) from error
@@ -337,13 +290,13 @@ class Entry:
             tray=self._tray if self._tray.keys else None,
             array=self._array,
             elsewhere=Elsewhere,
-            given=len(self._given),
-            kept=tuple(cell.key for cell in self._kept),
+            given=len(self._donated),
+            kept=tuple(cell.key for cell in self._readonly),
             finish=self._finish,
             doubt=self._doubt(),
             keeps=not self._donates,
             keys=context.key_maker() if self._makes_keys else None,
-            careful=self._run_carefully,
+            careful=self._run_exclusively,
         )
 
     def _doubt(self) -> Callable[[Tray], bool] | None:
@@ -365,26 +318,26 @@ class Entry:
             self.broke_off = True
             raise
 
-    def _run_carefully(self, leaves: Leaves) -> Any:
+    def _run_exclusively(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what somebody else may hold."""
-        _check_place()
+        check_top_level()
         leaves = self._arrivals.bring(leaves)
-        return self._finished(exclusively(lambda: self._fly(leaves)))
+        return self._finished(exclusively(lambda: self._run_donating(leaves)))
 
     def _finished(self, result: Any) -> Any:
         return result if self._finish is None else self._finish(result)
 
-    def _fly(self, leaves: Leaves) -> Any:
+    def _run_donating(self, leaves: Leaves) -> Any:
         tray = self._tray
         prove()
         if not tray.keys:
-            return self._call((), *self._lend(), *leaves)
+            return self._call((), *self._readonly_args(), *leaves)
         if self._donates and not SHARED.isdisjoint(tray.keys):
-            shared = SHARED.intersection([cell.key for cell in self._given])
+            shared = SHARED.intersection([cell.key for cell in self._donated])
             STORE.update([(key, context.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
-        old = self._gather(self._given)
-        inputs = [(x,) for x in (old, *self._lend(), *leaves)]
+        old = gather_values(self._donated)
+        inputs = [(x,) for x in (old, *self._readonly_args(), *leaves)]
         tray.before = () if self._donates else tuple(map(STORE.get, tray.keys))
         tray.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
         try:
@@ -400,14 +353,14 @@ class Entry:
 
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
-        _check_place()
+        check_top_level()
         leaves = self._arrivals.bring(leaves)
-        return self._finished(exclusively(lambda: self._fly_on_copies(leaves)))
+        return self._finished(exclusively(lambda: self._run_copied(leaves)))
 
-    def _fly_on_copies(self, leaves: Leaves) -> Any:
-        given = tuple(_copies(self._gather(self._given)))
-        run = self._call_back if self.has_callbacks else self._call
-        outputs = jax.block_until_ready(run(given, *self._lend(), *leaves))
+    def _run_copied(self, leaves: Leaves) -> Any:
+        given = tuple(copy_all(gather_values(self._donated)))
+        run = functools.partial(call_back, self._call) if self.has_callbacks else self._call
+        outputs = jax.block_until_ready(run(given, *self._readonly_args(), *leaves))
         if not self._tray.keys:
             return outputs
         new, result = outputs
@@ -415,33 +368,14 @@ class Entry:
         STORE.update(zip(self._tray.keys, new, strict=True))
         return result
 
-    def _gather(self, cells: Sequence[Cell]) -> tuple[Value, ...]:
-        try:
-            return tuple([STORE[cell.key] for cell in cells])
-        except KeyError:
-            return tuple(map(stored, cells))  # says which one has no value
-
-    def _lend(self) -> list[tuple[Value, ...]]:
+    def _readonly_args(self) -> list[tuple[Value, ...]]:
         """Return the values of the kept cells, as an argument if there are any."""
-        return [self._gather(self._kept)] if self._kept else []
-
-    def _call_back(self, *inputs: Any) -> Any:
-        """Run a program that calls back into Python, and wait until it has finished."""
-        CALLBACKS.append(None)
-        try:
-            return calling_back(lambda: self._run_and_wait(*inputs))
-        finally:
-            CALLBACKS.pop()
-
-    def _run_and_wait(self, *inputs: Any) -> Any:
-        outputs = jax.block_until_ready(self._call(*inputs))
-        jax.effects_barrier()
-        return outputs
+        return [gather_values(self._readonly)] if self._readonly else []
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
         if self._arrivals.wanted:
-            self._settle(leaves)
+            self._place_arguments(leaves)
             leaves = self._arrivals.constrain(leaves)
         if self._inlined is None:
             self._inlined = self._to_inline()
@@ -455,9 +389,8 @@ class Entry:
         """Return the program as it may be differentiated, and what runs it."""
         staged = with_explicit_rules(self._whole)
         inner = staged.function()
-        return staged, jax.jit(self._named(lambda reads, leaves: inner(*reads, *leaves)))
+        return staged, jax.jit(named(self.name, lambda reads, leaves: inner(*reads, *leaves)))
 
-    # ------------------------------------------------------------ looking inside
     def check_settings(self) -> None:
         """Raise CompileError if JAX's settings are others than it was traced under."""
         if context.settings() != self.key[2]:
@@ -475,9 +408,9 @@ class Entry:
         """
         self.check_settings()
         if self._arrivals.wanted and self._arrivals.shardings is None:
-            self._settle(())
+            self._place_arguments(())
             self._jitted = self._jit()
-        groups = [self._given, self._kept] if self._kept else [self._given]
+        groups = [self._donated, self._readonly] if self._readonly else [self._donated]
         specs = [
             tuple(jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype, sharding=c.home) for c in cells)
             for cells in groups
@@ -485,16 +418,13 @@ class Entry:
         return self._jitted.lower(*specs, *self._lowered)
 
 
-_FLY = Entry._fly.__code__
-
-
-def _is_hot(frame: FrameType, tray: Tray) -> bool:
-    return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["tray"] is tray
-
-
-def _copies(values: Leaves) -> Leaves:
-    with context.at(context.EVAL):
-        return list(map(context.fresh, values))
+_DONATING = Entry._run_donating.__code__
+_RUNNERS: dict[Mode, Callable[[Entry, Leaves], Any]] = {
+    Mode.COLD: Entry._run_first,
+    Mode.WARM: Entry._run_exclusively,
+    Mode.PURE: Entry._run_pure,
+    Mode.CALLING: Entry._run_on_copies,
+}
 
 
 def renew_users(cells: Sequence[Cell], *, but: Entry | None = None) -> None:
@@ -511,13 +441,6 @@ def _all_entries() -> list[Entry]:
             return list(_ENTRIES)
         except RuntimeError:  # pragma: no cover - another thread has added one meanwhile
             continue
-
-
-def _check_place() -> None:
-    if context.current() is not context.EVAL:
-        context.put_back()
-    if (DETOUR and LOCAL.frame is not LOCAL.eager) or context.current() is not context.EVAL:
-        raise Elsewhere
 
 
 def cells_of(entry: Entry) -> list[Cell]:

@@ -51,9 +51,9 @@ from typing import Any, NamedTuple, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.compiler.signature import counts_as_itself
-from jaxvars.core.frames import DETOUR, Owner
-from jaxvars.core.store import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
+from jaxvars.compiler.leaves import counts_as_itself
+from jaxvars.core.cells import BUSY, HAND, HOT_PATH_FILE, STORE, Tray
+from jaxvars.core.frame import DETOUR, Owner
 from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import bits_of, form_of

@@ -24,102 +24,58 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from types import FunctionType, MethodType
-from typing import Any, ClassVar, TypeAlias, final, overload
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, TypeAlias, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autograph import convert
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
-from jaxvars.compiler.executable import Elsewhere, Entry, Miss, OtherShapes
+from jaxvars.compiler.creation import initialize
+from jaxvars.compiler.eager_mode import Mode
+from jaxvars.compiler.executable import Entry
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.input_shardings import Arrivals, check_form, spec_for
-from jaxvars.compiler.signature import (
-    Call,
-    Itself,
-    Signature,
+from jaxvars.compiler.leaves import (
     Static,
-    check_function,
     check_result,
+    holder_ids,
+    is_spec,
+    lower_spec,
+    object_ids,
 )
+from jaxvars.compiler.program import Elsewhere, Miss, OtherShapes
+from jaxvars.compiler.signature import Call, Signature
 from jaxvars.compiler.symbolic_calls import Axes, Opened, is_symbolic, opened
 from jaxvars.control.branches import named_conditions
+from jaxvars.core.cells import NEWS
 from jaxvars.core.checks import require_finite_writes
-from jaxvars.core.frames import (
-    DETOUR,
-    LOCAL,
-    TRACING,
-    Detour,
-    Owner,
-    is_interrupting_trace,
-    outside,
-)
+from jaxvars.core.frame import DETOUR, TRACING
+from jaxvars.core.frames import is_interrupting_trace, outside
 from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
-from jaxvars.core.store import NEWS, STORE, fail, seek
+from jaxvars.core.store import fail, seek
 from jaxvars.display.repr import Table
 from jaxvars.errors import (
     CompileError,
-    CreationError,
-    RetraceWarning,
     line_of_function,
-    warn_user,
+    warn_of_retraces,
 )
 from jaxvars.symbolic.propagate import following
 from jaxvars.symbolic.sizes import with_compared_sizes
-from jaxvars.tensors.tensor import TensorSpec, is_string
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.wrapping import boxing
-from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
 
 Value: TypeAlias = Any
-
-_WARN_AFTER = 5
-
-
-@final
-class _Mode:
-    """How compiled functions run in this process."""
-
-    eager: ClassVar[bool] = False
-    detour: ClassVar[Detour] = Detour()
-
-
-def run_eagerly(enabled: bool = True) -> None:
-    """Run the Python bodies of compiled functions (True), or the compiled programs (False).
-
-    For debugging: print, breakpoints and exceptions are then Python's own.
-
-    Args:
-        enabled: True for Python, in all threads, until it is called with False.
-
-    >>> run_eagerly(True)
-    >>> compile(lambda x: x + 1)(1)
-    2
-    >>> run_eagerly(False)
-    """
-    _Mode.eager = enabled
-    _Mode.detour.begin() if enabled else _Mode.detour.end()
-
-
-@contextlib.contextmanager
-def running_eagerly() -> Generator[None]:
-    """Run the Python bodies of compiled functions inside."""
-    was = _Mode.eager
-    run_eagerly(True)
-    try:
-        yield
-    finally:
-        run_eagerly(was)
 
 
 @final
@@ -169,6 +125,10 @@ class Function:
         self.open_axes: Callable[[Call], Axes | None] | None = None
         self._closed: set[Any] = set()  # keys with symbols for which there can be no trace
         self._counts: Counter[tuple[int, ...]] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError; what there is has been found before."""
+        raise _no_attribute(self, name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Function:
         """Return a compiled function of the copied function (a method of the copied object)."""
@@ -234,12 +194,10 @@ class Function:
         """
         args = self._signature.completed(args)
         given = args, kwargs
-        args, kwargs = ordered_like(given, jax.tree.map(_spec, given, is_leaf=_is_spec))
+        args, kwargs = ordered_like(given, jax.tree.map(lower_spec, given, is_leaf=is_spec))
         call = self._signature.bind(args, kwargs)
         entry = self._entry(call)
         return ConcreteFunction(entry, self._signature.describe(entry.key), self._signature.bind)
-
-    get_concrete_function = trace
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Tell what of the arguments of a call is traced, and put them together of other values."""
@@ -266,7 +224,7 @@ class Function:
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
         if FORKED:
             refuse_if_forked(f"{self._signature.name} is called")
-        if _Mode.eager:
+        if Mode.eager:
             return self.python_function(*args, **kwargs)
         if is_interrupting_trace():
             return outside(lambda: self._slow_call(*args, **kwargs))
@@ -335,7 +293,7 @@ class Function:
         if filled is None:
             self._note(call.key, time.perf_counter() - start)
         if entry.is_stale:  # an object got variables: from now on it is known by identity
-            self._initialized.discard(_objects(call.key))
+            self._initialized.discard(object_ids(call.key))
             self._last_key = None
         return entry
 
@@ -375,7 +333,7 @@ class Function:
                 require_finite_writes(self._signature.name, line_of_function(self.python_function))
             return result
 
-        objects = _objects(call.key)
+        objects = object_ids(call.key)
         refusal = (
             f"{self._signature.name} tried to create variables on non-first call. A compiled "
             "function may create variables on its first call only; keep them, for example as "
@@ -389,11 +347,11 @@ class Function:
             try:
                 staged = stage(run, given, reason, broken_off)
                 if staged.created:
-                    self._initialize(*self._known(staged, call, real))
+                    initialize(*self._known(staged, call, real), self._signature.name)
             except BaseException:  # whatever it is: variables exist, and need their values
                 with contextlib.suppress(Exception), context.at(here):
                     for trace in broken_off:
-                        self._initialize(*self._known(trace.created(), call, real))
+                        initialize(*self._known(trace.created(), call, real), self._signature.name)
                 raise
             if staged.created:
                 staged = stage(run, given, refusal)
@@ -404,30 +362,6 @@ class Function:
     def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Value]]:
         """Return a program and its arguments, with known sizes if they are known."""
         return (staged, call.values) if real is None else (real.filled(staged), real.values)
-
-    def _initialize(self, staged: Staged, values: Sequence[Value]) -> None:
-        """Give the variables that a trace created their first values."""
-        for made in staged.created:
-            cell = made.ref()
-            if cell is None or cell.owner() is None:
-                raise CreationError(
-                    f"{self._signature.name} creates variable {made.name!r} at {made.line}, but "
-                    "nobody keeps it: it would be created anew on each call. Create it outside, "
-                    "or keep it, for example as self.w."
-                )
-        program, used = jaxprs.last_outputs(staged.program, len(staged.created))
-        given = [*map(LOCAL.frame.read, staged.reads), *values]
-        inputs = list(itertools.compress(given, used))
-        if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
-            raise CompileError(
-                f"{self._signature.name} creates variables from its arguments: call it once with "
-                "real ones before asking for its trace."
-            )
-        firsts = jaxprs.jaxpr_function(program)(*inputs)
-        for made, value in zip(staged.created, firsts, strict=True):
-            cell = made.ref()
-            if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
-                LOCAL.frame.create(cell, _array(value))
 
     def _check_donation(self, entry: Entry) -> None:
         if self._donate is True and entry.has_callbacks:
@@ -441,8 +375,8 @@ class Function:
         """Forget an entry: something that it refers to is gone."""
         self._entries.pop(entry.key, None)
         self._paths.cool()
-        self._initialized.discard(_objects(entry.key))
-        if holders := _holders(entry.key):
+        self._initialized.discard(object_ids(entry.key))
+        if holders := holder_ids(entry.key):
             self._counts.pop(holders, None)
 
     def _note(self, key: Any, seconds: float) -> None:
@@ -452,49 +386,13 @@ class Function:
             why = self._signature.difference(self._last_key, key)
         self._last_key = key
         self._log.append((self._signature.describe(key), why, seconds))
-        self._counts[_holders(key)] += 1
-        count = self._counts[_holders(key)]
-        if count > _WARN_AFTER and count % _WARN_AFTER == 1:
-            warn_user(
-                f"{self._signature.name} has been traced {count} times; the last time because of "
-                f"{why}. Tracing and compiling are slow. Pass Python values that change often as "
-                "numbers or arrays, and pad arrays to one shape. See "
-                f"{self._signature.name}.traces.",
-                RetraceWarning,
-            )
+        self._counts[holder_ids(key)] += 1
+        warn_of_retraces(self._signature.name, self._counts[holder_ids(key)], why)
 
 
-def _array(value: Value) -> Value:
-    """Return a variable's first value, which may come as a kind of NumPy's, if it is constant."""
-    if is_string(value.dtype):
-        return np.asarray(value)
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
-
-
-def _objects(key: Any) -> tuple[int, ...]:
-    """Return which objects a key is about."""
-    return tuple(leaf.number for leaf in key[1] if isinstance(leaf, Itself))
-
-
-def _holders(key: Any) -> tuple[int, ...]:
-    """Return which objects a key is about, less functions: there may be a new one each time."""
-    leaves = (leaf for leaf in key[1] if isinstance(leaf, Itself))
-    return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
-
-
-def _is_spec(x: object) -> bool:
-    return isinstance(x, TensorSpec | Owner)
-
-
-def _spec(x: Any) -> Any:
-    if not isinstance(x, TensorSpec):
-        return x
-    if not x.is_static:
-        raise CompileError(
-            f"{x} has an open size: a program has fixed shapes. Trace it for one, for example "
-            f"jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
-        )
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+def _no_attribute(fn: object, name: str) -> AttributeError:
+    hint = ": it is `trace` here; tf.function has both" if name == "get_concrete_function" else ""
+    return AttributeError(f"{type(fn).__name__!r} object has no attribute {name!r}{hint}.")
 
 
 @final
@@ -510,7 +408,7 @@ class BoundFunction:
     def __getattr__(self, name: str) -> Any:
         """Return what tools ask a function for: its name, and through it its signature."""
         if name not in ("__name__", "__qualname__", "__wrapped__"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise _no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)
         return method if name == "__wrapped__" else getattr(method, name)
 
@@ -525,8 +423,6 @@ class BoundFunction:
     def trace(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Trace the method for one signature; see `Function.trace`."""
         return self.function.trace(self.__self__, *args, **kwargs)
-
-    get_concrete_function = trace
 
     @property
     def python_function(self) -> Callable[..., Any]:
@@ -545,113 +441,3 @@ class BoundFunction:
 
     def __repr__(self) -> str:
         return f"<{self.function!r} of {type(self.__self__).__name__}>"
-
-
-@overload
-def compile(fn: Callable[..., Any], /) -> Function: ...
-@overload
-def compile(
-    *,
-    static_argnames: str | Sequence[str] = (),
-    donate: bool | str = "auto",
-    input_signature: Sequence[TensorSpec] | None = None,
-    guard: str | None = None,
-    autograph: bool = False,
-    in_shardings: Any = None,
-) -> Callable[[Callable[..., Any]], Function]: ...
-
-
-def compile(
-    fn: Callable[..., Any] | None = None,
-    /,
-    *,
-    static_argnames: str | Sequence[str] = (),
-    donate: bool | str = "auto",
-    input_signature: Sequence[TensorSpec] | None = None,
-    guard: str | None = None,
-    autograph: bool = False,
-    in_shardings: Any = None,
-) -> Any:
-    """Compile a function that may read and assign variables.
-
-    The body is traced once for each signature: shapes and dtypes of arrays, values of static
-    arguments (bool, str, None, other hashables), and which objects (Variables, Modules) are
-    passed. Python numbers are traced. Which variables it touches is found out in that trace,
-    and they are updated in place, in memory that is used again, all of them or none.
-
-    Dicts, passed or returned, in lists and tuples, too, keep the order of their keys, and another
-    order is another signature. In other containers, and for `**kwargs`, the keys come sorted, as
-    with `jax.jit`; what `trace` returns takes dicts in any order for those that it was traced with.
-
-    Args:
-        fn: a function, method or `functools.partial`. What Python does in it besides tensors
-            happens once for each trace.
-        static_argnames: arguments whose value is part of the signature though it is a number.
-        donate: "auto" lets XLA reuse the memory of variables that are read and assigned,
-            except in programs that call back into Python; True refuses such programs; False
-            never does: if a step runs out of memory, its variables keep their old values, at
-            the price of the memory for both; the next step then waits for the one before.
-            Values that you took before a step stay readable in any case.
-        input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
-            refused. An open size (None) is traced for each size.
-        guard: "finite" has a call that would write NaN or an infinity to a variable raise and
-            change nothing. The call then waits for the program to finish. Under `run_eagerly`
-            there is no guard.
-        autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
-            values, here and in the functions that it calls: see `jv.autograph`.
-        in_shardings: how arguments are spread over the mesh of the variables when they arrive: a
-            PartitionSpec for all arrays of as many dimensions or more, or a dict from names of
-            arguments to specs. Arguments that nobody has put anywhere, like NumPy arrays, are
-            else replicated.
-
-    Returns:
-        A `Function`; without `fn`, a decorator.
-
-    Raises:
-        CompileError: when an option is wrong.
-        CreationError: (from a call) when it creates variables on any call but the first, or
-            one that nobody keeps.
-        ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
-        ExecutionError: (from a call, or a later one or a read) when XLA fails to run the program,
-            as when memory runs out. A first call changes nothing then.
-        CheckError: (from a call) when a check or the guard fails; no variable is changed then.
-        ShardingError: (from a call) when variables and arguments lie on different devices, or
-            an argument cannot be divided as `in_shardings` says.
-
-    Example:
-        >>> import jaxvars as jv
-        >>> total = jv.Variable(0.0)
-        >>> @jv.compile
-        ... def add(x):
-        ...     total.assign_add(x)
-        ...     return total * 2
-        >>> [float(add(i)) for i in (1.0, 2.0, 3.0)]
-        [2.0, 6.0, 12.0]
-        >>> add.trace_count
-        1
-
-    Differs from TensorFlow: Python numbers are traced, so 20 different ints are one trace;
-    Python `if` and `while` on tensors are converted with `autograph=True` only.
-    """
-    if donate not in (True, False, "auto"):
-        raise CompileError(f'donate is True, False or "auto", not {donate!r}.')
-    if guard not in (None, "finite"):
-        raise CompileError(f'guard is None or "finite", not {guard!r}.')
-    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-
-    def decorate(fn: Callable[..., Any]) -> Function:
-        if not callable(fn):
-            raise CompileError(f"jv.compile takes a function, not {type(fn).__name__} {fn!r}.")
-        check_function(fn)
-        fn = fn.python_function if isinstance(fn, Function) else fn
-        return Function(
-            fn,
-            static_argnames=names,
-            donate=donate,
-            input_signature=input_signature,
-            guard=guard,
-            autograph=autograph,
-            in_shardings=in_shardings,
-        )
-
-    return decorate if fn is None else decorate(fn)

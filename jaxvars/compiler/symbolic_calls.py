@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
-from jaxvars.compiler.signature import Call, Traced
+from jaxvars.compiler.leaves import Traced
+from jaxvars.compiler.signature import Call
 from jaxvars.core.staging import Staged
 from jaxvars.symbolic.specialize import at_sizes, is_open, symbol
 

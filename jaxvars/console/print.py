@@ -20,13 +20,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import jax
 import numpy as np
 
 from jaxvars.console.template import fill, is_template
 from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import plain
 from jaxvars.tracing import context
+from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
 
 Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]
@@ -103,7 +103,7 @@ def print(
         raise TypeError(_no_template(list(fields)))
     else:
         pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
-    options = _Options(_target(file), flush, _few(summarize), ordered)
+    options = Options(find_writer(file), flush, _few(summarize), ordered)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
@@ -116,12 +116,14 @@ def print_values(*values: Any, sep: Any = " ", end: Any = "\n", file: Any = None
     """
     planner = Planner(plain)
     pieces = _separated([planner.top(value) for value in values], _glue(sep, "sep", " "))
-    options = _Options(_target(file), flush, 3, True)
+    options = Options(find_writer(file), flush, 3, True)
     _send(planner.arrays, [*pieces, _glue(end, "end", "\n")], options)
 
 
 # ---------------------------------------------------------------- what the call says
-class _Options(NamedTuple):
+class Options(NamedTuple):
+    """How a message is printed."""
+
     write: Callable[[str, bool], None]
     flush: bool
     summarize: int
@@ -151,7 +153,7 @@ def _few(summarize: Any) -> int:
     return summarize
 
 
-def _target(file: Any) -> Callable[[str, bool], None]:
+def find_writer(file: Any) -> Callable[[str, bool], None]:
     """Return what writes to a file; the standard streams are looked up each time."""
     if isinstance(file, str) and file.startswith("file://"):
         file = Path(file.removeprefix("file://"))
@@ -181,65 +183,30 @@ def _append(path: Path, text: str) -> None:
 
 
 # ---------------------------------------------------------------- now or when it runs
-def _send(arrays: Sequence[Value], message: Pieces, options: _Options) -> None:
+def _send(arrays: Sequence[Value], message: Pieces, options: Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
-    known = [None if context.is_tracer(x) else np.array(x) for x in arrays]
-    traced = [i for i, x in enumerate(known) if x is None]
-
-    def render(*values: Value) -> str:
-        filled: list[Any] = list(known)
-        for i, value in zip(traced, values, strict=True):
-            filled[i] = value
-        return Layout(filled, options.summarize).join(message)
-
-    operands = [jax.lax.stop_gradient(arrays[i]) for i in traced]
-    _emit(render, operands, [arrays[i].dtype for i in traced], options)
+    values = [x if context.is_tracer(x) else np.array(x) for x in map(drop_gradient, arrays)]
+    emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 
-def _emit(render: Render, operands: Sequence[Value], dtypes: list[Any], options: _Options) -> None:
+def emit(render: Render, values: Sequence[Value], options: Options) -> None:
+    """Print what is made of values: now if all are known, else when the program runs."""
+
     def write(*values: Value) -> None:
-        known = [np.asarray(x, dtype) for x, dtype in zip(values, dtypes, strict=True)]
-        options.write(render(*known), options.flush)
+        options.write(render(*map(np.asarray, values)), options.flush)
 
-    def stage(*values: Value) -> tuple[()]:
-        jax.debug.callback(write, *values, ordered=options.ordered and not _is_on_several_devices())
-        return ()
-
-    if not any(map(context.is_tracer, operands)) and not context.is_staging():
-        write(*operands)
-    elif not operands:
-        stage()
-    else:
-        _with_rule_for_vmap(stage, render, dtypes, options)(*operands)
-
-
-def _with_rule_for_vmap(
-    stage: Callable[..., Any], render: Render, dtypes: list[Any], options: _Options
-) -> Callable[..., Any]:
-    """Return `stage` with a batching rule: one callback that prints once for each example.
-
-    JAX's own rule makes a callback for each, for which it knows no order.
-    """
-    staged = jax.custom_batching.custom_vmap(stage)
-
-    @staged.def_vmap
-    def over_examples(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
-        count: int, batched: Sequence[bool], *values: Value
-    ) -> tuple[tuple[()], tuple[()]]:
+    def over_examples(count: int, batched: Sequence[bool], values: Sequence[Value]) -> None:
         def render_each(*values: Value) -> str:
             rows = zip(values, batched, strict=True)
             each = [[x[i] if has_axis else x for i in range(count)] for x, has_axis in rows]
             return "".join(render(*example) for example in zip(*each, strict=True))
 
-        _emit(render_each, values, dtypes, options)
-        return (), ()
+        emit(render_each, values, options)
 
-    return staged
-
-
-def _is_on_several_devices() -> bool:
-    mesh = jax.sharding.get_abstract_mesh()
-    return not mesh.empty and mesh.size > 1
+    if runs_now(values):
+        write(*values)
+    else:
+        call_on_host(write, values, over_examples, ordered=options.ordered)
 
 
 # ---------------------------------------------------------------- messages

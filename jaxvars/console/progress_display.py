@@ -3,7 +3,7 @@
 rich draws, in a thread of its own; `Display` tells it what.
 
 Rules this file keeps:
-- what is drawn takes no lock of ours: whoever closes a display holds it and waits for the drawing;
+- what is drawn takes no lock of ours: closing a display holds it and waits for the drawing;
 - where nothing can be animated (a pipe, a log, a dumb terminal) the outermost bar prints a line
   at the end;
 - a bar that was opened inside of another one vanishes when it is done.

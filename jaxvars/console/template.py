@@ -23,7 +23,7 @@ _CONVERSIONS = {"s": str, "r": repr, "a": ascii}
 
 
 def is_template(text: object) -> bool:
-    """Tell whether a value is text with fields like `{}`, `{0}`, `{name}`, `{name.part:.2f}`.
+    """Return whether a value is text with fields like `{}`, `{0}`, `{name}`, `{name.part:.2f}`.
 
     >>> is_template("loss {:.2f}"), is_template("{'a': 1}"), is_template("{ "), is_template("x")
     (True, False, False, False)

@@ -15,7 +15,7 @@ it. `autograph.py` turns Python statements into the `named_` forms. The branches
 
 Rules this file keeps:
 - a variable that is only read is an operand; one that is assigned is carried, and each
-  iteration reads it anew, for a tape (`tracing/assigned_read.py`);
+  iteration reads it again, for a tape (`tracing/assigned_read.py`);
 - what the functions closed over becomes an operand, so that a tape follows it;
 - eagerly and staged, the same programs are refused for the same reason (`control/carry.py`).
 """
@@ -29,20 +29,12 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.carry import (
-    Names,
-    Result,
-    Type,
-    alike,
-    all_joined,
-    converted,
-    difference,
-    index_of,
-    plainly,
-    truth,
-)
+from jaxvars.control.arguments import index_of, truth
+from jaxvars.control.carry import Result, alike
+from jaxvars.control.forms import Type, all_joined, converted, plainly
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
-from jaxvars.core.frames import Owner
+from jaxvars.control.structure_diff import Names, difference
+from jaxvars.core.frame import Owner
 from jaxvars.core.staging import Rebuild, stage
 from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words

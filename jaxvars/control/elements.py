@@ -19,7 +19,8 @@ from jaxvars.core.indices import check_inside, widened
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import TensorSpec, _is_literal, _is_weak, to_tensor
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import is_literal, is_weak, to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -57,7 +58,7 @@ def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Value:
 
 def _converted(value: Any, dtype: Any, what: str) -> Value:
     array = to_tensor(plain(value), what=what)
-    if array.dtype != dtype and not (_is_literal(value) or _is_weak(array)):
+    if array.dtype != dtype and not (is_literal(value) or is_weak(array)):
         raise DtypeError(
             f"{what} is {array.dtype}, but its dtype is {dtype}: nothing is converted silently. "
             f"Convert it, for example with jnp.asarray(value, {str(dtype)!r})."

@@ -15,21 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.carry import (
-    Carried,
-    Names,
-    Stack,
-    count_of,
-    described,
-    leading_size,
-    parameter_name,
-    settled,
-    stackable,
-    taken_apart,
-    truth,
-    type_of,
-)
+from jaxvars.control.arguments import count_of, leading_size, parameter_name, settled, truth
+from jaxvars.control.carry import Carried, Stack, stackable
+from jaxvars.control.forms import taken_apart, type_of
 from jaxvars.control.state_threading import CREATES, Threads, alone, result_types
+from jaxvars.control.structure_diff import Names, described
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Rebuild, Staged, stage
 from jaxvars.errors import ControlFlowError, user_line
@@ -380,7 +370,7 @@ def _python_scan(
 
 
 def _is_staged() -> bool:
-    """Tell whether loops are to be staged rather than run."""
+    """Return whether loops are to be staged rather than run."""
     return context.strip(context.current()) is not context.EVAL
 
 

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.carry import count_of, leading_size, type_of
+from jaxvars.control.arguments import count_of, leading_size
+from jaxvars.control.forms import type_of
 from jaxvars.control.loops import named_scan
 from jaxvars.control.state_threading import CREATES, Threads
 from jaxvars.control.vmap_index import EXAMPLE, merge_of, numbered
+from jaxvars.core.cells import Cell
 from jaxvars.core.checks import first_failure, without_signals
 from jaxvars.core.staging import Rebuild, stage
-from jaxvars.core.store import Cell
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
@@ -22,7 +23,7 @@ from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
 
 Value: TypeAlias = Any
 
-_EXAMPLES = object()  # the name of the axis of examples: nobody else's
+_EXAMPLES = object()  # the name of the axis of examples, used for nothing else
 
 
 @context.restoring()

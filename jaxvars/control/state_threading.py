@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
-from jaxvars.control.carry import Type, type_of
-from jaxvars.core.frames import LOCAL, CaptureFrame, moves
+from jaxvars.control.forms import Type, type_of
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import is_differentiable
+from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
@@ -81,11 +83,13 @@ class Threads:
             first: those before the first iteration.
             values: of the cells that are assigned, those before this iteration.
         """
-        anew = {
-            cell.key: reread(x, first[cell.key]) if moves(cell) and not cell.deliver else x
-            for cell, x in zip(self.written, values, strict=True)
-        }
-        return {**first, **anew}
+
+        def read_again(cell: Cell, x: Value) -> Value:
+            known = cell.deliver or not is_differentiable(cell)
+            return x if known else reread(x, first[cell.key])
+
+        pairs = zip(self.written, values, strict=True)
+        return {**first, **{cell.key: read_again(cell, x) for cell, x in pairs}}
 
     def write(self, values: Sequence[Value]) -> None:
         """Assign the cells."""
@@ -93,7 +97,7 @@ class Threads:
 
 
 def in_block() -> bool:
-    """Tell whether a branch or the body of a loop is being staged."""
+    """Return whether a branch or the body of a loop is being staged."""
     frame = LOCAL.frame
     return isinstance(frame, CaptureFrame) and frame.refuse_creation is CREATES
 

@@ -6,7 +6,7 @@
     y = ta.stack()
 
 It is a value, a pytree: a write returns a new one. Elements written at places that are known
-lie beside the buffer until somebody needs it, so that a Python loop costs no copies; a write
+lie beside the buffer until it is needed, so that a Python loop costs no copies; a write
 at a traced place goes into the buffer, as one operation that XLA does in place.
 
 Rules this file keeps:
@@ -38,7 +38,8 @@ from jaxvars.core.indices import check_inside
 from jaxvars.display.repr import text_repr
 from jaxvars.errors import ControlFlowError, NotATensorError, ShapeError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 

@@ -8,7 +8,7 @@ What is assigned in a `vectorized_map` is assigned by each example. A cell that 
 value all the same says how that is made of the examples' values: see `merged_by`.
 
 Rules this file keeps:
-- nobody writes `EXAMPLE`: a map puts another value in its place in the program that it runs;
+- `EXAMPLE` is never written: a map puts another value in its place in the program that it runs;
 - the numbers of examples in nested maps are hashed to one, so that all of them differ.
 """
 
@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars.core.frames import Signal
-from jaxvars.core.store import Cell
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import Signal
 
 Value: TypeAlias = Any
 Merge: TypeAlias = Callable[[Value, Value], Value]

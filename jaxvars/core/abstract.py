@@ -18,8 +18,10 @@ from typing import Any, TypeAlias, TypeVar, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.core.frames import LOCAL, Frame, within
-from jaxvars.core.store import STORE, Cell, take
+from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.frame import Frame
+from jaxvars.core.frames import LOCAL, within
+from jaxvars.core.store import take
 from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tracing import context
 

@@ -21,8 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import LOCAL, CaptureFrame, Signal, moves
-from jaxvars.core.store import Cell
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import Signal, is_differentiable
+from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.errors import CheckError, user_line
 from jaxvars.tracing import context, jaxprs
 
@@ -228,7 +229,7 @@ def require_finite_writes(name: str, line: str) -> None:
     if not isinstance(frame, CaptureFrame):
         return
     for cell in without_signals(list(frame.written.values())):
-        if moves(cell):
+        if is_differentiable(cell):
             value = frame.values[cell.key]
             message = f"{name} would make Variable {cell.name!r} not finite"
             require(jnp.isfinite(value), message, {"value": value}, line)

@@ -22,26 +22,30 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import os
 import threading
 import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar, final
+from typing import final
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
+from jaxvars.core.cells import NEWS, SHARED, STORE, Cell
+from jaxvars.core.failures import prove
+from jaxvars.core.frame import (
+    DETOUR,
+    EPOCH,
+    PLACED,
+    Change,
+    Created,
+    Detour,
+    Frame,
+    T,
+    Value,
+    is_differentiable,
+)
 from jaxvars.core.store import (
-    NEWS,
-    SHARED,
-    STORE,
-    Cell,
     alone,
     announce,
     be_forked,
@@ -49,271 +53,28 @@ from jaxvars.core.store import (
     inherited,
     is_held_elsewhere,
     is_interrupting,
-    prove,
     seek,
     stored,
     take,
     take_all,
 )
-from jaxvars.core.traversal import Path, walk
 from jaxvars.devices.device import SCOPES, brought_here
 from jaxvars.errors import (
     CreationError,
-    ForeignTransformError,
-    StaleReadWarning,
     StateError,
-    StringVariableError,
-    TapeError,
+    foreign_write_error,
+    interrupting_write_error,
+    read_by_kept_rule_error,
+    string_in_program_error,
     user_line,
-    warn_user,
+    warn_stale,
 )
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import is_interruption
-
-Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
-T = TypeVar("T")
-Change: TypeAlias = tuple[Cell, Callable[[Value], Value]]
-
-DETOUR: dict[int, object] = {}
-"""Not empty while a frame, a tape or eager mode is in force in any thread: see `Detour`."""
-
-PLACED: list[Callable[[Cell, Value, str], None]] = []
-"""Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
-
-TRACING = threading.RLock()
-"""Held while user code is traced, so that a body runs once for a signature."""
-
-
-_EPOCHS = itertools.count(1)
-
-
-class Detour:
-    """Has compiled functions take the slow way, from `begin` to `end`, or until it is gone.
-
-    So no exception leaves them slow, wherever it comes.
-    """
-
-    __slots__ = ("__weakref__",)
-
-    def begin(self) -> None:
-        """Have them take the slow way."""
-        key = id(self)
-        DETOUR[key] = weakref.ref(self, lambda _: DETOUR.pop(key, None))
-
-    def end(self) -> None:
-        """Let them take the hot path, if nothing else is in its way."""
-        DETOUR.pop(id(self), None)
-
-
-class Owner(ABC):
-    """What has a cell: a Variable, or a Signal."""
-
-    __slots__ = ()
-    cell: Cell
-
-
-@final
-class Signal(Owner):
-    """The owner of a cell that is no variable's: it is threaded like one, but keeps nothing.
-
-    Args:
-        name: of what it says.
-        idle: what it is when nothing has been said.
-        deliver: takes what is written to it outside of a program.
-    """
-
-    __slots__ = ("__weakref__", "cell")
-
-    def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Value], None]) -> None:
-        self.cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
-        STORE[self.cell.key] = idle
-
-
-def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
-    """Yield the cells of all variables in an object, with their paths."""
-    for path, owner in walk(root, Owner):
-        yield path, owner.cell
-
-
-# ---------------------------------------------------------------- frames
-class Frame(ABC):
-    """Who answers reads and writes now.
-
-    Attributes:
-        lifts: whether first values of variables are computed eagerly where they can be.
-        trace: the trace that this frame's values belong to.
-        observers: the tapes that record in this frame.
-    """
-
-    lifts: ClassVar[bool] = True
-
-    def __init__(self, trace: Any) -> None:
-        self.trace = trace
-        self.observers: list[Any] = []
-        self._detour = Detour()
-        self._seen: dict[int, tuple[Value, Value]] = {}
-        self._epochs: list[tuple[int | None, Any]] = []
-
-    @abstractmethod
-    def get(self, cell: Cell) -> Value:
-        """Return the cell's value."""
-
-    def put(self, cell: Cell, value: Value) -> None:
-        """Make `value` the cell's value, where several are written one after the other."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def create(self, cell: Cell, value: Value) -> None:
-        """Give a new cell its first value."""
-
-    def read(self, cell: Cell) -> Value:
-        """Return the cell's value, and let the tapes see it."""
-        return self._observed(cell) if self.observers else self.get(cell)
-
-    def read_all(self, cells: Sequence[Cell]) -> list[Value]:
-        """Return the values of several cells at one moment, and let the tapes see them."""
-        return list(map(self.read, cells))
-
-    def peek(self, cell: Cell) -> Value | None:
-        """Return the cell's value if it is at hand, to be shown: no program or tape reads it."""
-        return None
-
-    def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
-    ) -> None:
-        """Write several cells; raise where a value would leak out of a transform.
-
-        Args:
-            cells: to be written.
-            values: one for each. Eagerly, what the caller may hold is copied: he may donate it.
-            held: those of the values that he may hold, among others; all of them when None.
-        """
-        for cell in cells:
-            self.check_writable(cell)
-        for cell, value in zip(cells, values, strict=True):
-            if cell.deliver is None or self.keeps_signals():
-                self.put(cell, value)
-            else:
-                cell.deliver(value)
-        self._tell(cells, values)
-
-    def _tell(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
-        """Let the tapes know what has been assigned."""
-        for tape in self.observers:
-            tape.wrote(cells, values)
-
-    def keeps_signals(self) -> bool:
-        """Tell whether a signal may be written here, to go out with the program's results."""
-        return False
-
-    def alone(self) -> AbstractContextManager[object]:
-        """Return a context for reading variables and writing them as one step."""
-        return contextlib.nullcontext()
-
-    def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
-        """Replace the cell's value by `change(value)`, as one step."""
-        self.modify_all((cell, change))
-
-    def modify_all(self, *changes: Change) -> None:
-        """Replace the values of cells, all of them as one step."""
-        cells = [cell for cell, _ in changes]
-        for cell in cells:
-            self.check_writable(cell)
-        if any(map(moves, cells)) and any(tape.through_assigns for tape in self.observers):
-            self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())
-            return
-        self._replace(*changes)
-        self._tell(cells, [None] * len(cells))
-
-    def _replace(self, *changes: Change) -> None:
-        with context.at(self.trace):  # not something that a tape differentiates
-            for cell, change in changes:
-                self.put(cell, change(self.get(cell)))
-
-    def check_writable(self, cell: Cell) -> None:
-        """Raise ForeignTransformError unless we are in this frame's own trace."""
-        elsewhere = cell.deliver is None and context.strip(context.current()) is not self.trace
-        if elsewhere and not context.put_back():
-            raise _foreign_write(cell)
-
-    def observe(self, tape: Any) -> None:
-        """Let `tape` see the reads from now on."""
-        self.renew()
-        self.observers.append(tape)
-        self._detour.begin()
-
-    def unobserve(self, tape: Any) -> None:
-        """Let `tape` see no more reads, if it does."""
-        try:
-            self._forget(tape)
-        # Ctrl-C: again, or compiled functions would stay slow
-        except BaseException:  # pragma: no cover - sweeps of interrupts take coverage's place
-            self._forget(tape)
-            raise
-
-    def _forget(self, tape: Any) -> None:
-        if tape in self.observers:
-            self.observers.remove(tape)
-        if not self.observers:
-            self._detour.end()
-            self._seen.clear()
-
-    # An epoch is a time in which inner functions traced by JAX may be used again. One is over,
-    # for all frames of the thread, when a variable has been read in an inner function; the
-    # frame it was read in goes on with it until the value changes.
-    def begin(self, epoch: int | None) -> None:
-        """Have JAX use inner functions traced in this epoch again, and no others."""
-        memory = context.remembering(epoch)
-        memory.__enter__()
-        self._epochs.append((epoch, memory))
-
-    def end(self) -> None:
-        """Go back to the epoch before."""
-        if self._epochs:  # pragma: no branch - none if Ctrl-C came in `begin`
-            self._epochs.pop()[1].__exit__(None, None, None)
-
-    def renew(self) -> None:
-        """Begin a new epoch, because values change, if an inner function knows the old ones."""
-        if self._epochs and self._epochs[-1][0] not in (None, LOCAL.epoch):
-            self.end()
-            self.begin(LOCAL.epoch)
-
-    def note_inner_read(self) -> None:
-        """End the epoch if a variable is being read in an inner function."""
-        current_epoch = self._epochs and self._epochs[-1][0] == LOCAL.epoch
-        if current_epoch and context.strip(context.current()) is not self.trace:
-            LOCAL.epoch = next(_EPOCHS)
-
-    def is_shared(self, cell: Cell) -> bool:
-        """Tell whether the cell's value may be known to somebody by another name."""
-        return True
-
-    def _observed(self, cell: Cell) -> Value:
-        known = self._seen.get(cell.key)
-        if known is not None and known[0] is self.get(cell):
-            return self._shown(cell, known[0])
-        is_shared = self.is_shared(cell)  # before it is held here
-        return self._shown(cell, self.get(cell), is_shared=is_shared)
-
-    def _shown(self, cell: Cell, value: Value, *, is_shared: bool = True) -> Value:
-        # The tapes know values by identity, so a read must give an object that means this
-        # cell and nothing else: two cells, or a cell and a local, may share one array.
-        known = self._seen.get(cell.key)
-        if known is None or known[0] is not value:
-            known = self._seen[cell.key] = value, self._renamed(value) if is_shared else value
-        for tape in self.observers:
-            tape.saw(cell, known[1])
-        return known[1]
-
-    def _renamed(self, value: Value) -> Value:
-        if is_string(value.dtype):
-            return value
-        with context.at(self.trace):
-            return context.fresh(value)
 
 
 @final
@@ -352,8 +113,8 @@ class EagerFrame(Frame):
         staging = context.current() is not context.EVAL and not is_interrupting()
         if staging and context.is_staging():
             if is_for_tape():
-                raise _read_by_kept_rule(cell)
-            _warn_stale(cell)
+                raise read_by_kept_rule_error(cell.name)
+            warn_stale(cell.name)
         if NEWS:
             seek([cell])
         return take(cell)
@@ -378,7 +139,7 @@ class EagerFrame(Frame):
                 continue
             self.check_writable(cell)
             if context.is_tracer(value):
-                raise _foreign_write(cell)
+                raise foreign_write_error(cell.name)
             if theirs is None or id(value) in theirs:
                 value = context.copied(value)
             else:
@@ -508,7 +269,7 @@ class CaptureFrame(Frame):
         """Write several cells; what interrupts the trace writes them outside."""
         if is_interrupting_trace():
             if any(map(context.is_tracer, values)):
-                raise _interrupting_write(cells[0])
+                raise interrupting_write_error(cells[0].name)
             return outside(lambda: LOCAL.eager.write_all(cells, values, held))
         return super().write_all(cells, values, held)
 
@@ -522,7 +283,8 @@ class CaptureFrame(Frame):
         """Return the cell's value; the first time, make it an input of the program."""
         inner = context.strip(context.current())
         if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
-            raise _read_by_kept_rule(cell)  # JAX would keep a tracer of ours in its program
+            # JAX would keep a tracer of ours in its program.
+            raise read_by_kept_rule_error(cell.name)
         self.note_inner_read()
         if cell.key not in self.values:
             self.values[cell.key] = self._input(cell)
@@ -541,10 +303,10 @@ class CaptureFrame(Frame):
         """Make the value an output of the program."""
         self.renew()
         if is_string(cell.aval.dtype):
-            raise _string_in_program(cell)
+            raise string_in_program_error(cell.name)
         self.values[cell.key] = value
         self.written[cell.key] = cell
-        if cell.deliver is None and moves(cell):
+        if cell.deliver is None and is_differentiable(cell):
             self._news.add(cell.key)
 
     def keeps_signals(self) -> bool:
@@ -554,7 +316,7 @@ class CaptureFrame(Frame):
     def _input(self, cell: Cell) -> Value:
         if cell.key not in self._inputs:
             if is_string(cell.aval.dtype):
-                raise _string_in_program(cell)
+                raise string_in_program_error(cell.name)
             value = capture.read_variable(self.trace, len(self.cells), cell.aval)
             self._inputs[cell.key] = value
             self.cells.append(cell)
@@ -584,7 +346,6 @@ class _Local(threading.local):
     def __init__(self) -> None:
         self.eager = EagerFrame()
         self.frame: Frame = self.eager
-        self.epoch = next(_EPOCHS)  # a thread's own: two must not share values either
 
 
 LOCAL = _Local()
@@ -627,7 +388,7 @@ class entered(Detour):  # noqa: N801 - used as a statement: `with entered(frame)
         self.previous = LOCAL.frame
         self._inside = True
         self.begin()
-        self.frame.begin(None if self.frame is LOCAL.eager else LOCAL.epoch)
+        self.frame.begin(None if self.frame is LOCAL.eager else EPOCH.current)
         LOCAL.frame = self.frame
 
     def __exit__(self, *_: object) -> None:
@@ -664,11 +425,6 @@ def outside(fn: Callable[[], T]) -> T:
         return within(LOCAL.eager, fn)
 
 
-def moves(cell: Cell) -> bool:
-    """Tell whether a cell holds something that has a derivative."""
-    return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
-
-
 def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     """Return the value where the cell was placed, if it was placed anywhere."""
     if cell.home is not None and not context.is_tracer(value) and value.sharding != cell.home:
@@ -676,68 +432,3 @@ def at_home(cell: Cell, value: Value, verb: str = "assigned") -> Value:
     for tell in PLACED:
         tell(cell, value, verb)
     return value
-
-
-@final
-@dataclass
-class Created:
-    """A cell that came to be while a function was traced."""
-
-    ref: weakref.ref[Cell]
-    key: int
-    name: str
-    line: str
-
-    def is_wanting(self) -> bool:
-        """Return whether the cell is there and has no value."""
-        cell = self.ref()
-        return cell is not None and cell.owner() is not None and cell.key not in STORE
-
-
-# ---------------------------------------------------------------- messages
-def _foreign_write(cell: Cell) -> ForeignTransformError:
-    return ForeignTransformError(
-        f"Variable {cell.name!r} is written at {user_line()} inside a JAX transform that knows "
-        "nothing of variables (jax.jit, grad, vmap, or the body of a scan, cond or loop): the "
-        "new value would leak out of it. Use @jv.compile instead of jax.jit; for the others, "
-        "return the new value and assign it outside, or transform a pure function:\n"
-        "    pure = jv.functionalize(f)\n"
-        "    result, state = jax.vmap(pure, in_axes=(None, 0))(jv.State.of(model), xs)"
-    )
-
-
-def _interrupting_write(cell: Cell) -> ForeignTransformError:
-    return ForeignTransformError(
-        f"Variable {cell.name!r} is assigned at {user_line()} by a signal handler or finalizer "
-        "that came while a function was traced, and the value would be part of it. Use "
-        f"{cell.name}.assign_add or a @jv.compile'd function, or set a flag and assign after the "
-        "call."
-    )
-
-
-def _warn_stale(cell: Cell) -> None:
-    warn_user(
-        f"Variable {cell.name!r} was read while a plain JAX transform (jax.jit, scan, cond, ...) "
-        "traced the function. Its value becomes a constant of that program: later assignments "
-        "will not reach it. Use @jv.compile instead of jax.jit, or read it outside and pass the "
-        "value as an argument.",
-        StaleReadWarning,
-    )
-
-
-def _read_by_kept_rule(cell: Cell) -> TapeError:
-    return TapeError(
-        f"Variable {cell.name!r} is read at {user_line()} by the rule of a derivative, for a "
-        "function that is called inside jax.jit, or a loop or branch of JAX's own. JAX runs the "
-        "rule once and keeps the result: later assignments would not reach it. Use @jv.compile, "
-        "jv.scan, jv.cond or jv.while_loop instead, or pass the value to the function as an "
-        "argument."
-    )
-
-
-def _string_in_program(cell: Cell) -> StringVariableError:
-    return StringVariableError(
-        f"Variable {cell.name!r} holds text and is used at {user_line()} inside a compiled "
-        "function, where there are only numbers. Read it outside and pass the text, which "
-        f"is then a static argument: step(x, {cell.name}.item())."
-    )

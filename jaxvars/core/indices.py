@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.core.checks import require
-from jaxvars.core.frames import Detour
+from jaxvars.core.frame import Detour
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 
@@ -88,15 +88,10 @@ def watched(value: Value) -> AbstractContextManager[object]:
 
 
 @final
-class _Indices:
-    """Looks at each operation that reads or writes by index: a `recorder.Listener`."""
+class _Indices(recorder.Watcher):
+    """Looks at each operation that reads or writes by index."""
 
     __slots__ = ()
-    follows = False  # what is closed over is of no interest
-
-    def wants(self, inputs: Sequence[Value]) -> bool:
-        """Return whether an operation is of interest: each is."""
-        return True
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and check its indices."""

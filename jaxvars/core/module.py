@@ -26,13 +26,14 @@ from functools import wraps
 from types import MemberDescriptorType
 from typing import Any, ParamSpec, TypeVar
 
+from jaxvars.core.cells import name_scope
 from jaxvars.core.foreign import walk_known
 from jaxvars.core.state import cells_by_path
 from jaxvars.core.traversal import Holder, Path, behind, walk
-from jaxvars.core.variable import Variable, name_scope
+from jaxvars.core.variable import Variable
 from jaxvars.display import repr as _display
 from jaxvars.errors import user_line
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Late(ABC):
         """Make the Variables, whose last axis has this size."""
 
 
-_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
+BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # My|HTTP|Net
 
 
 class Module(Holder):
@@ -94,7 +95,7 @@ class Module(Holder):
     @property
     def name(self) -> str:
         """What it is called."""
-        return self._name or _BORDER.sub("_", type(self).__name__).lower()
+        return self._name or BORDER.sub("_", type(self).__name__).lower()
 
     @property
     def name_scope(self) -> AbstractContextManager[str]:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, TypeVar, final
 import jax
 import numpy as np
 
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, CaptureFrame, Created, within
-from jaxvars.core.store import Cell
 from jaxvars.symbolic.sizes import is_compared
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import capture, jaxprs

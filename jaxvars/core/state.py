@@ -25,9 +25,10 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
+from jaxvars.core.cells import Cell
 from jaxvars.core.foreign import walk_known
-from jaxvars.core.frames import LOCAL, BoundFrame, Owner, within
-from jaxvars.core.store import Cell
+from jaxvars.core.frame import Owner
+from jaxvars.core.frames import LOCAL, BoundFrame, within
 from jaxvars.core.traversal import Path, Tied
 from jaxvars.display.repr import array_text
 from jaxvars.errors import StateError, user_line

@@ -25,20 +25,33 @@ Rules this file keeps:
 from __future__ import annotations
 
 import contextlib
-import itertools
-import re
 import sys
 import threading
 import time
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import jax
 import numpy as np
 
+from jaxvars.core.cells import (
+    BUSY,
+    CALLBACKS,
+    HAND,
+    HOT_PATH_FILE,
+    LOST,
+    NEWS,
+    SEEKERS,
+    SHARED,
+    STORE,
+    UNPROVEN,
+    XLA_STATUS,
+    Cell,
+    T,
+    Tray,
+    Value,
+)
+from jaxvars.core.failures import doubt, execution_error, failure_of, is_ready, one_of, prove
 from jaxvars.errors import (
     ExecutionError,
     ForeignTransformError,
@@ -49,129 +62,10 @@ from jaxvars.errors import (
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
-Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
-T = TypeVar("T")
-
-STORE: dict[int, Value] = {}
-"""The values, by cell key."""
-
-SHARED: set[int] = set()
-"""Keys whose value somebody may hold: it must be copied before it is donated."""
-
-CALLBACKS: list[None] = []
-"""Not empty while a step runs that calls back into Python: it donates nothing."""
-
-SEEKERS: list[Seeker] = []
-"""Who waits for new variables, to give them other values.
-
-A variable is known by its path once it is in an object. So they do not look when it is created,
-but before its value is used.
-"""
-
-NEWS: dict[int, int] = {}
-"""The keys of cells created while somebody waits, until they are found in an object, with how
-often they are still looked for: one that is used again and again outside is nobody's."""
-
-UNPROVEN: dict[tuple[int, ...], Step] = {}
-"""Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
-
-LOST: dict[int, tuple[Value, str]] = {}
-"""Arrays that were deleted because a step failed, by cell key, and what to say of them."""
-
 _LOOKS = 16
-
-HOT_PATH_FILE = "<a compiled step of jaxvars>"
-"""The file name of code that takes `HAND` for itself."""
-
-_KEYS = itertools.count(1)
-_STATUS = re.compile(
-    "[A-Z_]+: "
-)  # how messages of XLA begin; jit's fast path makes it a ValueError
 _waiting = threading.RLock()
 _BOX = {0: object()}
 _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict holds and nobody else
-
-
-@final
-class Cell:
-    """A name for one value: what frames and states know of a variable.
-
-    Attributes:
-        key: a number that is never used again.
-        aval: shape and dtype, for life.
-        home: the sharding that it was placed with, or None.
-        name: what people call it.
-        owner: a weak reference to the Variable whose cell this is.
-        deliver: for a cell that is a signal and no memory: takes what is written outside of
-            a program. Else None.
-    """
-
-    __slots__ = ("__weakref__", "aval", "deliver", "home", "key", "name", "owner")
-
-    def __init__(
-        self,
-        owner: object,
-        aval: Any,
-        name: str,
-        home: Any,
-        deliver: Callable[[Any], None] | None = None,
-    ) -> None:
-        self.key = next(_KEYS)
-        self.aval = aval
-        self.home = home
-        self.name = name
-        self.owner = weakref.ref(owner)
-        self.deliver = deliver
-
-    def __del__(
-        self,
-        pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
-        discard: Callable[..., Any] = SHARED.discard,
-        forget: Callable[..., Any] = NEWS.pop,
-        find: Callable[..., Any] = LOST.pop,
-    ) -> None:
-        # A step in flight and a tray hold their cells, so this comes after them.
-        key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
-        pop(key, None)
-        discard(key)
-        forget(key, None)
-        find(key, None)
-
-
-@final
-class Tray:
-    """The values of some cells on their way from one run of a step to the next.
-
-    Attributes:
-        name: of the step.
-        before: the values before its last run, if these were not donated.
-    """
-
-    __slots__ = ("before", "cells", "held", "keys", "name", "refs", "values")
-
-    def __init__(self, cells: Sequence[Cell], name: str) -> None:
-        self.cells = tuple(cells)
-        self.keys = tuple(cell.key for cell in cells)
-        self.held = frozenset(self.keys)
-        self.refs = tuple(map(weakref.ref, cells))
-        self.name = name
-        self.before: Sequence[Value] = ()
-        self.values: Sequence[Value] = ()
-
-
-@final
-class Step(NamedTuple):
-    """What is kept of a tray until its values are known to have been computed."""
-
-    name: str
-    held: frozenset[int]  # keys
-    refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
-    before: Sequence[Value]
-    sample: weakref.ref[Value] | None  # one of the values, that is computed if all are
-
-
-BUSY = Tray((), "")
-HAND: list[Tray | None] = [None]
 
 
 def exclusively(action: Callable[[], T]) -> T:
@@ -213,36 +107,6 @@ def _in_flight(action: Callable[[], T], held: Tray | None) -> T:
     return action()
 
 
-# ---------------------------------------------------------------- steps that fail
-def doubt(tray: Tray) -> None:
-    """Take note that the values of a tray, now in `STORE`, may fail to be computed."""
-    value = _one_of(tray.values)
-    sample = None if value is None else weakref.ref(value)
-    UNPROVEN[tray.keys] = Step(tray.name, tray.held, tray.refs, tray.before, sample)
-
-
-def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -> None:
-    """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
-
-    Args:
-        keys: of the cells whose steps to wait for; None for all.
-        error: what a step has just raised: what was donated to it is lost.
-    """
-    for own, step in tuple(UNPROVEN.items()):
-        values = [STORE[key] for key in own if key in STORE]
-        value = _one_of(values)
-        is_gone = value is None or value.is_deleted()
-        concerned = keys is None or not step.held.isdisjoint(keys)
-        may_wait = concerned or (not keys and step.before)
-        if not (may_wait or (not keys and (is_gone or _is_ready(value)))):
-            continue
-        problem = error if is_gone else _failure_of(step, value, values)
-        names = [] if problem is None else _take_back(step, problem)
-        UNPROVEN.pop(own, None)
-        if problem is not None and (names or step.before):
-            raise _failed(step.name, problem, names) from problem
-
-
 def fail(name: str, error: BaseException) -> None:
     """Raise ExecutionError if an error came from XLA when it ran a function; return if not.
 
@@ -250,83 +114,21 @@ def fail(name: str, error: BaseException) -> None:
         name: of the function.
         error: what it raised.
     """
-    from_xla = isinstance(error, jax.errors.JaxRuntimeError) or _STATUS.match(str(error))
+    from_xla = isinstance(error, jax.errors.JaxRuntimeError) or XLA_STATUS.match(str(error))
     if not from_xla or isinstance(error, JaxvarsError) or is_interrupting():
         return
     exclusively(lambda: prove(None, error))
     if "RESOURCE_EXHAUSTED" in str(error):
-        raise _failed(name, error, []) from error
-
-
-def _is_ready(value: Value) -> bool:
-    """Return whether the program that computes a value has run; random keys cannot say so."""
-    return getattr(value, "is_ready", lambda: True)()
-
-
-def failure_of(value: Value) -> Exception | None:
-    """Wait until a value is computed; return the error if it could not be."""
-    try:
-        value.block_until_ready()
-    except Exception as error:  # noqa: BLE001 - XLA has several kinds
-        return error
-    return None
-
-
-def _failure_of(step: Step, value: Value, values: Sequence[Value]) -> Exception | None:
-    """Return why a step failed, by one of the values; by all if that was assigned since."""
-    judged = [value] if step.sample is not None and step.sample() is value else values
-    return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
-
-
-def _one_of(values: Sequence[Value]) -> Value:
-    """Return one of the values that a step has computed, all of which it computes or none."""
-    for value in values:  # a generator that is interrupted as it is closed hides the interrupt
-        if hasattr(value, "is_ready"):
-            return value
-    return values[0] if values else None
+        raise execution_error(name, error, []) from error
 
 
 def has_failed(tray: Tray, *, wait: bool) -> bool:
     """Return whether the last run of the step whose values are in a tray may have failed."""
-    value = _one_of(tray.values)
+    value = one_of(tray.values)
     try:
-        return value is not None and (wait or _is_ready(value)) and failure_of(value) is not None
+        return value is not None and (wait or is_ready(value)) and failure_of(value) is not None
     except RuntimeError:  # pragma: no cover - another thread has donated it meanwhile
         return True
-
-
-def _take_back(step: Step, problem: BaseException) -> list[str]:
-    """Give cells the values before a failed step; return the names of those that have none."""
-    lost: list[Cell] = []
-    for i, ref in enumerate(step.refs):
-        cell = ref()
-        value = None if cell is None else STORE.get(cell.key)
-        if cell is None or value is None:
-            continue
-        if not value.is_deleted() and failure_of(value) is None:
-            continue
-        old = step.before[i] if step.before else None
-        if old is None:
-            lost.append(cell)
-        else:
-            SHARED.add(cell.key)
-            STORE[cell.key] = old
-    names = [cell.name for cell in lost]
-    for cell in lost:
-        LOST[cell.key] = (STORE[cell.key], str(_failed(step.name, problem, names)))
-        STORE[cell.key].delete()  # so that no program runs with it
-    return names
-
-
-def _failed(name: str, problem: BaseException, lost: Sequence[str]) -> ExecutionError:
-    why = str(problem).replace("INTERNAL: ", "").replace("Error dispatching computation: ", "")
-    if not lost:
-        return ExecutionError(f"{name} failed when it ran: {why} No variable was changed by it.")
-    return ExecutionError(
-        f"{name} failed when it ran: {why} It had been given the memory of its variables, so these "
-        f"have no value any more: {', '.join(map(repr, lost))}. Assign them, or restore a "
-        "checkpoint. With jv.compile(donate=False) they keep their values in such a case."
-    )
 
 
 def _refuse_to_wait() -> None:
@@ -337,14 +139,6 @@ def _refuse_to_wait() -> None:
             "or signal handler while a compiled step is running; the step's own results would race "
             "with it. Return the value from the step and assign it afterwards."
         )
-
-
-class Seeker(ABC):
-    """Who waits for new variables."""
-
-    @abstractmethod
-    def seek(self) -> set[int]:
-        """Give new variables their values; return the keys of all cells that can be found."""
 
 
 def announce(cell: Cell) -> None:
@@ -389,7 +183,7 @@ def be_forked() -> None:
 def inherited(cell: Cell) -> Value:
     """Return a value that was there when this process was forked."""
     value = stored(cell)
-    if value.__class__ is not np.ndarray and not _is_ready(value):
+    if value.__class__ is not np.ndarray and not is_ready(value):
         refuse_if_forked(f"Variable {cell.name!r}, which was still being computed, is read")
     return value
 

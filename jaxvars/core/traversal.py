@@ -23,7 +23,7 @@ import numpy as np
 
 T = TypeVar("T")
 
-_CLOSED = (
+CLOSED_TYPES = (
     str, bytes, int, float, complex, bool, type(None), type, np.ndarray, np.generic, jax.Array,
     ModuleType, FunctionType, MethodType, BuiltinFunctionType,
 )  # fmt: skip
@@ -102,12 +102,12 @@ def _walk(
     seen: set[int],
     holders: list[tuple[Path, object]],
 ) -> Iterator[tuple[Path, T]]:
-    if (isinstance(value, _CLOSED) and not _holds_objects(value)) or id(value) in seen:
+    if (isinstance(value, CLOSED_TYPES) and not holds_objects(value)) or id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, kind):
         yield path, value
-    for name, child in _children(value):
+    for name, child in children_of(value):
         if isinstance(child, Holder):
             holders.append(((*path, name), child))
         else:
@@ -127,13 +127,13 @@ def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
         value = left.pop()
         if is_wanted(value):
             return True
-        if id(value) not in seen and (not isinstance(value, _CLOSED) or _holds_objects(value)):
+        if id(value) not in seen and (not isinstance(value, CLOSED_TYPES) or holds_objects(value)):
             seen.add(id(value))
-            left.extend(child for _, child in _children(value))
+            left.extend(child for _, child in children_of(value))
     return False
 
 
-def _children(value: object) -> Iterable[tuple[str, object]]:
+def children_of(value: object) -> Iterable[tuple[str, object]]:
     other = behind(value)
     if other is not value:
         return [("", other)]
@@ -149,10 +149,10 @@ def _children(value: object) -> Iterable[tuple[str, object]]:
         return [(str(i), child) for i, child in enumerate(value)]
     if isinstance(value, set | frozenset):
         return [("0", child) for child in value]  # a set has no order to number them by
-    return sorted(_attributes(value).items())
+    return sorted(attributes_of(value).items())
 
 
-def _holds_objects(value: object) -> bool:
+def holds_objects(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.hasobject
 
 
@@ -160,7 +160,7 @@ def _part(key: object) -> str:
     return key if isinstance(key, str) else str(key)
 
 
-def _attributes(value: object) -> dict[str, object]:
+def attributes_of(value: object) -> dict[str, object]:
     found = dict(getattr(value, "__dict__", {}))
     for owner in type(value).__mro__:
         slots = owner.__dict__.get("__slots__", ())

@@ -18,69 +18,30 @@ from __future__ import annotations
 
 import functools
 import operator
-import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import LOCAL, Owner, is_interrupting_trace, lifted, outside
-from jaxvars.core.indices import watched, widened
-from jaxvars.core.store import Cell
-from jaxvars.devices.device import dump_sharding, is_elsewhere, load_sharding
+from jaxvars.core.cells import NAMES, Cell
+from jaxvars.core.frames import LOCAL, is_interrupting_trace, lifted, outside
+from jaxvars.core.indices import widened
+from jaxvars.core.scatter import Scattered, broadcasts
+from jaxvars.devices.device import dump_sharding, load_sharding
 from jaxvars.devices.mesh import home_of, on_mesh
 from jaxvars.display import repr as _display
-from jaxvars.errors import NotATensorError, ShapeError, UninitializedError
+from jaxvars.errors import ShapeError, UninitializedError
 from jaxvars.tensors.array_like import Face, plain, processes_of, whole
-from jaxvars.tensors.tensor import (
-    TensorSpec,
-    as_operand,
-    fit,
-    fit_dtype,
-    is_host,
-    is_string,
-    to_tensor,
-)
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tensors.tensor import as_operand, fit, is_host, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
 Value: TypeAlias = Any
-
-
-@final
-class _Names(threading.local):
-    """The open name scopes of each thread."""
-
-    def __init__(self) -> None:
-        self.scopes: tuple[str, ...] = ()
-
-
-_NAMES = _Names()
-
-
-@contextmanager
-def name_scope(name: str) -> Generator[str]:
-    """Put `name/` before the names of the variables created inside.
-
-    Args:
-        name: any text.
-
-    Yields:
-        The whole scope, outer ones included.
-
-    >>> with name_scope("encoder"), name_scope("dense"):
-    ...     Variable(0.0, name="bias").name
-    'encoder/dense/bias'
-    """
-    outer = _NAMES.scopes
-    _NAMES.scopes = (*outer, name)
-    try:
-        yield "/".join(_NAMES.scopes)
-    finally:
-        _NAMES.scopes = outer
 
 
 def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any], Variable]:
@@ -104,7 +65,7 @@ DEFAULT_NAME = "Variable"
 
 
 @final
-class Variable(Face, Owner):
+class Variable(Scattered):
     """A value that can be assigned: the one mutable thing in jaxvars.
 
     Reads as an array everywhere: operators, indexing, `jnp`, `jax.nn`, optax (`jax.lax`
@@ -156,7 +117,7 @@ class Variable(Face, Owner):
         if not isinstance(name, str | None):
             raise TypeError(f"The name of a variable is text, not {name!r}.")
         refuse_if_forked("A variable is created")
-        name = "/".join((*_NAMES.scopes, name or DEFAULT_NAME))
+        name = "/".join((*NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
@@ -296,155 +257,10 @@ class Variable(Face, Owner):
         """Assign a part: `v[1:3] = x` is `v[1:3].assign(x)`."""
         Slice(self, index).assign(value)
 
-    # ------------------------------------------------------------ scattering
-    def scatter_update(self, indices: Any, updates: Any) -> Variable:
-        """Replace rows: `v[indices[i]] = updates[i]`.
-
-        Args:
-            indices: integers, of any shape; for several equal ones any of the updates wins.
-            updates: of shape `indices.shape + v.shape[1:]`, or one that broadcasts to it.
-
-        Raises:
-            IndexError: when an index is known and outside of the first dimension. In compiled code
-                JAX drops the update then, unless `jv.debugging.check_indices()` is on; this holds
-                for all methods that scatter.
-
-        >>> Variable([1.0, 2.0, 3.0]).scatter_update([0, 2], [9.0, 8.0]).numpy()
-        array([9., 2., 8.], dtype=float32)
-        """
-        return self._scatter("set", indices, updates)
-
-    def scatter_add(self, indices: Any, updates: Any) -> Variable:
-        """Add to rows; equal indices add up."""
-        return self._scatter("add", indices, updates)
-
-    def scatter_sub(self, indices: Any, updates: Any) -> Variable:
-        """Subtract from rows; equal indices add up."""
-        return self._scatter("subtract", indices, updates)
-
-    def scatter_mul(self, indices: Any, updates: Any) -> Variable:
-        """Multiply rows; equal indices multiply up."""
-        return self._scatter("multiply", indices, updates)
-
-    def scatter_div(self, indices: Any, updates: Any) -> Variable:
-        """Divide rows, integers towards zero; equal indices divide one after the other."""
-        return self._scatter("divide", indices, updates)
-
-    def scatter_max(self, indices: Any, updates: Any) -> Variable:
-        """Make rows the larger of themselves and the updates."""
-        return self._scatter("max", indices, updates)
-
-    def scatter_min(self, indices: Any, updates: Any) -> Variable:
-        """Make rows the smaller of themselves and the updates."""
-        return self._scatter("min", indices, updates)
-
-    def scatter_nd_update(self, indices: Any, updates: Any) -> Variable:
-        """Replace parts: `v[tuple(indices[i])] = updates[i]`; the last axis is the index.
-
-        >>> v = Variable([[1.0, 2.0], [3.0, 4.0]])
-        >>> v.scatter_nd_update([[0, 1], [1, 0]], [8.0, 9.0]).numpy()
-        array([[1., 8.],
-               [9., 4.]], dtype=float32)
-        """
-        return self._scatter_nd("set", indices, updates)
-
-    def scatter_nd_add(self, indices: Any, updates: Any) -> Variable:
-        """Add to parts; the last axis of `indices` is the index."""
-        return self._scatter_nd("add", indices, updates)
-
-    def scatter_nd_sub(self, indices: Any, updates: Any) -> Variable:
-        """Subtract from parts; the last axis of `indices` is the index."""
-        return self._scatter_nd("subtract", indices, updates)
-
-    def scatter_nd_max(self, indices: Any, updates: Any) -> Variable:
-        """Make parts the larger of themselves and the updates."""
-        return self._scatter_nd("max", indices, updates)
-
-    def scatter_nd_min(self, indices: Any, updates: Any) -> Variable:
-        """Make parts the smaller of themselves and the updates."""
-        return self._scatter_nd("min", indices, updates)
-
-    @context.restoring()
-    def batch_scatter_update(self, indices: Any, updates: Any) -> Variable:
-        """Replace rows batch by batch: `v[b, indices[b, i]] = updates[b, i]`.
-
-        Args:
-            indices: integers of shape [batch..., n]; its batch dimensions are the first ones
-                of the variable.
-            updates: of shape `indices.shape` and then the rest of the variable's.
-
-        >>> v = Variable([[1.0, 2.0], [3.0, 4.0]])
-        >>> v.batch_scatter_update([[0], [1]], [[9.0], [8.0]]).numpy()
-        array([[9., 2.],
-               [3., 8.]], dtype=float32)
-        """
-        rows = _integers(indices, self.name)
-        dims = self.shape[: max(rows.ndim - 1, 0)]
-        if not 1 <= rows.ndim <= self.ndim or rows.shape[:-1] != dims:
-            raise ShapeError(
-                f"Cannot update variable {self.name!r} of shape {self.shape} batch by batch: the "
-                f"indices have shape {rows.shape}, and all sizes but the last must be the first "
-                "ones of the variable."
-            )
-        batch = jnp.indices(rows.shape, sparse=True)[:-1]
-        _check_bounds(rows, self.shape[rows.ndim - 1], self.name)
-        return self._update("set", (*batch, rows), updates)
-
-    def _scatter(self, how: str, indices: Any, updates: Any) -> Variable:
-        rows = _integers(indices, self.name)
-        if not self.shape:
-            raise ShapeError(f"Variable {self.name!r} is a scalar: it has no rows to scatter to.")
-        _check_bounds(rows, self.shape[0], self.name)
-        return self._update(how, rows, updates)
-
-    @context.restoring()
-    def _scatter_nd(self, how: str, indices: Any, updates: Any) -> Variable:
-        parts = _integers(indices, self.name)
-        if not parts.ndim or parts.shape[-1] > self.ndim:
-            raise ShapeError(
-                f"Cannot update variable {self.name!r} of shape {self.shape}: the last axis of the "
-                f"indices, whose shape is {parts.shape}, must have at most {self.ndim} numbers."
-            )
-        for axis in range(parts.shape[-1]):
-            _check_bounds(parts[..., axis], self.shape[axis], self.name)
-        return self._update(how, tuple(jnp.moveaxis(parts, -1, 0)), updates)
-
-    @context.restoring()
-    def _update(self, how: str, index: Any, updates: Any) -> Variable:
-        with context.evaluating():
-            shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
-        new = self._operand(updates, shape)
-
-        def change(old: Value) -> Value:
-            with watched(old):
-                if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
-                    return _divided(old, index, jnp.broadcast_to(new, shape))
-                return getattr(old.at[index], how)(new)
-
-        LOCAL.frame.modify(self.cell, change)
-        return self
-
-    def _operand(self, value: Any, shape: tuple[int, ...]) -> Value:
-        if is_string(self.dtype):
-            raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
-        new = fit_dtype(plain(value), self.dtype, self.name)
-        if not _broadcasts(new.shape, shape):
-            raise ShapeError(
-                f"Cannot update variable {self.name!r} of shape {self.shape}: the update has "
-                f"shape {new.shape}, and {shape} (or what broadcasts to it) is needed."
-            )
-        return self._near(new)
-
-    def _near(self, value: Any) -> Any:
-        """Return a value on the device that the variable was placed on, if that is one."""
-        home = self.cell.home
-        elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(value, home)
-        return jax.device_put(value, home) if elsewhere else value
-
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         """Return a variable of its own with the same value, name and placement."""
-        copied = _restore(self.value, self.name, self.trainable, self.cell.home)
+        copied = restore_variable(self.value, self.name, self.trainable, self.cell.home)
         memo[id(self)] = copied
         return copied
 
@@ -566,55 +382,12 @@ def _owned(given: Any, dtype: Any, what: str) -> Value:
 
 
 def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
-    if not _broadcasts(value.shape, shape):
+    if not broadcasts(value.shape, shape):
         raise ShapeError(
             f"The initial value of variable {name!r} has shape {value.shape}, which does not "
             f"broadcast to the shape asked for, {shape}."
         )
     return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
-
-
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    try:
-        return np.broadcast_shapes(shape, to) == to
-    except ValueError:
-        return False
-
-
-def _divided(old: Value, rows: Value, by: Value) -> Value:
-    """Divide rows of integers towards zero, one after the other: divisors' products may wrap."""
-    rows, by = rows.reshape(-1), by.reshape(-1, *old.shape[1:])
-
-    def divide(i: Value, value: Value) -> Value:
-        return value.at[rows[i]].set(jax.lax.div(value[rows[i]], by[i]))
-
-    return jax.lax.fori_loop(0, rows.size, divide, old)
-
-
-_KNOWN = (int, np.ndarray, np.generic, jax.Array)
-
-
-def _integers(indices: Any, name: str) -> Value:
-    given = plain(indices)
-    known = all(isinstance(x, _KNOWN) and context.is_known(x) for x in jax.tree.leaves(given))
-    with context.at(context.EVAL) if known else nullcontext():  # known to the end: not staged
-        array = to_tensor(given, what=f"the indices into variable {name!r}")
-    if not array.size and isinstance(given, list | tuple):  # of nothing: NumPy makes it floats
-        return array.astype(jnp.int32)
-    if array.dtype.kind not in "iu":
-        raise NotATensorError(f"Indices into variable {name!r} are integers, not {array.dtype}.")
-    return widened(array)
-
-
-def _check_bounds(indices: Value, size: int, name: str) -> None:
-    """Refuse indices that JAX would clamp or drop without a word."""
-    if context.is_tracer(indices) or indices.size == 0:
-        return
-    known = np.asarray(indices)  # jnp's min would be staged where a function is traced
-    low, high = int(known.min()), int(known.max())
-    if low < -size or high >= size:
-        raise IndexError(f"Index {low if low < -size else high} is outside of variable {name!r}, "
-                         f"which has {size} rows.")  # fmt: skip
 
 
 def _plain_index(index: Any) -> Any:
@@ -654,12 +427,12 @@ def _committed(value: Value) -> Any:
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
-def _restore(value: Value, name: str, trainable: bool, home: Any) -> Variable:
-    outer, _NAMES.scopes = _NAMES.scopes, ()
+def restore_variable(value: Value, name: str, trainable: bool, home: Any) -> Variable:
+    outer, NAMES.scopes = NAMES.scopes, ()
     try:
         return Variable(value, name=name, trainable=trainable, sharding=home)
     finally:
-        _NAMES.scopes = outer
+        NAMES.scopes = outer
 
 
 def _dump(value: Value) -> tuple[Any, str | None]:
@@ -671,4 +444,4 @@ def _dump(value: Value) -> tuple[Any, str | None]:
 
 def _unpickle(data: Any, key: str | None, name: str, trainable: bool, home: Any) -> Variable:
     value = data if key is None else jax.random.wrap_key_data(data, impl=key)
-    return _restore(value, name, trainable, load_sharding(home))
+    return restore_variable(value, name, trainable, load_sharding(home))

@@ -24,21 +24,28 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.checks import require
-from jaxvars.core.frames import Owner, cells_in
-from jaxvars.core.indices import check_indices as check_indices
+from jaxvars.core.frame import Owner, cells_in
+from jaxvars.core.indices import check_indices
 from jaxvars.core.variable import Variable
-from jaxvars.debugging.alarm import NanAlarm as NanAlarm
-from jaxvars.debugging.alarm import nonfinite as nonfinite
-from jaxvars.debugging.numerics import disable_check_numerics as disable_check_numerics
-from jaxvars.debugging.numerics import enable_check_numerics as enable_check_numerics
-from jaxvars.debugging.placement_log import get_log_device_placement as get_log_device_placement
-from jaxvars.debugging.placement_log import set_log_device_placement as set_log_device_placement
-from jaxvars.debugging.verification import verify as verify
+from jaxvars.debugging.alarm import NanAlarm, nonfinite
+from jaxvars.debugging.numerics import disable_check_numerics, enable_check_numerics
+from jaxvars.debugging.placement_log import get_log_device_placement, set_log_device_placement
+from jaxvars.debugging.verification import verify
 from jaxvars.errors import CheckError, DtypeError, ShapeError, user_line
 from jaxvars.tensors.array_like import Face, plain
+from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
+
+__all__ = [
+    "NanAlarm", "assert_all_finite", "assert_equal", "assert_finite", "assert_greater",
+    "assert_greater_equal", "assert_less", "assert_less_equal", "assert_near", "assert_negative",
+    "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
+    "assert_rank", "assert_shapes", "assert_type", "check_indices", "check_numerics",
+    "disable_check_numerics", "enable_check_numerics", "get_log_device_placement", "nonfinite",
+    "set_log_device_placement", "verify",
+]  # fmt: skip
 
 Value: TypeAlias = Any
 
@@ -429,3 +436,7 @@ def assert_shapes(
         if problem := misfit(name, shape, pattern, sizes):
             said = _said(message, f"{name} has shape {shape}: {problem}")
             raise ShapeError(f"{said} ({user_line()}).")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,7 @@
         alarm.step()
 
 A look is a small program that is queued behind the steps, and reads the variables where they lie.
-Its result is looked at when it is there, some steps later; so nobody waits for the device.
+Its result is looked at when it is there, some steps later; so nothing waits for the device.
 
 Rules this file keeps:
 - a step costs a count, and while a look is under way the question whether it is done;
@@ -25,13 +25,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.compiler import function as _compile
-from jaxvars.core.frames import LOCAL, moves
+from jaxvars.compiler import decorator
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import is_differentiable
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import named_cells
-from jaxvars.core.store import Cell
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 
 Value: TypeAlias = Any
 
@@ -145,7 +146,7 @@ class NanAlarm:
         def look() -> Value:
             return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
 
-        return _compile.compile(look)
+        return decorator.compile(look)
 
     def _judge(self) -> None:
         counts, self._pending = np.asarray(self._pending), None
@@ -217,7 +218,7 @@ def _facts(x: Value) -> tuple[Value, Value, Value]:
 def _floats(objects: Iterable[object]) -> dict[str, Cell]:
     """Return the cells of float and complex variables in some objects, by path."""
     cells = named_cells(list(objects), {})
-    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and moves(c)}
+    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_differentiable(c)}
 
 
 def _counts(x: Value) -> tuple[Value, Value]:

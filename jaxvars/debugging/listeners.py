@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from typing import final
 
-from jaxvars.core.frames import LOCAL, Detour
+from jaxvars.core.frame import Detour
+from jaxvars.core.frames import LOCAL
 from jaxvars.tracing import context, recorder
 
 
@@ -31,7 +32,7 @@ _LOCAL = _Local()
 
 
 def stands(listener: recorder.Listener) -> bool:
-    """Tell whether a listener stands in this thread."""
+    """Return whether a listener stands in this thread."""
     return any(placed is listener for placed, _ in _LOCAL.placed)
 
 

@@ -11,7 +11,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias, final
 
@@ -65,15 +65,10 @@ def disable_check_numerics() -> None:
 
 
 @final
-class _Numerics:
-    """Looks at each operation: a `recorder.Listener`."""
+class _Numerics(recorder.Watcher):
+    """Looks at each operation."""
 
     __slots__ = ()
-    follows = False  # what is closed over is of no interest
-
-    def wants(self, inputs: Sequence[Value]) -> bool:
-        """Tell whether an operation is of interest: each is."""
-        return True
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and check what it gives."""
@@ -103,7 +98,7 @@ def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None
 
 
 def _is_failed_check(x: Value) -> bool:
-    """Tell whether a compiled function says, with this, that a check in it has failed."""
+    """Return whether a compiled function says, with this, that a check in it has failed."""
     like = FAILURE.aval
     alike = getattr(x, "shape", None) == like.shape and x.dtype == like.dtype
     return alike and not context.is_tracer(x) and bool(x[0])

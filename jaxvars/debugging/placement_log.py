@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, final
 
 import jax
 
-from jaxvars.core.frames import PLACED
-from jaxvars.core.store import Cell
+from jaxvars.core.cells import Cell
+from jaxvars.core.frame import PLACED
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text
 from jaxvars.tracing import context, recorder
@@ -64,15 +64,10 @@ def get_log_device_placement() -> bool:
 
 
 @final
-class _Log:
-    """Writes a line for each operation: a `recorder.Listener`."""
+class _Log(recorder.Watcher):
+    """Writes a line for each operation."""
 
     __slots__ = ()
-    follows = False  # what is closed over is of no interest
-
-    def wants(self, inputs: Sequence[Value]) -> bool:
-        """Tell whether an operation is of interest: each is."""
-        return True
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
         """Run an operation, and write where."""

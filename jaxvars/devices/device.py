@@ -136,7 +136,7 @@ def _fall_back(name: str) -> Device:
     if not _soft:
         raise DeviceError(
             f"There is no device {name!r}; there are: {have}. Ask for one of these, or let "
-            "jaxvars choose with jv.set_soft_device_placement(True)."
+            "jaxvars choose with jv.config.set_soft_device_placement(True)."
         )
     default = jax.local_devices()[0]
     if name not in _told:

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.display.repr import Shown, fields_of, is_array
+from jaxvars.display.text import numpy_text
 
 WIDTH = 88
 _NARROW = 24  # an array gets at least this many columns, wherever it begins
@@ -255,12 +256,10 @@ class Layout:
 
     def _elements(self, x: np.ndarray[Any, Any], spec: str, width: int) -> str:
         few, limit = (3, sys.maxsize) if self._summarize < 0 else (self._summarize, 0)
-        with np.printoptions(
-            precision=8, threshold=limit, edgeitems=few, linewidth=width, suppress=False,
-            sign="-", nanstr="nan", infstr="inf", floatmode="maxprec", legacy=False,
-            formatter={"all": lambda v: format_number(v, spec)} if spec else None,
-        ):  # fmt: skip
-            return str(x)
+        each = {"all": lambda v: format_number(v, spec)} if spec else None
+        return numpy_text(
+            x, precision=8, threshold=limit, edgeitems=few, linewidth=width, formatter=each
+        )
 
 
 def _scalar(x: np.ndarray[Any, Any], slot: Slot) -> str:

@@ -165,7 +165,7 @@ def _call(name: str, left: str, items: Sequence[str], right: str) -> str:
 
 @contextmanager
 def _showing(obj: object) -> Generator[bool]:
-    """Tell whether an object is not being shown already (objects may form a circle)."""
+    """Return whether an object is not being shown already (objects may form a circle)."""
     shown = _shown.get()
     token = _shown.set((*shown, id(obj)))
     try:

@@ -1,4 +1,4 @@
-"""Short texts for values: arrays, bytes, and names that somebody mistyped.
+"""Short texts for values: arrays, bytes, and mistyped names.
 
 Rules this file keeps:
 - nothing here runs a JAX operation: values are read through NumPy, so a tape or a trace around
@@ -50,7 +50,7 @@ def type_text(x: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Tell whether a value is shown as an array."""
+    """Return whether a value is shown as an array."""
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 
@@ -90,12 +90,19 @@ def _numbers(known: np.ndarray[Any, Any]) -> str:
 
 
 def _elements(x: np.ndarray[Any, Any]) -> str:
-    """Return the elements on one line, whatever NumPy's print options are."""
-    with np.printoptions(
-        precision=4, threshold=10**6, edgeitems=3, linewidth=10**6, suppress=False, sign="-",
-        nanstr="nan", infstr="inf", floatmode="maxprec", formatter=None, legacy=False,
-    ):  # fmt: skip
-        return str(x[()]) if x.ndim == 0 else re.sub(r"\n\s*", " ", str(x))
+    """Return the elements on one line."""
+    text = numpy_text(x if x.ndim else x[()], precision=4, threshold=10**6, linewidth=10**6)
+    return text if x.ndim == 0 else re.sub(r"\n\s*", " ", text)
+
+
+def numpy_text(x: Any, **options: Any) -> str:
+    """Return an array as NumPy writes it with these options, whatever else is set."""
+    fixed: dict[str, Any] = {
+        "edgeitems": 3, "suppress": False, "sign": "-", "nanstr": "nan", "infstr": "inf",
+        "floatmode": "maxprec", "formatter": None, "legacy": False,
+    }  # fmt: skip
+    with np.printoptions(**fixed | options):
+        return str(x)
 
 
 def first_elements(x: np.ndarray[Any, Any]) -> str:
@@ -121,6 +128,8 @@ def human_bytes(count: float) -> str:
 def did_you_mean(name: str, options: Iterable[str]) -> str:
     """Return a sentence, with a space before it, that offers what a name is close to; or nothing.
 
+    Private names are offered for private ones only.
+
     >>> "No optimizer 'adm'." + did_you_mean("adm", ["sgd", "adam"])
     "No optimizer 'adm'. Did you mean 'adam'?"
     >>> did_you_mean("zebra", ["sgd", "adam"])
@@ -128,7 +137,7 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    known = {option.lower(): option for option in options}
+    known = {option.lower(): option for option in options if option[:1] != "_" or name[:1] == "_"}
     close = get_close_matches(name.lower(), list(known), n=3)
     return f" Did you mean {' or '.join(repr(known[c]) for c in close)}?" if close else ""
 

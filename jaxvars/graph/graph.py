@@ -3,7 +3,7 @@
 `graph_of` makes a `Graph`: `graph/jaxpr.py` turns equations into nodes and edges,
 `graph/layout.py` and `graph/place.py` say where they go, `graph/svg.py` draws them.
 
-Rule this file keeps: a picture is made when somebody looks at it, not before.
+Rule this file keeps: a picture is made when it is looked at, not before.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.graph.jaxpr import Edge as Edge
-from jaxvars.graph.jaxpr import Kind, Walk, open_jaxpr, type_of
-from jaxvars.graph.jaxpr import Node as Node
+from jaxvars.graph.jaxpr import Edge, Kind, Node, Walk, type_of
 from jaxvars.graph.svg import Box, draw
+from jaxvars.tracing.jaxprs import open_jaxpr
 
 
 @final

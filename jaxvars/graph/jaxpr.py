@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
+from jaxvars.tracing.jaxprs import open_jaxpr
+
 Kind = Literal["variable", "argument", "constant", "operation", "control", "result", "written"]
 
 _COMMUTATIVE = frozenset({"add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"})
@@ -107,7 +109,7 @@ class Walk:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
-        self.kept: set[int] = set()  # nodes that count even if nobody reads them
+        self.kept: set[int] = set()  # nodes that count even if they are not read
         self.constants: dict[int, Source] = {}  # by identity: one array may serve many calls
 
     def add(
@@ -163,7 +165,7 @@ class Walk:
         return [Wire(node, i, type_) for i, type_ in enumerate(types)]
 
     def alive(self) -> tuple[list[Node], list[Edge], list[Node]]:
-        """Return nodes and edges that count, numbered anew, and the inputs left out."""
+        """Return nodes and edges that count, with new numbers, and the inputs left out."""
         alive = self.kept | {n.id for n in self.nodes if n.kind in ("result", "written")}
         for edge in reversed(self.edges):  # targets only go down, so one pass finds all
             if edge.target in alive:
@@ -177,11 +179,6 @@ class Walk:
         ]
         unused = [n for n in self.nodes if n.id not in new and n.kind in ("variable", "argument")]
         return nodes, edges, unused
-
-
-def open_jaxpr(jaxpr: Any) -> Any:
-    """Return the jaxpr inside a closed one, or the jaxpr itself."""
-    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 def _inner(params: Mapping[str, Any]) -> Iterator[Any]:

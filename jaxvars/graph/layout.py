@@ -58,7 +58,7 @@ class Layout:
     x: list[float] = field(default_factory=list)
 
     def is_bend(self, item: int) -> bool:
-        """Tell whether an item is a bend."""
+        """Return whether an item is a bend."""
         return item >= self.boxes
 
     def near(self, item: int) -> list[int]:
@@ -105,7 +105,7 @@ def _lowered(
     down = min((layer[i] for i in readers[box]), default=0) - 1 - layer[box]
     if down <= 0:
         return False
-    cone = {box}  # and all that nobody else reads: it can follow at no cost
+    cone = {box}  # and all that nothing else reads: it can follow at no cost
     for i in range(box - 1, -1, -1):
         if readers[i] and cone.issuperset(readers[i]):
             cone.add(i)

@@ -1,9 +1,8 @@
-"""What all initializers share: how they are called, their configuration, their fans.
+"""What all initializers share: how they are called, their configuration.
 
 Rules this file keeps:
 - an initializer is a value: its attributes are its arguments, and two with the same are equal;
-- shape and dtype are checked before anything is drawn;
-- the fans of a shape are Keras's, for any rank.
+- shape and dtype are checked before anything is drawn.
 """
 
 from __future__ import annotations
@@ -13,23 +12,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 
-from jaxvars.display.repr import did_you_mean
-from jaxvars.errors import DtypeError
+from jaxvars.display.docstrings import complete
+from jaxvars.display.text import did_you_mean
 from jaxvars.random import Generator, get_global_generator
 from jaxvars.random.seeds import Shape, as_shape, key_of, unseen
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
-
-MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
-DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
 
 
 class Initializer(ABC):
@@ -81,6 +76,11 @@ class Initializer(ABC):
 class Random(Initializer):
     """An initializer that draws random numbers, from `seed` or from the global generator."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__doc__:
+            complete(cls, {"seed": "as for `RandomNormal`."})
+
     def __init__(self, seed: Any = None) -> None:
         self.seed = seed
 
@@ -96,54 +96,6 @@ class Random(Initializer):
         if self.seed is None:
             return get_global_generator().next_key
         return self.seed.next_key if isinstance(self.seed, Generator) else self.seed
-
-
-class Scaled(Random):
-    """An initializer whose variance is a scale by the number of inputs, outputs, or both."""
-
-    scale: float
-    mode: str
-    distribution: str
-
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
-        if not jnp.issubdtype(dtype, jnp.inexact):
-            raise DtypeError(
-                f"{type(self).__name__} has no values of dtype {dtype}: ask for a float."
-            )
-        variance = self.scale / max(1.0, _count(self.mode, *fans(shape)))
-        kind: Any = self.distribution
-        kind = "normal" if kind == "untruncated_normal" else kind  # JAX's name
-        # JAX's fans are those of at least two axes: give it one input, and the variance.
-        one = jax.nn.initializers.variance_scaling(variance, "fan_in", kind)
-        flat = (1, math.prod(shape))
-        wide = jnp.promote_types(dtype, jnp.float32)  # in which no variance is too small
-        return self._draw(lambda key: one(key, flat, wide), shape, dtype)
-
-
-def fans(shape: Sizes) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs of a layer whose weights have a shape.
-
-    The last two axes are inputs and outputs, those before them a kernel that is moved over an
-    image; a vector has as many inputs as outputs.
-
-    >>> fans(()), fans((5,)), fans((3, 4)), fans((3, 3, 8, 16))
-    ((1, 1), (5, 5), (3, 4), (72, 144))
-    """
-    if not shape:
-        return 1, 1
-    if len(shape) == 1:
-        return shape[0], shape[0]
-    field = math.prod(shape[:-2])
-    return field * shape[-2], field * shape[-1]
-
-
-def _count(mode: str, fan_in: int, fan_out: int) -> float:
-    return {
-        "fan_in": fan_in,
-        "fan_out": fan_out,
-        "fan_avg": (fan_in + fan_out) / 2,
-        "fan_geo_avg": math.sqrt(fan_in * fan_out),
-    }[mode]
 
 
 def one_of(name: str, what: str, known: tuple[str, ...]) -> str:

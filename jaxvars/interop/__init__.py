@@ -48,17 +48,24 @@ import numpy as np
 
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
-from jaxvars.interop.linen import LinenModule as LinenModule
-from jaxvars.interop.module import FlaxModule as FlaxModule
-from jaxvars.interop.nnx import NnxModule as NnxModule
-from jaxvars.interop.state import from_bytes as from_bytes
-from jaxvars.interop.state import from_dict as from_dict
-from jaxvars.interop.state import from_numpy as from_numpy
-from jaxvars.interop.state import register as _register
-from jaxvars.interop.state import to_bytes as to_bytes
-from jaxvars.interop.state import to_dict as to_dict
-from jaxvars.interop.state import to_numpy as to_numpy
+from jaxvars.interop.linen import LinenModule
+from jaxvars.interop.module import FlaxModule
+from jaxvars.interop.nnx import NnxModule
+from jaxvars.interop.state import (
+    from_bytes,
+    from_dict,
+    from_numpy,
+    register,
+    to_bytes,
+    to_dict,
+    to_numpy,
+)
 from jaxvars.tracing.key_order import ordered_like
+
+__all__ = [
+    "FlaxModule", "LinenModule", "NnxModule", "from_bytes", "from_dict", "from_flax", "from_numpy",
+    "from_pytree", "to_bytes", "to_dict", "to_flax", "to_numpy",
+]  # fmt: skip
 
 
 def from_flax(
@@ -81,7 +88,7 @@ def from_flax(
             gives a key by a draw, and then each call is one draw from each stream that it used;
             when it is no dict, the streams are "params", for `init`, and "dropout". When None,
             they begin with a draw of the global generator. For nnx, the module's streams begin
-            anew by draws; when None they go on.
+            again by draws; when None they go on.
         method: for linen, what to initialize with and call instead of `__call__`: a name, or a
             function that takes the module first.
         variables: for linen, collections that are there already, `{"params": ...}`.
@@ -104,7 +111,7 @@ def from_flax(
     `train=True` changes batch statistics in place, with nothing to pass on.
     """
     if _is_linen(module):
-        _register()
+        register()
         model = LinenModule(module, rngs, method)
         if variables is not None:
             model.fill(variables)
@@ -118,7 +125,7 @@ def from_flax(
             f"An nnx module like this {type(module).__name__} has its state already: from_flax "
             "takes nothing more than rngs=. Call other methods by name, model.encode(x)."
         )
-    _register()
+    register()
     return NnxModule(module, rngs)
 
 
@@ -199,3 +206,7 @@ def _no_module(module: object) -> str:
         f"from_flax takes a module of flax.linen or flax.nnx, not {type(module).__name__} "
         f"{module!r}."
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,8 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.errors import InteropError
 from jaxvars.random.generator import Generator, _furthest
@@ -265,7 +265,7 @@ def _part_of(value: object) -> str:
 
 
 def _is_key(value: Any) -> bool:
-    """Tell whether a value is one key of Threefry, as Generators have."""
+    """Return whether a value is one key of Threefry, as Generators have."""
     if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return False
     return value.shape == () and str(jax.random.key_impl(value)) == IMPL

@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.core.frames import TRACING, lifted
+from jaxvars.core.frame import TRACING
+from jaxvars.core.frames import lifted
 from jaxvars.errors import InteropError
 from jaxvars.interop.form import Form, Kept, Leaf, create, forget, leaves_of, settle
 from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
-from jaxvars.tensors.tensor import TensorSpec
+from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
@@ -276,7 +277,7 @@ def _counted(counters: Mapping[Any, Any]) -> set[str]:
 
 
 def _is_sown(name: str, variables: Any, again: Callable[[Any, str], Any]) -> bool:
-    """Tell whether each call adds to a collection, as `sow` does: it is not one to keep."""
+    """Return whether each call adds to a collection, as `sow` does: it is not one to keep."""
     parts = jax.tree.leaves(variables[name], is_leaf=lambda x: isinstance(x, tuple))
     if name == PARAMS or not any(isinstance(part, tuple) for part in parts):
         return False

@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from jaxvars.core.frames import LOCAL, Frame, lifted
+from jaxvars.core.frame import Frame
+from jaxvars.core.frames import LOCAL, lifted
 from jaxvars.errors import InteropError
 from jaxvars.interop.form import (
     KEY,
@@ -89,7 +90,7 @@ class NnxModule(FlaxModule):
         return _merged(graph, state) if bound else state
 
     def _reseed(self, keys: Sequence[Leaf], rngs: Any) -> None:
-        """Begin the streams anew, each with a key that is drawn for it."""
+        """Begin the streams again, each with a key that is drawn for it."""
         given = rngs if isinstance(rngs, Mapping) else {_DEFAULT: rngs}
         sources = {str(tag): generator_of(source_of(source)) for tag, source in given.items()}
         tags = {leaf.home: str(leaf.box.get_metadata("tag", _DEFAULT)) for leaf in keys}

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.control.vmap_index import EXAMPLE, merged_by
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, lifted
-from jaxvars.core.store import Cell
 from jaxvars.errors import InteropError
 from jaxvars.random import get_global_generator
 from jaxvars.random.generator import Generator, _furthest, _stepped

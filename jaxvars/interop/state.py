@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
-from jaxvars.tensors.tensor import is_string, string, to_tensor
+from jaxvars.tensors.dtypes import is_string, string
+from jaxvars.tensors.tensor import to_tensor
 
 Value: TypeAlias = Any
 Nested: TypeAlias = dict[str, Any]
@@ -159,7 +160,7 @@ def to_bytes(source: Any) -> bytes:
 def from_bytes(target: Any, data: bytes) -> State:
     """Return a State of a target's variables with values from bytes.
 
-    Changes nothing: `commit` the State. Reading runs nothing: the bytes may come from anybody.
+    Changes nothing: `commit` the State. Reading runs nothing: the bytes may come from anywhere.
 
     Args:
         target: a State, or anything with variables in it.

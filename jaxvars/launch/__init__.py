@@ -4,7 +4,7 @@
     python -m jaxvars.launch -n 4 --min-processes 2 --restarts 20 --logs logs -m mypackage.train
     python -m jaxvars.launch --help
 
-The program calls `jv.distributed.initialize()` before anything else, restores its last checkpoint
+The program calls `jv.parallel.initialize()` before anything else, restores its last checkpoint
 if there is one, and saves one now and then. The launcher does the rest, on one machine:
 
 - each worker is told where the others meet, in `JAXVARS_COORDINATOR`, and who it is, in
@@ -20,7 +20,7 @@ if there is one, and saves one now and then. The launcher does the rest, on one 
   the signal, if one killed it), or 128 + the signal that stopped the launcher.
 
 Several machines: a cluster's own launcher (Slurm, Open MPI) starts the program, and
-`jv.distributed.initialize()` asks it.
+`jv.parallel.initialize()` asks it.
 
 The launcher never imports JAX, so it starts in no time and needs no memory to speak of: `jaxvars`
 hands over to it as the first thing that is done in such a process.
@@ -33,6 +33,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _NAME = "jaxvars.launch"
 

@@ -16,7 +16,7 @@ from typing import final
 _DESCRIPTION = """\
 Run a Python program in several processes of this machine, and keep it running.
 
-Each worker process meets the others in jv.distributed.initialize(). When one dies, the others are
+Each worker process meets the others in jv.parallel.initialize(). When one dies, the others are
 killed at once and all are started again: the program goes on from its last checkpoint."""
 
 _EPILOG = """\
@@ -88,7 +88,7 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     return [name for name in environment.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
 
 
-def _whole(low: int, high: int) -> Callable[[str], int]:
+def whole_number(low: int, high: int) -> Callable[[str], int]:
     """Return a function that reads a whole number from `low` to `high`."""
 
     def read(text: str) -> int:
@@ -138,19 +138,19 @@ def _parser() -> argparse.ArgumentParser:
 def _add_workers(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("workers")
     group.add_argument(
-        "-n", "--processes", type=_whole(1, 4096), default=1, metavar="N",
+        "-n", "--processes", type=whole_number(1, 4096), default=1, metavar="N",
         help="how many worker processes (default: 1)",
     )  # fmt: skip
     group.add_argument(
-        "--devices-per-process", type=_whole(1, 4096), metavar="K",
+        "--devices-per-process", type=whole_number(1, 4096), metavar="K",
         help="run on CPU, and give each worker K virtual devices",
     )  # fmt: skip
     group.add_argument(
-        "--gpus-per-process", type=_whole(1, 4096), metavar="K",
+        "--gpus-per-process", type=whole_number(1, 4096), metavar="K",
         help="give each worker K GPUs of its own, by CUDA_VISIBLE_DEVICES",
     )  # fmt: skip
     group.add_argument(
-        "--port", type=_whole(0, 65535), default=0,
+        "--port", type=whole_number(0, 65535), default=0,
         help="where the workers meet, on 127.0.0.1 (default: a free one, another each time)",
     )  # fmt: skip
     group.add_argument(
@@ -162,7 +162,7 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
 def _add_restarts(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("when a worker dies")
     group.add_argument(
-        "--restarts", type=_whole(0, 10**6), default=3, metavar="R",
+        "--restarts", type=whole_number(0, 10**6), default=3, metavar="R",
         help="start again at most R times in all (default: 3)",
     )  # fmt: skip
     group.add_argument(
@@ -174,7 +174,7 @@ def _add_restarts(parser: argparse.ArgumentParser) -> None:
         help="never wait longer than this (default: 60)",
     )  # fmt: skip
     group.add_argument(
-        "--min-processes", type=_whole(1, 4096), metavar="M",
+        "--min-processes", type=whole_number(1, 4096), metavar="M",
         help="after two deaths in a row with the same number of workers go on with one fewer, "
         "down to M (default: always N)",
     )  # fmt: skip

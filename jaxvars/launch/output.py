@@ -84,7 +84,7 @@ class Stream:
             while data := os.read(self.descriptor, _LONG):
                 self._give(self._lines.feed(data))
         except BlockingIOError:
-            pass  # somebody else has the other end still; what the worker wrote has been read
+            pass  # another process has the other end still; what the worker wrote has been read
         self._give(self._lines.rest())
         os.close(self.descriptor)
 

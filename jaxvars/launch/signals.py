@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-from types import TracebackType
 from typing import Any, final
 
 _STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -33,12 +32,7 @@ class Inbox:
         self._before = {s: signal.signal(s, _note) for s in [*wanted, signal.SIGCHLD]}
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._fd_before)

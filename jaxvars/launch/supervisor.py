@@ -17,10 +17,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import final
 
-from jaxvars.launch import guard as _launch_guard
+from jaxvars.launch import guard
 from jaxvars.launch.options import Options
 from jaxvars.launch.output import Sink, Stream, prefixed, to_file
 from jaxvars.launch.report import Death, first, plural, say, say_death, say_end, signal_name
@@ -37,7 +36,7 @@ class Guard:
 
     def __enter__(self) -> Guard:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", _launch_guard.__file__],
+            [sys.executable, "-I", "-S", guard.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             bufsize=0,
@@ -45,19 +44,14 @@ class Guard:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait()
 
     def tell(self, sign: str, group: int) -> None:
         """Say that a process group has begun (+) or ended (-)."""
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it; we go on without
+        with contextlib.suppress(BrokenPipeError):  # it was killed; we go on without
             if self._process.stdin is not None:
                 self._process.stdin.write(f"{sign}{group}\n".encode())
 
@@ -221,7 +215,7 @@ class Supervisor:
         """Kill the workers that run, and see to what all of them wrote."""
         for worker in self._workers:
             if not worker.look():
-                _launch_guard.kill_group(worker.pid)
+                guard.kill_group(worker.pid)
         for worker in self._workers:
             worker.kill()
             self._guard.tell("-", worker.pid)

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a worker leads a process group of its own, and at its end the whole group is killed, so that
   its children go with it;
-- the group is killed before the dead worker is reaped: until then nobody else has its number;
+- the group is killed before the dead worker is reaped: until then its number is its own;
 - on Linux the kernel kills the worker when the launcher dies. The guard does it everywhere.
 """
 
@@ -31,7 +31,7 @@ COORDINATOR = "JAXVARS_COORDINATOR"
 RANK = "JAXVARS_RANK"
 WORLD_SIZE = "JAXVARS_WORLD_SIZE"
 ATTEMPT = "JAXVARS_ATTEMPT"
-"""What a worker finds in its environment; `jv.distributed.initialize()` reads them."""
+"""What a worker finds in its environment; `jv.parallel.initialize()` reads them."""
 
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1
@@ -112,7 +112,7 @@ class Worker:
         return self.returncode is not None
 
     def is_ending(self) -> bool:
-        """Tell whether the system is about to end it, or has, where that can be known."""
+        """Return whether the system is about to end it, or has, where that can be known."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -134,14 +134,14 @@ class Worker:
 
 
 def _is_over(process: subprocess.Popen[bytes]) -> bool:
-    """Tell whether a child has ended, and leave it to be reaped where the system can."""
+    """Return whether a child has ended, and leave it to be reaped where the system can."""
     if not hasattr(os, "waitid"):  # macOS before Python 3.13
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _descriptor(pipe: Any) -> int:
-    """Return a descriptor of one's own for a pipe of `Popen`."""
+    """Return a new descriptor for a pipe of `Popen`."""
     with pipe:
         return os.dup(pipe.fileno())
 
@@ -202,7 +202,7 @@ def _gpus(count: int, rank: int, given: Mapping[str, str]) -> str:
 
 @contextlib.contextmanager
 def meeting_port(wanted: int) -> Generator[int]:
-    """Keep a port for the workers to meet at, which nobody else is given meanwhile.
+    """Keep a port for the workers to meet at, which is not given to another meanwhile.
 
     Args:
         wanted: the number of the port; 0 for any that is free.

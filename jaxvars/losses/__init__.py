@@ -29,79 +29,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from jaxvars.display.repr import did_you_mean
-from jaxvars.losses.classification import binary_crossentropy as binary_crossentropy
-from jaxvars.losses.classification import binary_focal_crossentropy as binary_focal_crossentropy
-from jaxvars.losses.classification import categorical_crossentropy as categorical_crossentropy
+from jaxvars.display.lookup import find
 from jaxvars.losses.classification import (
-    categorical_focal_crossentropy as categorical_focal_crossentropy,
+    BinaryCrossentropy,
+    BinaryFocalCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalFocalCrossentropy,
+    CategoricalGeneralizedCrossEntropy,
+    SparseCategoricalCrossentropy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_generalized_cross_entropy,
+    sparse_categorical_crossentropy,
 )
-from jaxvars.losses.classification import (
-    categorical_generalized_cross_entropy as categorical_generalized_cross_entropy,
+from jaxvars.losses.loss import Loss
+from jaxvars.losses.margins import (
+    CategoricalHinge,
+    Hinge,
+    KLDivergence,
+    SquaredHinge,
+    categorical_hinge,
+    hinge,
+    kl_divergence,
+    squared_hinge,
 )
-from jaxvars.losses.classification import categorical_hinge as categorical_hinge
-from jaxvars.losses.classification import hinge as hinge
-from jaxvars.losses.classification import kl_divergence as kl_divergence
-from jaxvars.losses.classification import (
-    sparse_categorical_crossentropy as sparse_categorical_crossentropy,
-)
-from jaxvars.losses.classification import squared_hinge as squared_hinge
-from jaxvars.losses.classification_classes import BinaryCrossentropy as BinaryCrossentropy
-from jaxvars.losses.classification_classes import BinaryFocalCrossentropy as BinaryFocalCrossentropy
-from jaxvars.losses.classification_classes import CategoricalCrossentropy as CategoricalCrossentropy
-from jaxvars.losses.classification_classes import (
-    CategoricalFocalCrossentropy as CategoricalFocalCrossentropy,
-)
-from jaxvars.losses.classification_classes import (
-    CategoricalGeneralizedCrossEntropy as CategoricalGeneralizedCrossEntropy,
-)
-from jaxvars.losses.classification_classes import CategoricalHinge as CategoricalHinge
-from jaxvars.losses.classification_classes import Hinge as Hinge
-from jaxvars.losses.classification_classes import KLDivergence as KLDivergence
-from jaxvars.losses.classification_classes import (
-    SparseCategoricalCrossentropy as SparseCategoricalCrossentropy,
-)
-from jaxvars.losses.classification_classes import SquaredHinge as SquaredHinge
-from jaxvars.losses.loss import Loss as Loss
-from jaxvars.losses.regression import cosine_similarity as cosine_similarity
-from jaxvars.losses.regression import huber as huber
-from jaxvars.losses.regression import log_cosh as log_cosh
-from jaxvars.losses.regression import mean_absolute_error as mean_absolute_error
 from jaxvars.losses.regression import (
-    mean_absolute_percentage_error as mean_absolute_percentage_error,
+    CosineSimilarity,
+    Huber,
+    LogCosh,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    Poisson,
+    cosine_similarity,
+    huber,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
 )
-from jaxvars.losses.regression import mean_squared_error as mean_squared_error
-from jaxvars.losses.regression import (
-    mean_squared_logarithmic_error as mean_squared_logarithmic_error,
-)
-from jaxvars.losses.regression import poisson as poisson
-from jaxvars.losses.regression_classes import CosineSimilarity as CosineSimilarity
-from jaxvars.losses.regression_classes import Huber as Huber
-from jaxvars.losses.regression_classes import LogCosh as LogCosh
-from jaxvars.losses.regression_classes import MeanAbsoluteError as MeanAbsoluteError
-from jaxvars.losses.regression_classes import (
-    MeanAbsolutePercentageError as MeanAbsolutePercentageError,
-)
-from jaxvars.losses.regression_classes import MeanSquaredError as MeanSquaredError
-from jaxvars.losses.regression_classes import (
-    MeanSquaredLogarithmicError as MeanSquaredLogarithmicError,
-)
-from jaxvars.losses.regression_classes import Poisson as Poisson
-from jaxvars.losses.structured import circle as circle
-from jaxvars.losses.structured import ctc as ctc
-from jaxvars.losses.structured import dice as dice
-from jaxvars.losses.structured import tversky as tversky
-from jaxvars.losses.structured_classes import CTC as CTC
-from jaxvars.losses.structured_classes import Circle as Circle
-from jaxvars.losses.structured_classes import Dice as Dice
-from jaxvars.losses.structured_classes import Tversky as Tversky
+from jaxvars.losses.structured import CTC, Circle, Dice, Tversky, circle, ctc, dice, tversky
 
 Value: TypeAlias = Any
 
+__all__ = [
+    "CTC", "BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy",
+    "CategoricalFocalCrossentropy", "CategoricalGeneralizedCrossEntropy", "CategoricalHinge",
+    "Circle", "CosineSimilarity", "Dice", "Hinge", "Huber", "KLDivergence", "LogCosh", "Loss",
+    "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanSquaredError",
+    "MeanSquaredLogarithmicError", "Poisson", "SparseCategoricalCrossentropy", "SquaredHinge",
+    "Tversky", "binary_crossentropy", "binary_focal_crossentropy", "categorical_crossentropy",
+    "categorical_focal_crossentropy", "categorical_generalized_cross_entropy",
+    "categorical_hinge", "circle", "cosine_similarity", "ctc", "dice", "get", "hinge", "huber",
+    "kl_divergence", "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error",
+    "mean_squared_error", "mean_squared_logarithmic_error", "poisson",
+    "sparse_categorical_crossentropy", "squared_hinge", "tversky",
+]  # fmt: skip
+
 _BY_NAME: dict[str, Any] = {
-    name: thing
-    for name, thing in list(globals().items())
-    if getattr(thing, "__module__", "").startswith("jaxvars.losses.") and thing is not Loss
+    name: globals()[name] for name in __all__ if name not in ("Loss", "get")
 }
 _SHORT: dict[str, Any] = {
     **dict.fromkeys(("bce", "BCE"), binary_crossentropy),
@@ -131,21 +122,8 @@ def get(identifier: Any) -> Callable[..., Value] | None:
     >>> get({"class_name": "Huber", "config": {"delta": 2.0}}).delta
     2.0
     """
-    if isinstance(identifier, dict) and "class_name" in identifier:
-        return _named(identifier["class_name"])(**identifier.get("config", {}))
-    thing = _named(identifier) if isinstance(identifier, str) else identifier
-    if isinstance(thing, type) and issubclass(thing, Loss):
-        return thing()
-    if thing is None or callable(thing):
-        return thing
-    raise TypeError(
-        f'{identifier!r} is no loss: give a name like "mse", or a function of y_true and y_pred.'
-    )
+    return find(identifier, Loss, _BY_NAME, _SHORT, "loss")
 
 
-def _named(name: str) -> Any:
-    found = {**_BY_NAME, **_SHORT}.get(name)
-    if found is None:
-        hint = did_you_mean(name, _BY_NAME) or f" There are: {', '.join(sorted(_BY_NAME))}."
-        raise ValueError(f"There is no loss {name!r}.{hint}")
-    return found
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,24 +10,23 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.losses.inputs import EPSILON, class_axis, elementwise, tensor, with_labels
+from jaxvars.losses.inputs import EPSILON, as_classes, class_axis, elementwise, tensor, with_labels
+from jaxvars.losses.loss import MEAN, FunctionLoss, Reduction
 
 Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- two classes
+@elementwise
 def binary_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the mean cross-entropy between labels and predictions of two classes.
 
     Args:
@@ -43,19 +42,16 @@ def binary_crossentropy(
     >>> print(binary_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
     """
-    static = {"from_logits": bool(from_logits), "axis": axis}
-    return elementwise(_binary_crossentropy, y_true, y_pred, static, smoothing=label_smoothing)
-
-
-def _binary_crossentropy(
-    y_true: Value, y_pred: Value, from_logits: bool, axis: int, smoothing: Value
-) -> Value:
     import optax
 
-    y_true = y_true * (1.0 - smoothing) + 0.5 * smoothing
+    y_true = _smoothed(y_true, label_smoothing, 2)
     if from_logits:
         return optax.sigmoid_binary_cross_entropy(y_pred, y_true).mean(axis)
     return _binary_entropy(y_true, y_pred).mean(axis)
+
+
+def _smoothed(y_true: Value, smoothing: Value, classes: int) -> Value:
+    return y_true * (1.0 - smoothing) + smoothing / classes
 
 
 def _binary_entropy(y_true: Value, y_pred: Value) -> Value:
@@ -63,16 +59,11 @@ def _binary_entropy(y_true: Value, y_pred: Value) -> Value:
     return -(y_true * jnp.log(p) + (1.0 - y_true) * jnp.log(1.0 - p))
 
 
+@elementwise
 def binary_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    apply_class_balancing: bool = False,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
-    axis: int = -1,
-) -> Value:
+    y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25,
+    gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
+) -> Value:  # fmt: skip
     """Return the cross-entropy of two classes, times `(1 - p) ** gamma` of the right one's `p`.
 
     What is right already counts little (Lin et al., https://arxiv.org/abs/1708.02002).
@@ -93,42 +84,25 @@ def binary_focal_crossentropy(
     >>> print(binary_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.1733]
     """
-    static = {
-        "balance": bool(apply_class_balancing),
-        "from_logits": bool(from_logits),
-        "axis": axis,
-    }
-    return elementwise(
-        _binary_focal_crossentropy, y_true, y_pred, static,
-        alpha=alpha, gamma=gamma, smoothing=label_smoothing,
-    )  # fmt: skip
-
-
-def _binary_focal_crossentropy(
-    y_true: Value, y_pred: Value, balance: bool, from_logits: bool, axis: int,
-    alpha: Value, gamma: Value, smoothing: Value,
-) -> Value:  # fmt: skip
     import optax
 
-    y_true = y_true * (1.0 - smoothing) + 0.5 * smoothing
+    y_true = _smoothed(y_true, label_smoothing, 2)
     if from_logits:
         loss = optax.sigmoid_focal_loss(y_pred, y_true, gamma=gamma)
     else:
         right = y_true * y_pred + (1.0 - y_true) * (1.0 - y_pred)
         loss = (1.0 - right) ** gamma * _binary_entropy(y_true, y_pred)
-    if balance:
+    if apply_class_balancing:
         loss = loss * (y_true * alpha + (1.0 - y_true) * (1.0 - alpha))
     return loss.mean(axis)
 
 
 # ---------------------------------------------------------------- many classes
+@elementwise
 def categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
+    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the cross-entropy between one-hot labels and predictions.
 
     Args:
@@ -144,17 +118,10 @@ def categorical_crossentropy(
     >>> print(categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
     """
-    static = {"from_logits": bool(from_logits), "axis": axis}
-    return elementwise(_categorical_crossentropy, y_true, y_pred, static, smoothing=label_smoothing)
-
-
-def _categorical_crossentropy(
-    y_true: Value, y_pred: Value, from_logits: bool, axis: int, smoothing: Value
-) -> Value:
     import optax
 
     axis = class_axis(axis, y_pred, "categorical_crossentropy")
-    y_true = y_true * (1.0 - smoothing) + smoothing / y_true.shape[axis]
+    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
     if from_logits:  # the safe one: a logit of minus infinity is a class that is ruled out
         last = (jnp.moveaxis(y, axis, -1) for y in (y_pred, y_true))
         return optax.safe_softmax_cross_entropy(*last)
@@ -165,15 +132,11 @@ def _normal(y_pred: Value, axis: int) -> Value:
     return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
 
 
+@elementwise
 def categorical_focal_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    from_logits: bool = False,
-    label_smoothing: float = 0.0,
-    axis: int = -1,
-) -> Value:
+    y_true: Any, y_pred: Any, alpha: float = 0.25, gamma: float = 2.0, from_logits: bool = False,
+    label_smoothing: float = 0.0, axis: int = -1,
+) -> Value:  # fmt: skip
     """Return the cross-entropy, times `alpha * (1 - p) ** gamma` of the right class's `p`.
 
     Args:
@@ -191,31 +154,17 @@ def categorical_focal_crossentropy(
     >>> print(categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.0433]
     """
-    static = {"from_logits": bool(from_logits), "axis": axis}
-    alpha = tensor(alpha, "alpha of categorical_focal_crossentropy")
-    return elementwise(
-        _categorical_focal_crossentropy, y_true, y_pred, static,
-        alpha=alpha, gamma=gamma, smoothing=label_smoothing,
-    )  # fmt: skip
-
-
-def _categorical_focal_crossentropy(
-    y_true: Value, y_pred: Value, from_logits: bool, axis: int,
-    alpha: Value, gamma: Value, smoothing: Value,
-) -> Value:  # fmt: skip
     axis = class_axis(axis, y_pred, "categorical_focal_crossentropy")
-    y_true = y_true * (1.0 - smoothing) + smoothing / y_true.shape[axis]
+    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
     p = _normal(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
-    return (alpha.astype(p.dtype) * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
+    weight = jnp.asarray(alpha, p.dtype)
+    return (weight * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
 
 
 def sparse_categorical_crossentropy(
-    y_true: Any,
-    y_pred: Any,
-    from_logits: bool = False,
-    ignore_class: int | None = None,
+    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None,
     axis: int = -1,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return the cross-entropy between integer labels and predictions.
 
     Args:
@@ -268,7 +217,7 @@ def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0
     Args:
         y_true: integers below the number of classes.
         y_pred: probabilities, with the classes along the last axis.
-        q: between 0 and 1.
+        q: between 0 and 1; towards 0 it is the cross-entropy.
 
     Returns:
         An array of the shape of the labels.
@@ -289,97 +238,122 @@ def _categorical_generalized_cross_entropy(
     return (1.0 - right.sum(axis) ** q) / q
 
 
-def kl_divergence(y_true: Any, y_pred: Any) -> Value:
-    """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
+# ---------------------------------------------------------------- classes
+@final
+class BinaryCrossentropy(FunctionLoss, fn=binary_crossentropy):
+    """The cross-entropy of two classes; see `binary_crossentropy`.
 
-    Args:
-        y_true: probabilities, of shape [..., n].
-        y_pred: probabilities, of the same shape.
-
-    Returns:
-        An array of shape [...].
-
-    >>> round(kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).item(), 4)
-    0.1438
+    >>> float(BinaryCrossentropy(from_logits=True)([[0.0, 1.0]], [[-200.0, 200.0]]))
+    0.0
     """
-    return elementwise(_kl_divergence, y_true, y_pred)
+
+    from_logits: bool = False
+    label_smoothing: float = 0.0
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = "binary_crossentropy"
+    dtype: Any = None
 
 
-def _kl_divergence(y_true: Value, y_pred: Value) -> Value:
-    import optax
+@final
+class BinaryFocalCrossentropy(FunctionLoss, fn=binary_focal_crossentropy):
+    """The cross-entropy of two classes in which what is right counts little.
 
-    true, pred = (jnp.clip(y, EPSILON, 1.0) for y in (y_true, y_pred))
-    return optax.kl_divergence(jnp.log(pred), true)
-
-
-# ---------------------------------------------------------------- margins
-def hinge(y_true: Any, y_pred: Any) -> Value:
-    """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
-
-    >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
-    [1.0]
+    >>> float(BinaryFocalCrossentropy(from_logits=True)([[0.0, 1.0]], [[-200.0, 200.0]]))
+    0.0
     """
-    return elementwise(_hinge, y_true, y_pred)
+
+    apply_class_balancing: bool = False
+    alpha: float = 0.25
+    gamma: float = 2.0
+    from_logits: bool = False
+    label_smoothing: float = 0.0
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = "binary_focal_crossentropy"
+    dtype: Any = None
 
 
-def _hinge(y_true: Value, y_pred: Value) -> Value:
-    return _margins(y_true, y_pred).mean(-1)
+@final
+class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
+    """The cross-entropy of one-hot labels.
 
-
-def squared_hinge(y_true: Any, y_pred: Any) -> Value:
-    """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
-
-    >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
-    [1.25]
+    >>> float(CategoricalCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 200.0]]))
+    200.0
     """
-    return elementwise(_squared_hinge, y_true, y_pred)
+
+    from_logits: bool = False
+    label_smoothing: float = 0.0
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = "categorical_crossentropy"
+    dtype: Any = None
 
 
-def _squared_hinge(y_true: Value, y_pred: Value) -> Value:
-    return jnp.square(_margins(y_true, y_pred)).mean(-1)
+@final
+class CategoricalFocalCrossentropy(
+    FunctionLoss,
+    fn=categorical_focal_crossentropy,
+    alpha="the weight, or a tuple of one for each class.",
+):
+    """The cross-entropy of one-hot labels in which what is right counts little.
 
-
-def _margins(y_true: Value, y_pred: Value) -> Value:
-    is_binary = ((y_true == 0) | (y_true == 1)).all()
-    return _positive(1.0 - y_pred * jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
-
-
-def _positive(x: Value) -> Value:
-    """Return the larger of a value and 0, with all of the slope at 0, as in Keras; NaN for NaN."""
-    return jnp.where(x < 0, 0.0, x)
-
-
-def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
-    """Return `max(0, 1 + the best wrong score - the right one)`.
-
-    Args:
-        y_true: one-hot labels, of shape [..., n].
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array of shape [...].
-
-    >>> categorical_hinge([[0.0, 1.0]], [[0.75, 0.5]]).tolist()
-    [1.25]
+    >>> CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).shape
+    ()
     """
-    return elementwise(_categorical_hinge, y_true, y_pred)
+
+    alpha: Any = 0.25
+    gamma: float = 2.0
+    from_logits: bool = False
+    label_smoothing: float = 0.0
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = "categorical_focal_crossentropy"
+    dtype: Any = None
 
 
-def _categorical_hinge(y_true: Value, y_pred: Value) -> Value:
-    right = (y_true * y_pred).sum(-1)
-    wrong = ((1.0 - y_true) * y_pred).max(-1)
-    return _positive(wrong - right + 1.0)
+@final
+class SparseCategoricalCrossentropy(
+    FunctionLoss,
+    fn=sparse_categorical_crossentropy,
+    ignore_class='a label that does not count, like -1 or 255 for "not known".',
+):
+    """The cross-entropy of integer labels.
+
+    A mean is that of the samples that are not ignored.
+
+    >>> float(
+    ...     SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)(
+    ...         [1, -1], [[0.0, 200.0], [0.0, 0.0]]
+    ...     )
+    ... )
+    0.0
+    """
+
+    from_logits: bool = False
+    ignore_class: int | None = None
+    reduction: Reduction = MEAN
+    axis: int = -1
+    name: str | None = "sparse_categorical_crossentropy"
+    dtype: Any = None
+
+    def _counted(self, y_true: Any, y_pred: Any) -> Value | None:
+        if self.ignore_class is None:
+            return None
+        labels, logits = as_classes(tensor(y_true, "y_true")), tensor(y_pred, "y_pred")
+        counted = labels != self.ignore_class
+        return counted.squeeze(self.axis) if counted.ndim == logits.ndim else counted
+
+
+@final
+class CategoricalGeneralizedCrossEntropy(FunctionLoss, fn=categorical_generalized_cross_entropy):
+    """A loss between cross-entropy and absolute error, which bears wrong labels.
+
+    >>> float(CategoricalGeneralizedCrossEntropy()([1], [[0.75, 0.25]]))
+    1.0
+    """
+
+    q: float = 0.5
+    reduction: Reduction = MEAN
+    name: str | None = "categorical_generalized_cross_entropy"
+    dtype: Any = None

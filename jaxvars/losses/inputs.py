@@ -12,8 +12,9 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +22,13 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.tensors.dtypes import as_dtype, is_string
+from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
+P = ParamSpec("P")
 
 EPSILON = 1e-7  # Keras's
 
@@ -60,6 +63,15 @@ def as_classes(labels: Value) -> Value:
     if jnp.issubdtype(labels.dtype, jnp.inexact):
         return wide(labels)
     return labels.astype(jnp.int64 if labels.dtype.itemsize == 8 else jnp.int32)
+
+
+def divide(a: Value, b: Value) -> Value:
+    """Return a / b, or 0 where b is 0.
+
+    >>> divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
+    [0.5, 0.0]
+    """
+    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))
 
 
 # ---------------------------------------------------------------- shapes
@@ -181,27 +193,50 @@ def check_labels(labels: Value, classes: int, what: str, ignored: int | None = N
 # ---------------------------------------------------------------- running
 @functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
 def _run(
-    kernel: Callable[..., Value],
-    y_true: Value,
-    y_pred: Value,
-    align: bool,
-    static: tuple[tuple[str, Any], ...],
-    numbers: dict[str, Value],
-) -> Value:
+    kernel: Callable[..., Value], y_true: Value, y_pred: Value, align: bool,
+    static: tuple[tuple[str, Any], ...], numbers: dict[str, Value],
+) -> Value:  # fmt: skip
     y_pred = wide(y_pred)
     if align:
         y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
     return kernel(y_true, y_pred, **dict(static), **numbers)
 
 
+def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
+    """Return the function of labels and predictions of the same shape that a formula computes.
+
+    Args:
+        formula: takes both as floats of one dtype and shape, and options. Those that are floats by
+            default are numbers of the program; it is compiled for each value of the others.
+    """
+    signature = inspect.signature(formula)
+    defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
+
+    @functools.wraps(formula)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Value:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return formula(*args, **kwargs)  # Python's own words for what is wrong
+        options = {name: given.get(name, default) for name, default in defaults.items()}
+        numbers = {n: options.pop(n) for n, default in defaults.items() if type(default) is float}
+        static = {name: _hashable(x, defaults[name]) for name, x in options.items()}
+        return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
+
+    return call
+
+
+def _hashable(option: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        return bool(option)
+    return tuple(option) if isinstance(option, list) else option
+
+
 @context.restoring()
-def elementwise(
-    kernel: Callable[..., Value],
-    y_true: Any,
-    y_pred: Any,
-    static: dict[str, Any] | None = None,
+def compare(
+    kernel: Callable[..., Value], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
     **numbers: Any,
-) -> Value:
+) -> Value:  # fmt: skip
     """Return what a function makes of labels and predictions of the same shape.
 
     Args:
@@ -217,18 +252,16 @@ def elementwise(
     check_same_shape(true, pred, what)
     if not max(true.ndim, pred.ndim):
         raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
+    for name, x in numbers.items():
+        numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
     return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
 
 
 @context.restoring()
 def with_labels(
-    kernel: Callable[..., Value],
-    y_true: Any,
-    y_pred: Any,
-    axis: int = -1,
-    ignore_class: int | None = None,
-    **static: Any,
-) -> Value:
+    kernel: Callable[..., Value], y_true: Any, y_pred: Any, axis: int = -1,
+    ignore_class: int | None = None, **static: Any,
+) -> Value:  # fmt: skip
     """Return what a function makes of integer labels, and predictions with an axis for classes."""
     what = kernel.__name__.lstrip("_")
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")

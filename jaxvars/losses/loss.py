@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.repr import did_you_mean
-from jaxvars.losses.inputs import float_dtype, leading, tensor, wide
+from jaxvars.display.docstrings import complete, described
+from jaxvars.display.text import did_you_mean
+from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
@@ -25,7 +27,11 @@ Reduction: TypeAlias = str | None
 
 MEAN = "sum_over_batch_size"
 REDUCTIONS = (MEAN, "mean", "mean_with_sample_weight", "sum", "none")
-_COMMON = ("reduction", "name", "dtype")
+_WORDS = {
+    "reduction": "see `Loss`.",
+    "name": "what errors call it.",
+    "dtype": "of the result; see `Loss`.",
+}
 
 
 class Loss(ABC):
@@ -123,16 +129,33 @@ class Loss(ABC):
         return cls(**config)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass_transform(frozen_default=True)
 class FunctionLoss(Loss, ABC):
-    """A loss that is one of the functions, with its fields as the function's options."""
+    """A loss that is one of the functions: a frozen dataclass of the function's options."""
 
     fn: ClassVar[Any]
 
+    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
+        super().__init_subclass__()
+        if fn is not None and "name" not in cls.__annotations__:
+            cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
+        dataclasses.dataclass(frozen=True)(cls)
+        if fn is not None:
+            cls.fn = staticmethod(fn)
+            complete(cls, {**described(fn), **_WORDS, **words})
+
     def call(self, y_true: Any, y_pred: Any) -> Value:
         """Return what the function says."""
-        names = [f.name for f in dataclasses.fields(self) if f.name not in _COMMON]
-        return type(self).fn(y_true, y_pred, **{name: getattr(self, name) for name in names})
+        options = {name: x for name, x in self.get_config().items() if name not in _WORDS}
+        return type(self).fn(y_true, y_pred, **options)
+
+
+class PlainLoss(FunctionLoss, ABC):
+    """A loss that is a function without options, and has its name."""
+
+    reduction: Reduction = MEAN
+    name: str | None = None
+    dtype: Any = None
 
 
 def _reduced(
@@ -151,7 +174,7 @@ def _reduce(values: Value, weight: Value | None, counted: Value | None, reductio
         return values
     if reduction == "sum":
         return values.sum()
-    return _quotient(values.sum(), _divisor(values, weight, counted, reduction))
+    return divide(values.sum(), _divisor(values, weight, counted, reduction))
 
 
 def _divisor(values: Value, weight: Value | None, counted: Value | None, reduction: str) -> Value:
@@ -159,8 +182,3 @@ def _divisor(values: Value, weight: Value | None, counted: Value | None, reducti
     if reduction == "mean_with_sample_weight" and weight is not None:
         return (ones * weight).sum()
     return jnp.asarray(values.size, values.dtype) if counted is None else ones.sum()
-
-
-def _quotient(a: Value, b: Value) -> Value:
-    """Return a / b, or 0 where b is 0."""
-    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))

@@ -1,4 +1,4 @@
-"""Losses of predictions that are numbers: the functions, one value for each sample.
+"""Losses of predictions that are numbers: functions with one value for each sample, and classes.
 
 Rules this file keeps:
 - the last axis is averaged over, or the one that `axis` names;
@@ -7,24 +7,34 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, final
 
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import complete
 from jaxvars.losses.inputs import EPSILON, elementwise
+from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 
 Value: TypeAlias = Any
+P = ParamSpec("P")
 
 
+def of_numbers(formula: Callable[P, Value]) -> Callable[P, Value]:
+    """Return the function of numbers, along the last axis, that a formula computes."""
+    words = {
+        "y_true": "what should come out, of shape [..., n].",
+        "y_pred": "what came out, of the same shape.",
+        "return": "An array of shape [...].",
+    }
+    complete(formula, words)
+    return elementwise(formula)
+
+
+# ---------------------------------------------------------------- functions
+@of_numbers
 def mean_squared_error(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `(y_true - y_pred) ** 2` along the last axis.
-
-    Args:
-        y_true: what should come out, of shape [..., n].
-        y_pred: what came out, of the same shape.
-
-    Returns:
-        An array of shape [...].
 
     Raises:
         ShapeError: when the shapes differ.
@@ -32,32 +42,18 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Value:
     >>> mean_squared_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
     [2.0]
     """
-    return elementwise(_mean_squared_error, y_true, y_pred)
-
-
-def _mean_squared_error(y_true: Value, y_pred: Value) -> Value:
     import optax
 
     return optax.squared_error(y_pred, y_true).mean(-1)
 
 
+@of_numbers
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `abs(y_true - y_pred)` along the last axis.
-
-    Args:
-        y_true: what should come out, of shape [..., n].
-        y_pred: what came out, of the same shape.
-
-    Returns:
-        An array of shape [...].
 
     >>> mean_absolute_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
     [1.0]
     """
-    return elementwise(_mean_absolute_error, y_true, y_pred)
-
-
-def _mean_absolute_error(y_true: Value, y_pred: Value) -> Value:
     return _size(y_true - y_pred).mean(-1)
 
 
@@ -66,6 +62,7 @@ def _size(x: Value) -> Value:
     return x * jnp.sign(x)
 
 
+@of_numbers
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Value:
     """Return 100 times the mean of `abs((y_true - y_pred) / y_true)` along the last axis.
 
@@ -73,20 +70,14 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Value:
         y_true: what should come out, of shape [..., n]; 1e-7 stands for zero in the divisor.
         y_pred: what came out, of the same shape.
 
-    Returns:
-        An array of shape [...].
-
     >>> mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).tolist()
     [25.0]
     """
-    return elementwise(_mean_absolute_percentage_error, y_true, y_pred)
-
-
-def _mean_absolute_percentage_error(y_true: Value, y_pred: Value) -> Value:
     part = (y_true - y_pred) / jnp.maximum(jnp.abs(y_true), EPSILON)
     return 100.0 * _size(part).mean(-1)
 
 
+@of_numbers
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `(log(1 + y_true) - log(1 + y_pred)) ** 2` along the last axis.
 
@@ -94,20 +85,14 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Value:
         y_true: what should come out, of shape [..., n]; negative numbers count as zero.
         y_pred: what came out, of the same shape; negative numbers count as zero.
 
-    Returns:
-        An array of shape [...].
-
     >>> round(mean_squared_logarithmic_error([[1.0]], [[3.0]]).item(), 4)
     0.4805
     """
-    return elementwise(_mean_squared_logarithmic_error, y_true, y_pred)
-
-
-def _mean_squared_logarithmic_error(y_true: Value, y_pred: Value) -> Value:
     true, pred = (jnp.log1p(jnp.maximum(y, EPSILON)) for y in (y_true, y_pred))
     return jnp.square(pred - true).mean(-1)
 
 
+@elementwise
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     """Return minus the cosine of the angle between labels and predictions, from -1 to 1.
 
@@ -125,20 +110,12 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     >>> cosine_similarity([[0.0, 2.0], [1.0, 0.0]], [[0.0, 3.0], [0.0, 1.0]]).tolist()
     [-1.0, -0.0]
     """
-    return -cosine(y_true, y_pred, axis)
-
-
-def cosine(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
-    """Return the cosine of the angle between labels and predictions."""
-    return elementwise(_cosine_similarity, y_true, y_pred, {"axis": axis})
-
-
-def _cosine_similarity(y_true: Value, y_pred: Value, axis: int) -> Value:
     import optax
 
-    return optax.cosine_similarity(y_pred, y_true, epsilon=EPSILON**2, axis=axis)
+    return -optax.cosine_similarity(y_pred, y_true, epsilon=EPSILON**2, axis=axis)
 
 
+@of_numbers
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Value:
     """Return the mean Huber loss along the last axis: squared near zero, absolute beyond.
 
@@ -150,45 +127,29 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Value:
         y_pred: what came out, of the same shape.
         delta: where one becomes the other.
 
-    Returns:
-        An array of shape [...].
-
     >>> huber([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
     [1.5]
     """
-    return elementwise(_huber, y_true, y_pred, delta=delta)
-
-
-def _huber(y_true: Value, y_pred: Value, delta: Value) -> Value:
     import optax
 
     return optax.huber_loss(y_pred, y_true, delta=delta).mean(-1)
 
 
+@of_numbers
 def log_cosh(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `log(cosh(y_pred - y_true))` along the last axis.
 
     About half the square of a small error, and the size of a large one less `log(2)`.
 
-    Args:
-        y_true: what should come out, of shape [..., n].
-        y_pred: what came out, of the same shape.
-
-    Returns:
-        An array of shape [...].
-
     >>> round(log_cosh([[0.0, 0.0]], [[0.0, 1.0]]).item(), 4)
     0.2169
     """
-    return elementwise(_log_cosh, y_true, y_pred)
-
-
-def _log_cosh(y_true: Value, y_pred: Value) -> Value:
     import optax
 
     return optax.log_cosh(y_pred, y_true).mean(-1)
 
 
+@of_numbers
 def poisson(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `y_pred - y_true * log(y_pred)` along the last axis.
 
@@ -196,14 +157,90 @@ def poisson(y_true: Any, y_pred: Any) -> Value:
         y_true: counts, of shape [..., n].
         y_pred: the rates predicted, of the same shape, not negative.
 
-    Returns:
-        An array of shape [...].
-
     >>> print(poisson([[1.0, 0.0]], [[1.0, 1.0]]).round(4))
     [1.]
     """
-    return elementwise(_poisson, y_true, y_pred)
-
-
-def _poisson(y_true: Value, y_pred: Value) -> Value:
     return (y_pred - y_true * jnp.log(y_pred + EPSILON)).mean(-1)
+
+
+# ---------------------------------------------------------------- classes
+@final
+class MeanSquaredError(PlainLoss, fn=mean_squared_error):
+    """The mean squared error.
+
+    >>> float(MeanSquaredError()([[0.0], [0.0]], [[1.0], [3.0]]))
+    5.0
+    """
+
+
+@final
+class MeanAbsoluteError(PlainLoss, fn=mean_absolute_error):
+    """The mean absolute error.
+
+    >>> float(MeanAbsoluteError()([[0.0], [0.0]], [[1.0], [3.0]]))
+    2.0
+    """
+
+
+@final
+class MeanAbsolutePercentageError(PlainLoss, fn=mean_absolute_percentage_error):
+    """The mean of the errors in per cent of the labels.
+
+    >>> float(MeanAbsolutePercentageError()([[2.0], [4.0]], [[1.0], [4.0]]))
+    25.0
+    """
+
+
+@final
+class MeanSquaredLogarithmicError(PlainLoss, fn=mean_squared_logarithmic_error):
+    """The mean squared error of the logarithms of one more.
+
+    >>> float(MeanSquaredLogarithmicError()([[1.0], [1.0]], [[1.0], [1.0]]))
+    0.0
+    """
+
+
+@final
+class CosineSimilarity(FunctionLoss, fn=cosine_similarity):
+    """Minus the cosine of the angle between labels and predictions: -1 is the same direction.
+
+    >>> float(CosineSimilarity()([[0.0, 2.0]], [[0.0, 3.0]]))
+    -1.0
+    """
+
+    axis: int = -1
+    reduction: Reduction = MEAN
+    name: str | None = "cosine_similarity"
+    dtype: Any = None
+
+
+@final
+class Huber(FunctionLoss, fn=huber):
+    """The Huber loss: squared for errors of up to `delta`, absolute beyond.
+
+    >>> float(Huber()([[0.0, 0.0]], [[1.0, 3.0]]))
+    1.5
+    """
+
+    delta: float = 1.0
+    reduction: Reduction = MEAN
+    name: str | None = "huber_loss"
+    dtype: Any = None
+
+
+@final
+class LogCosh(PlainLoss, fn=log_cosh):
+    """The logarithm of the hyperbolic cosine of the errors.
+
+    >>> float(LogCosh()([[1.0]], [[1.0]]))
+    0.0
+    """
+
+
+@final
+class Poisson(PlainLoss, fn=poisson):
+    """What the Poisson distribution of rate `y_pred` says of counts `y_true`.
+
+    >>> print(Poisson()([[1.0, 0.0]], [[1.0, 1.0]]).round(4))
+    1.0
+    """

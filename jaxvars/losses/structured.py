@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import EPSILON, check_labels, elementwise, tensor, wide
+from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
 
 Value: TypeAlias = Any
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
 
 
 # ---------------------------------------------------------------- overlaps
+@elementwise
 def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Value:
     """Return 1 less the Dice coefficient: `2 * sum(true * pred) / (sum(true) + sum(pred))`.
 
@@ -29,14 +31,11 @@ def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Value:
     >>> print(dice([1.0, 1.0, 0.0], [1.0, 0.0, 0.0]).round(4))
     0.3333
     """
-    return elementwise(_dice, y_true, y_pred, {"axis": _axes(axis)})
-
-
-def _dice(y_true: Value, y_pred: Value, axis: Any) -> Value:
     both = (y_true * y_pred).sum(axis)
     return 1.0 - 2.0 * both / (y_true.sum(axis) + y_pred.sum(axis) + EPSILON)
 
 
+@elementwise
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Axis = None
 ) -> Value:
@@ -57,17 +56,9 @@ def tversky(
     >>> print(tversky([1.0, 1.0, 0.0], [1.0, 0.0, 0.0], alpha=1.0, beta=0.0).round(4))
     0.5
     """
-    return elementwise(_tversky, y_true, y_pred, {"axis": _axes(axis)}, alpha=alpha, beta=beta)
-
-
-def _tversky(y_true: Value, y_pred: Value, axis: Any, alpha: Value, beta: Value) -> Value:
     both = (y_true * y_pred).sum(axis)
     true_alone, pred_alone = (y_true * (1 - y_pred)).sum(axis), (y_pred * (1 - y_true)).sum(axis)
     return 1.0 - both / (both + alpha * true_alone + beta * pred_alone + EPSILON)
-
-
-def _axes(axis: Axis) -> int | tuple[int, ...] | None:
-    return tuple(axis) if isinstance(axis, list) else axis
 
 
 # ---------------------------------------------------------------- sequences
@@ -116,14 +107,9 @@ def _ctc(labels: Value, logits: Value) -> Value:
 
 # ---------------------------------------------------------------- embeddings
 def circle(
-    y_true: Any,
-    y_pred: Any,
-    ref_labels: Any = None,
-    ref_embeddings: Any = None,
-    remove_diagonal: bool = True,
-    gamma: float = 80.0,
-    margin: float = 0.4,
-) -> Value:
+    y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any = None,
+    remove_diagonal: bool = True, gamma: float = 80.0, margin: float = 0.4,
+) -> Value:  # fmt: skip
     """Return the circle loss of embeddings: those of one class near, others far.
 
     Sun et al., https://arxiv.org/abs/2002.10857.
@@ -183,3 +169,68 @@ def _circle(
 
 def _logsumexp(x: Value, where: Value) -> Value:
     return jax.nn.logsumexp(x, axis=1, where=where)
+
+
+# ---------------------------------------------------------------- classes
+@final
+class Dice(FunctionLoss, fn=dice):
+    """One less the Dice coefficient of two masks.
+
+    >>> float(Dice()([1.0, 1.0], [1.0, 1.0]))
+    0.0
+    """
+
+    reduction: Reduction = MEAN
+    name: str | None = "dice"
+    axis: Axis = None
+    dtype: Any = None
+
+
+@final
+class Tversky(FunctionLoss, fn=tversky):
+    """One less the Tversky index of two masks.
+
+    >>> float(Tversky()([1.0, 1.0], [1.0, 1.0]))
+    0.0
+    """
+
+    alpha: float = 0.5
+    beta: float = 0.5
+    reduction: Reduction = MEAN
+    name: str | None = "tversky"
+    axis: Axis = None
+    dtype: Any = None
+
+
+@final
+class CTC(PlainLoss, fn=ctc):
+    """The loss of label sequences that are not aligned; see `ctc`.
+
+    >>> CTC()([[1, 2]], [[[0.0, 0.0, 0.0]] * 3]).shape
+    ()
+    """
+
+
+@final
+class Circle(
+    FunctionLoss,
+    fn=circle,
+    remove_diagonal="whether an embedding is not compared with itself.",
+):
+    """The circle loss of embeddings of length 1.
+
+    A mean is that of the samples whose loss is not 0.
+
+    >>> float(Circle()([0, 0], [[1.0, 0.0], [1.0, 0.0]]))
+    0.0
+    """
+
+    gamma: float = 80.0
+    margin: float = 0.4
+    remove_diagonal: bool = True
+    reduction: Reduction = MEAN
+    name: str | None = "circle"
+    dtype: Any = None
+
+    def _counted(self, y_true: Any, y_pred: Any) -> Value:
+        return self.call(y_true, y_pred) > 0

@@ -32,97 +32,108 @@ they are; ignored classes never count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-from jaxvars.core.module import _BORDER
-from jaxvars.display.repr import did_you_mean
-from jaxvars.losses import binary_crossentropy as binary_crossentropy
-from jaxvars.losses import binary_focal_crossentropy as binary_focal_crossentropy
-from jaxvars.losses import categorical_crossentropy as categorical_crossentropy
-from jaxvars.losses import categorical_focal_crossentropy as categorical_focal_crossentropy
-from jaxvars.losses import categorical_hinge as categorical_hinge
-from jaxvars.losses import hinge as hinge
-from jaxvars.losses import huber as huber
-from jaxvars.losses import kl_divergence as kl_divergence
-from jaxvars.losses import log_cosh as log_cosh
-from jaxvars.losses import mean_absolute_error as mean_absolute_error
-from jaxvars.losses import mean_absolute_percentage_error as mean_absolute_percentage_error
-from jaxvars.losses import mean_squared_error as mean_squared_error
-from jaxvars.losses import mean_squared_logarithmic_error as mean_squared_logarithmic_error
-from jaxvars.losses import poisson as poisson
-from jaxvars.losses import sparse_categorical_crossentropy as sparse_categorical_crossentropy
-from jaxvars.losses import squared_hinge as squared_hinge
-from jaxvars.metrics.accuracies import Accuracy as Accuracy
-from jaxvars.metrics.accuracies import BinaryAccuracy as BinaryAccuracy
-from jaxvars.metrics.accuracies import CategoricalAccuracy as CategoricalAccuracy
-from jaxvars.metrics.accuracies import SparseCategoricalAccuracy as SparseCategoricalAccuracy
-from jaxvars.metrics.accuracies import (
-    SparseTopKCategoricalAccuracy as SparseTopKCategoricalAccuracy,
+from jaxvars.core.module import BORDER
+from jaxvars.display.lookup import find
+from jaxvars.losses import (
+    binary_crossentropy,
+    binary_focal_crossentropy,
+    categorical_crossentropy,
+    categorical_focal_crossentropy,
+    categorical_hinge,
+    hinge,
+    huber,
+    kl_divergence,
+    log_cosh,
+    mean_absolute_error,
+    mean_absolute_percentage_error,
+    mean_squared_error,
+    mean_squared_logarithmic_error,
+    poisson,
+    sparse_categorical_crossentropy,
+    squared_hinge,
 )
-from jaxvars.metrics.accuracies import TopKCategoricalAccuracy as TopKCategoricalAccuracy
-from jaxvars.metrics.accuracies import accuracy as accuracy
-from jaxvars.metrics.accuracies import binary_accuracy as binary_accuracy
-from jaxvars.metrics.accuracies import categorical_accuracy as categorical_accuracy
-from jaxvars.metrics.accuracies import sparse_categorical_accuracy as sparse_categorical_accuracy
 from jaxvars.metrics.accuracies import (
-    sparse_top_k_categorical_accuracy as sparse_top_k_categorical_accuracy,
+    Accuracy,
+    BinaryAccuracy,
+    CategoricalAccuracy,
+    SparseCategoricalAccuracy,
+    SparseTopKCategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    accuracy,
+    binary_accuracy,
+    categorical_accuracy,
+    sparse_categorical_accuracy,
+    sparse_top_k_categorical_accuracy,
+    top_k_categorical_accuracy,
 )
-from jaxvars.metrics.accuracies import top_k_categorical_accuracy as top_k_categorical_accuracy
-from jaxvars.metrics.auc import AUC as AUC
-from jaxvars.metrics.confusion import FalseNegatives as FalseNegatives
-from jaxvars.metrics.confusion import FalsePositives as FalsePositives
-from jaxvars.metrics.confusion import Precision as Precision
-from jaxvars.metrics.confusion import PrecisionAtRecall as PrecisionAtRecall
-from jaxvars.metrics.confusion import Recall as Recall
-from jaxvars.metrics.confusion import RecallAtPrecision as RecallAtPrecision
-from jaxvars.metrics.confusion import SensitivityAtSpecificity as SensitivityAtSpecificity
-from jaxvars.metrics.confusion import SpecificityAtSensitivity as SpecificityAtSensitivity
-from jaxvars.metrics.confusion import TrueNegatives as TrueNegatives
-from jaxvars.metrics.confusion import TruePositives as TruePositives
-from jaxvars.metrics.correlation import concordance_correlation as concordance_correlation
-from jaxvars.metrics.correlation import pearson_correlation as pearson_correlation
-from jaxvars.metrics.iou import BinaryIoU as BinaryIoU
-from jaxvars.metrics.iou import ConfusionMatrix as ConfusionMatrix
-from jaxvars.metrics.iou import IoU as IoU
-from jaxvars.metrics.iou import MeanIoU as MeanIoU
-from jaxvars.metrics.iou import OneHotIoU as OneHotIoU
-from jaxvars.metrics.iou import OneHotMeanIoU as OneHotMeanIoU
-from jaxvars.metrics.iou import confusion_matrix as confusion_matrix
-from jaxvars.metrics.mean import Mean as Mean
-from jaxvars.metrics.mean import MeanMetricWrapper as MeanMetricWrapper
-from jaxvars.metrics.mean import Sum as Sum
-from jaxvars.metrics.metric import Metric as Metric
-from jaxvars.metrics.rows import BinaryCrossentropy as BinaryCrossentropy
-from jaxvars.metrics.rows import CategoricalCrossentropy as CategoricalCrossentropy
-from jaxvars.metrics.rows import CategoricalHinge as CategoricalHinge
-from jaxvars.metrics.rows import ConcordanceCorrelation as ConcordanceCorrelation
-from jaxvars.metrics.rows import CosineSimilarity as CosineSimilarity
-from jaxvars.metrics.rows import Hinge as Hinge
-from jaxvars.metrics.rows import KLDivergence as KLDivergence
-from jaxvars.metrics.rows import LogCoshError as LogCoshError
-from jaxvars.metrics.rows import MeanAbsoluteError as MeanAbsoluteError
-from jaxvars.metrics.rows import MeanAbsolutePercentageError as MeanAbsolutePercentageError
-from jaxvars.metrics.rows import MeanSquaredError as MeanSquaredError
-from jaxvars.metrics.rows import MeanSquaredLogarithmicError as MeanSquaredLogarithmicError
-from jaxvars.metrics.rows import PearsonCorrelation as PearsonCorrelation
-from jaxvars.metrics.rows import Poisson as Poisson
-from jaxvars.metrics.rows import SparseCategoricalCrossentropy as SparseCategoricalCrossentropy
-from jaxvars.metrics.rows import SquaredHinge as SquaredHinge
-from jaxvars.metrics.scores import F1Score as F1Score
-from jaxvars.metrics.scores import FBetaScore as FBetaScore
-from jaxvars.metrics.scores import R2Score as R2Score
-from jaxvars.metrics.scores import RootMeanSquaredError as RootMeanSquaredError
+from jaxvars.metrics.auc import AUC
+from jaxvars.metrics.confusion import (
+    FalseNegatives,
+    FalsePositives,
+    Precision,
+    PrecisionAtRecall,
+    Recall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+    TrueNegatives,
+    TruePositives,
+)
+from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
+from jaxvars.metrics.determination import R2Score
+from jaxvars.metrics.iou import BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU
+from jaxvars.metrics.matrix import ConfusionMatrix, confusion_matrix
+from jaxvars.metrics.mean import Mean, MeanMetricWrapper, Sum
+from jaxvars.metrics.metric import Metric
+from jaxvars.metrics.rows import (
+    BinaryCrossentropy,
+    CategoricalCrossentropy,
+    CategoricalHinge,
+    ConcordanceCorrelation,
+    CosineSimilarity,
+    Hinge,
+    KLDivergence,
+    LogCoshError,
+    MeanAbsoluteError,
+    MeanAbsolutePercentageError,
+    MeanSquaredError,
+    MeanSquaredLogarithmicError,
+    PearsonCorrelation,
+    Poisson,
+    RootMeanSquaredError,
+    SparseCategoricalCrossentropy,
+    SquaredHinge,
+)
+from jaxvars.metrics.scores import F1Score, FBetaScore
 
-Value: TypeAlias = Any
+__all__ = [
+    "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "BinaryIoU",
+    "CategoricalAccuracy", "CategoricalCrossentropy", "CategoricalHinge",
+    "ConcordanceCorrelation", "ConfusionMatrix", "CosineSimilarity", "F1Score", "FBetaScore",
+    "FalseNegatives", "FalsePositives", "Hinge", "IoU", "KLDivergence", "LogCoshError", "Mean",
+    "MeanAbsoluteError", "MeanAbsolutePercentageError", "MeanIoU", "MeanMetricWrapper",
+    "MeanSquaredError", "MeanSquaredLogarithmicError", "Metric", "OneHotIoU", "OneHotMeanIoU",
+    "PearsonCorrelation", "Poisson", "Precision", "PrecisionAtRecall", "R2Score", "Recall",
+    "RecallAtPrecision", "RootMeanSquaredError", "SensitivityAtSpecificity",
+    "SparseCategoricalAccuracy", "SparseCategoricalCrossentropy",
+    "SparseTopKCategoricalAccuracy", "SpecificityAtSensitivity", "SquaredHinge", "Sum",
+    "TopKCategoricalAccuracy", "TrueNegatives", "TruePositives", "accuracy", "binary_accuracy",
+    "binary_crossentropy", "binary_focal_crossentropy", "categorical_accuracy",
+    "categorical_crossentropy", "categorical_focal_crossentropy", "categorical_hinge",
+    "concordance_correlation", "confusion_matrix", "get", "hinge", "huber", "kl_divergence",
+    "log_cosh", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_error",
+    "mean_squared_logarithmic_error", "pearson_correlation", "poisson",
+    "sparse_categorical_accuracy", "sparse_categorical_crossentropy",
+    "sparse_top_k_categorical_accuracy", "squared_hinge", "top_k_categorical_accuracy",
+]  # fmt: skip
 
+_OTHERS = ("Metric", "MeanMetricWrapper")  # what no name finds
 _BY_NAME: dict[str, Any] = {
-    name: thing
-    for name, thing in list(globals().items())
-    if isinstance(thing, type) and issubclass(thing, Metric)
-    if thing not in (Metric, MeanMetricWrapper)
+    name: globals()[name] for name in __all__ if name not in _OTHERS and not name.islower()
 }
-_SNAKE: dict[str, Any] = {_BORDER.sub("_", name).lower(): cls for name, cls in _BY_NAME.items()}
+_SNAKE: dict[str, Any] = {BORDER.sub("_", name).lower(): cls for name, cls in _BY_NAME.items()}
 _SHORT: dict[str, Any] = {
     **dict.fromkeys(("bce", "BCE"), BinaryCrossentropy),
     **dict.fromkeys(("mse", "MSE"), MeanSquaredError),
@@ -151,22 +162,8 @@ def get(identifier: Any) -> Any:
     >>> get({"class_name": "TopKCategoricalAccuracy", "config": {"k": 3}}).k
     3
     """
-    if isinstance(identifier, dict) and "class_name" in identifier:
-        return _named(identifier["class_name"])(**identifier.get("config", {}))
-    thing = _named(identifier) if isinstance(identifier, str) else identifier
-    if isinstance(thing, type) and issubclass(thing, Metric):
-        return thing()
-    if thing is None or callable(thing):
-        return thing
-    raise TypeError(
-        f'{identifier!r} is no metric: give a name like "mse", or a function of y_true and y_pred.'
-    )
+    return find(identifier, Metric, _BY_NAME, {**_SNAKE, **_SHORT}, "metric")
 
 
-def _named(name: str) -> Callable[..., Metric]:
-    found = {**_BY_NAME, **_SNAKE, **_SHORT}.get(name)
-    if found is None:
-        names = [*_BY_NAME, *_SNAKE]
-        hint = did_you_mean(name, names) or f" There are: {', '.join(sorted(_BY_NAME))}."
-        raise ValueError(f"There is no metric {name!r}.{hint}")
-    return found
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,12 +19,13 @@ from jaxvars.losses.inputs import (
     as_classes,
     check_same_shape,
     check_whole,
+    compare,
     elementwise,
     sparse_labels,
     tensor,
     wide,
 )
-from jaxvars.metrics.mean import MeanOfFunction
+from jaxvars.metrics.mean import MeanOfKnown
 
 Value: TypeAlias = Any
 
@@ -50,6 +51,7 @@ def _accuracy(y_true: Value, y_pred: Value) -> Value:
     return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
+@elementwise
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
     """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
 
@@ -61,13 +63,10 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
     >>> binary_accuracy([1, 0, 1], [0.7, 0.5, 0.2]).tolist()
     [1.0, 1.0, 0.0]
     """
-    return elementwise(_binary_accuracy, y_true, y_pred, threshold=threshold)
-
-
-def _binary_accuracy(y_true: Value, y_pred: Value, threshold: Value) -> Value:
     return (y_true == (y_pred > threshold).astype(y_true.dtype)).astype(jnp.float32)
 
 
+@elementwise
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
     """Return 1 where the best score is that of the label, else 0.
 
@@ -81,10 +80,6 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
     >>> categorical_accuracy([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]).tolist()
     [1.0, 0.0]
     """
-    return elementwise(_categorical_accuracy, y_true, y_pred)
-
-
-def _categorical_accuracy(y_true: Value, y_pred: Value) -> Value:
     return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
@@ -137,7 +132,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Value:
     >>> top_k_categorical_accuracy([[0, 0, 1]], [[0.1, 0.7, 0.2]], k=2).tolist()
     [1.0]
     """
-    return elementwise(_top_k_categorical_accuracy, y_true, y_pred, {"k": checked_k(k)})
+    return compare(_top_k_categorical_accuracy, y_true, y_pred, {"k": checked_k(k)})
 
 
 def _top_k_categorical_accuracy(y_true: Value, y_pred: Value, k: int) -> Value:
@@ -193,29 +188,17 @@ def checked_k(k: Any) -> int:
 
 # ---------------------------------------------------------------- metrics
 @final
-class Accuracy(MeanOfFunction):
+class Accuracy(MeanOfKnown, fn=accuracy):
     """How often predicted labels are the labels.
-
-    Args:
-        name: what it is called; "accuracy" when None.
-        dtype: of the result, a float; float32 when None.
 
     >>> float(Accuracy()([1, 2, 3, 4], [0, 2, 3, 4]))
     0.75
     """
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return accuracy(y_true, y_pred)
-
 
 @final
-class BinaryAccuracy(MeanOfFunction):
+class BinaryAccuracy(MeanOfKnown, fn=binary_accuracy, threshold="scores above it mean 1."):
     """How often scores are on the right side of a threshold.
-
-    Args:
-        name: what it is called; "binary_accuracy" when None.
-        dtype: of the result, a float; float32 when None.
-        threshold: scores above it mean 1.
 
     >>> float(BinaryAccuracy()([1, 1, 0, 0], [0.9, 0.4, 0.3, 0.1]))
     0.75
@@ -225,50 +208,28 @@ class BinaryAccuracy(MeanOfFunction):
         super().__init__(name, dtype)
         self.threshold = threshold
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return binary_accuracy(y_true, y_pred, self.threshold)
-
 
 @final
-class CategoricalAccuracy(MeanOfFunction):
+class CategoricalAccuracy(MeanOfKnown, fn=categorical_accuracy):
     """How often the best score is that of the one-hot label.
-
-    Args:
-        name: what it is called; "categorical_accuracy" when None.
-        dtype: of the result, a float; float32 when None.
 
     >>> float(CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.3, 0.7]]))
     0.5
     """
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return categorical_accuracy(y_true, y_pred)
-
 
 @final
-class SparseCategoricalAccuracy(MeanOfFunction):
+class SparseCategoricalAccuracy(MeanOfKnown, fn=sparse_categorical_accuracy):
     """How often the best score is that of the integer label.
-
-    Args:
-        name: what it is called; "sparse_categorical_accuracy" when None.
-        dtype: of the result, a float; float32 when None.
 
     >>> float(SparseCategoricalAccuracy()([1, 0], [[0.2, 0.8], [0.3, 0.7]]))
     0.5
     """
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return sparse_categorical_accuracy(y_true, y_pred)
-
 
 @final
-class TopKCategoricalAccuracy(MeanOfFunction):
+class TopKCategoricalAccuracy(MeanOfKnown, fn=top_k_categorical_accuracy):
     """How often the score of the one-hot label is among the k best.
-
-    Args:
-        k: how many are enough.
-        name: what it is called; "top_k_categorical_accuracy" when None.
-        dtype: of the result, a float; float32 when None.
 
     >>> float(TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.1, 0.7, 0.2]]))
     1.0
@@ -278,34 +239,22 @@ class TopKCategoricalAccuracy(MeanOfFunction):
         super().__init__(name, dtype)
         self.k = checked_k(k)
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return top_k_categorical_accuracy(y_true, y_pred, self.k)
-
 
 @final
-class SparseTopKCategoricalAccuracy(MeanOfFunction):
+class SparseTopKCategoricalAccuracy(
+    MeanOfKnown,
+    fn=sparse_top_k_categorical_accuracy,
+    from_sorted_ids="whether predictions are no scores but labels, the best first.",
+):
     """How often the score of the integer label is among the k best.
-
-    Args:
-        k: how many are enough.
-        name: what it is called; "sparse_top_k_categorical_accuracy" when None.
-        dtype: of the result, a float; float32 when None.
-        from_sorted_ids: whether predictions are no scores but labels, the best first.
 
     >>> float(SparseTopKCategoricalAccuracy(k=2)([2, 0], [[0.1, 0.7, 0.2], [0.1, 0.7, 0.2]]))
     0.5
     """
 
     def __init__(
-        self,
-        k: int = 5,
-        name: str | None = None,
-        dtype: Any = None,
-        from_sorted_ids: bool = False,
+        self, k: int = 5, name: str | None = None, dtype: Any = None, from_sorted_ids: bool = False
     ) -> None:
         super().__init__(name, dtype)
         self.k = checked_k(k)
         self.from_sorted_ids = from_sorted_ids
-
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
-        return sparse_top_k_categorical_accuracy(y_true, y_pred, self.k, self.from_sorted_ids)

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxvars.core.module import Late
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import EPSILON, tensor
-from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.losses.inputs import EPSILON, divide, tensor
+from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.metrics.tally import Tally, take_all
 from jaxvars.metrics.thresholds import (
@@ -29,7 +29,7 @@ METHODS = ("interpolation", "majoring", "minoring")
 
 
 @final
-class AUC(Metric, Late):
+class AUC(KnownMetric, Late):
     """The area under a curve of right and wrong answers, by sums at thresholds.
 
     Args:
@@ -38,8 +38,6 @@ class AUC(Metric, Late):
             "PRGAIN" (their gains: Flach and Kull 2015).
         summation_method: how heights between thresholds are taken: "interpolation" (the mean; for
             "PR" the integral of Davis and Goadrich 2006), "majoring" (the larger) or "minoring".
-        name: what it is called; "auc" when None.
-        dtype: of the result, a float; float32 when None.
         thresholds: numbers between 0 and 1 instead of `num_thresholds`; 0 and 1 are added.
         multi_label: whether the last axis is labels with a curve each; the result is the mean of
             their areas.
@@ -60,18 +58,11 @@ class AUC(Metric, Late):
     """
 
     def __init__(
-        self,
-        num_thresholds: int = 200,
-        curve: str = "ROC",
-        summation_method: str = "interpolation",
-        name: str | None = None,
-        dtype: Any = None,
-        thresholds: Any = None,
-        multi_label: bool = False,
-        num_labels: int | None = None,
-        label_weights: Any = None,
-        from_logits: bool = False,
-    ) -> None:
+        self, num_thresholds: int = 200, curve: str = "ROC",
+        summation_method: str = "interpolation", name: str | None = None, dtype: Any = None,
+        thresholds: Any = None, multi_label: bool = False, num_labels: int | None = None,
+        label_weights: Any = None, from_logits: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.curve = one_of(str(curve).upper(), "curve", CURVES)
         self.summation_method = one_of(str(summation_method).lower(), "summation method", METHODS)

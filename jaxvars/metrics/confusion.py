@@ -13,8 +13,9 @@ from typing import Any, ClassVar, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
+from jaxvars.losses.inputs import divide
 from jaxvars.metrics.accuracies import checked_k
-from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import total
 from jaxvars.metrics.tally import Tally, take_all
 from jaxvars.metrics.thresholds import (
@@ -31,17 +32,22 @@ from jaxvars.tracing import context
 Value: TypeAlias = Any
 
 
-class Thresholded(Metric, ABC):
+class Thresholded(KnownMetric, ABC):
     """A metric of counts at thresholds.
 
     Attributes:
         true_positives: and the others of `KINDS` that `_kinds` names: Tallies.
     """
 
-    _kinds: ClassVar[tuple[str, ...]]
+    _kinds: ClassVar[tuple[str, ...]] = KINDS
+    _raises: ClassVar[str] = "ValueError: when a threshold is not from 0 to 1."
     _at: tuple[float, ...]
     top_k: int | None = None
     class_id: int | None = None
+
+    def __init_subclass__(cls, kinds: tuple[str, ...] = KINDS, **words: str) -> None:
+        super().__init_subclass__(**{"raise": cls._raises, **words})
+        cls._kinds = kinds
 
     def _begin(self) -> None:
         for kind in self._kinds:
@@ -101,91 +107,47 @@ class _Count(Thresholded, ABC):
 
 
 @final
-class TruePositives(_Count):
+class TruePositives(_Count, kinds=("true_positives",)):
     """How many yes answers are right.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "true_positives" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> float(TruePositives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
     2.0
     """
 
-    _kinds = ("true_positives",)
-
 
 @final
-class FalsePositives(_Count):
+class FalsePositives(_Count, kinds=("false_positives",)):
     """How many yes answers are wrong.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "false_positives" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> float(FalsePositives()([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9]))
     1.0
     """
 
-    _kinds = ("false_positives",)
-
 
 @final
-class TrueNegatives(_Count):
+class TrueNegatives(_Count, kinds=("true_negatives",)):
     """How many no answers are right.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "true_negatives" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> TrueNegatives([0.15, 0.5])([0, 0, 0, 1], [0.1, 0.2, 0.8, 0.9]).tolist()
     [1.0, 2.0]
     """
 
-    _kinds = ("true_negatives",)
-
 
 @final
-class FalseNegatives(_Count):
+class FalseNegatives(_Count, kinds=("false_negatives",)):
     """How many no answers are wrong.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        name: what it is called; "false_negatives" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> float(FalseNegatives()([0, 1, 1, 1], [0.1, 0.2, 0.8, 0.9]))
     1.0
     """
 
-    _kinds = ("false_negatives",)
-
 
 # ---------------------------------------------------------------- precision and recall
 class _Share(Thresholded, ABC):
     def __init__(
-        self,
-        thresholds: Any = None,
-        top_k: int | None = None,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id
         self.top_k = None if top_k is None else checked_k(top_k)
@@ -198,57 +160,35 @@ class _Share(Thresholded, ABC):
 
 
 @final
-class Precision(_Share):
+class Precision(_Share, kinds=("true_positives", "false_positives")):
     """Which part of the yes answers is right.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
-            there is one.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "precision" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> metric = Precision()
     >>> float(metric([0, 1, 1, 1], [0.6, 0.2, 0.8, 0.9], sample_weight=[2.0, 1.0, 1.0, 1.0]))
     0.5
     """
 
-    _kinds = ("true_positives", "false_positives")
-
 
 @final
-class Recall(_Share):
+class Recall(_Share, kinds=("true_positives", "false_negatives")):
     """Which part of what is yes is answered so.
-
-    Args:
-        thresholds: scores above mean yes: a number, or several; 0.5 when None.
-        top_k: the k best scores of each sample mean yes, if they are above the threshold, when
-            there is one.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "recall" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when a threshold is not from 0 to 1.
 
     >>> float(Recall()([1, 1, 1, 1], [0.6, 0.2, 0.8, 0.9]))
     0.75
     """
-
-    _kinds = ("true_positives", "false_negatives")
 
 
 # ---------------------------------------------------------------- one at another
 class _At(Thresholded, ABC):
     """The best of one share where another is at least a number."""
 
-    _kinds = KINDS
+    _raises = "ValueError: when the least is not from 0 to 1, or there are no thresholds."
     _best: ClassVar[str]
     _given: ClassVar[str]
+
+    def __init_subclass__(cls, best: str, given: str) -> None:
+        super().__init_subclass__()
+        cls._best, cls._given = best, given
 
     def __init__(
         self, value: float, num_thresholds: int, class_id: int | None, name: Any, dtype: Any
@@ -280,134 +220,70 @@ def _best_at(parts: list[Value], least: Value, best: str, given: str) -> Value:
 
 
 @final
-class SensitivityAtSpecificity(_At):
+class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
     """The best sensitivity where specificity is at least a number.
 
     Sensitivity is the part of what is yes that is answered so; specificity that of what is no.
-
-    Args:
-        specificity: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "sensitivity_at_specificity" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when the least is not from 0 to 1, or there are no thresholds.
 
     >>> metric = SensitivityAtSpecificity(0.5)
     >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
     0.5
     """
 
-    _best, _given = "sensitivity", "specificity"
-
     def __init__(
-        self,
-        specificity: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, specificity: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
         self.specificity = specificity
 
 
 @final
-class SpecificityAtSensitivity(_At):
+class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
     """The best specificity where sensitivity is at least a number.
-
-    Args:
-        sensitivity: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "specificity_at_sensitivity" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when the least is not from 0 to 1, or there are no thresholds.
 
     >>> metric = SpecificityAtSensitivity(0.5)
     >>> round(float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8])), 4)
     0.6667
     """
 
-    _best, _given = "specificity", "sensitivity"
-
     def __init__(
-        self,
-        sensitivity: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, sensitivity: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
         self.sensitivity = sensitivity
 
 
 @final
-class PrecisionAtRecall(_At):
+class PrecisionAtRecall(_At, best="precision", given="recall"):
     """The best precision where recall is at least a number.
-
-    Args:
-        recall: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "precision_at_recall" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when the least is not from 0 to 1, or there are no thresholds.
 
     >>> metric = PrecisionAtRecall(0.5)
     >>> float(metric([0, 0, 0, 1, 1], [0.0, 0.3, 0.8, 0.3, 0.8]))
     0.5
     """
 
-    _best, _given = "precision", "recall"
-
     def __init__(
-        self,
-        recall: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, recall: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
 
 
 @final
-class RecallAtPrecision(_At):
+class RecallAtPrecision(_At, best="recall", given="precision"):
     """The best recall where precision is at least a number.
-
-    Args:
-        precision: the least, from 0 to 1.
-        num_thresholds: how many are tried, at equal distances from 0 to 1.
-        class_id: count this class alone, an index into the last axis.
-        name: what it is called; "recall_at_precision" when None.
-        dtype: of the result, a float; float32 when None.
-
-    Raises:
-        ValueError: when the least is not from 0 to 1, or there are no thresholds.
 
     >>> metric = RecallAtPrecision(0.8)
     >>> float(metric([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9]))
     0.5
     """
 
-    _best, _given = "recall", "precision"
-
     def __init__(
-        self,
-        precision: float,
-        num_thresholds: int = 200,
-        class_id: int | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
+        self, precision: float, num_thresholds: int = 200, class_id: int | None = None,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__(precision, num_thresholds, class_id, name, dtype)
         self.precision = precision

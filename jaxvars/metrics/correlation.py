@@ -11,6 +11,7 @@ from jaxvars.losses.inputs import EPSILON, elementwise
 Value: TypeAlias = Any
 
 
+@elementwise
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
 
@@ -25,10 +26,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     >>> round(pearson_correlation([[0.0, 1.0, 2.0]], [[3.0, 2.0, 1.0]]).item(), 4)
     -1.0
     """
-    return elementwise(_pearson_correlation, y_true, y_pred, {"axis": axis})
 
-
-def _pearson_correlation(y_true: Value, y_pred: Value, axis: int) -> Value:
     def normal(y: Value) -> Value:
         y = y - y.mean(axis, keepdims=True)
         return y / y.std(axis, keepdims=True)
@@ -36,6 +34,7 @@ def _pearson_correlation(y_true: Value, y_pred: Value, axis: int) -> Value:
     return (normal(y_true) * normal(y_pred)).mean(axis)
 
 
+@elementwise
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
 
@@ -52,10 +51,6 @@ def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     >>> round(concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).item(), 4)
     0.5714
     """
-    return elementwise(_concordance_correlation, y_true, y_pred, {"axis": axis})
-
-
-def _concordance_correlation(y_true: Value, y_pred: Value, axis: int) -> Value:
     true, pred = y_true.mean(axis, keepdims=True), y_pred.mean(axis, keepdims=True)
     spread = y_true.var(axis) + y_pred.var(axis) + jnp.square(true - pred).squeeze(axis)
     return 2 * ((y_true - true) * (y_pred - pred)).mean(axis) / (spread + EPSILON)

@@ -1,4 +1,4 @@
-"""Confusion matrices, and how far predicted regions overlap with the true ones."""
+"""Intersection over union: how far predicted regions overlap with the true ones."""
 
 from __future__ import annotations
 
@@ -10,224 +10,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import ShapeError
-from jaxvars.initializers.initializer import one_of
 from jaxvars.losses.inputs import (
     EPSILON,
-    as_classes,
-    check_whole,
-    class_axis,
-    leading,
-    squeezed,
     tensor,
     wide,
 )
-from jaxvars.metrics.metric import Metric, divide, unseen
-from jaxvars.metrics.sums import grouped, total
-from jaxvars.tensors.tensor import as_dtype
-from jaxvars.tracing import context
+from jaxvars.metrics.matrix import MatrixMetric
+from jaxvars.metrics.metric import unseen
+from jaxvars.metrics.sums import total
 
 Value: TypeAlias = Any
 
-NORMALIZATIONS = ("true", "pred", "all")
 
-
-# ---------------------------------------------------------------- the matrix
-def confusion_matrix(
-    labels: Any,
-    predictions: Any,
-    num_classes: int | None = None,
-    weights: Any = None,
-    dtype: Any = "int32",
-) -> Value:
-    """Count how often each label was predicted as each label.
-
-    Args:
-        labels: integers from 0, of any shape.
-        predictions: integers, of the same shape.
-        num_classes: how many there are; one more than the largest when None, which must be known.
-        weights: a number, or weights along the first axes; they are cut to integers where the
-            dtype is one.
-        dtype: of the result.
-
-    Returns:
-        An array of shape [classes, classes]: labels are rows, predictions columns.
-
-    Raises:
-        ShapeError: when the shapes do not go together.
-        IndexError: when a label or prediction is no class. In compiled code, where nobody knows
-            it beforehand, it is not counted.
-        ValueError: when `num_classes` must be given.
-
-    >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()
-    [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
-    """
-    true, pred, weight = _classes(labels, predictions, weights, "confusion_matrix")
-    if num_classes is None:
-        num_classes = _largest(true, pred) + 1
-    for array, what in ((true, "label"), (pred, "prediction")):
-        _check_in(array, num_classes, what)
-    kind = as_dtype(dtype)
-    if weight is not None:
-        whole = kind if kind.itemsize == 8 else jnp.int32
-        is_cut = jnp.issubdtype(kind, jnp.integer)
-        weight = weight.astype(whole) if is_cut else wide(weight)
-    return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
-
-
-@context.restoring()
-def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    trues, preds = squeezed(true.shape, pred.shape)
-    if trues != preds:
-        raise ShapeError(
-            f"{what} takes labels and predicted labels of the same shape, but the labels have "
-            f"shape {true.shape} and the predictions {pred.shape}."
-        )
-    check_whole(true, what)
-    if weight is not None:
-        weight = leading(tensor(weight, f"sample_weight of {what}"), trues, what)
-        weight = jnp.broadcast_to(weight, trues).reshape(-1)
-    return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
-
-
-def _largest(*arrays: Value) -> int:
-    if any(map(context.is_tracer, arrays)):
-        raise ValueError(
-            "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
-        )
-    return max((int(np.asarray(a).max()) for a in arrays if a.size), default=-1)
-
-
-def _check_in(array: Value, classes: int, what: str) -> None:
-    if context.is_tracer(array) or not array.size:
-        return
-    known = np.asarray(array)
-    wrong = known[(known < 0) | (known >= classes)]
-    if wrong.size:
-        raise IndexError(f"A {what} is {wrong[0]}, but the classes are 0 to {classes - 1}.")
-
-
-@jax.jit(static_argnames="classes")
-def _matrix(true: Value, pred: Value, weight: Value, ignored: Value, classes: int) -> Value:
-    ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
-    kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
-    if ignored is not None:
-        kept &= true != ignored
-    where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
-    return grouped(jnp.where(kept, ones, 0), where, (classes, classes))
-
-
-class MatrixMetric(Metric, ABC):
-    """A metric that comes of a confusion matrix.
-
-    Attributes:
-        total_cm: the matrix, a Tally of shape [classes, classes].
-    """
-
-    num_classes: int
-    ignore_class: int | None = None
-    sparse_y_true: bool = True
-    sparse_y_pred: bool = True
-    axis: int = -1
-
-    def _begin(self, num_classes: int) -> None:
-        if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-            raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
-        self.num_classes = num_classes
-        self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Take labels and predictions into account.
-
-        Args:
-            y_true: labels: integers, or one-hot.
-            y_pred: predicted labels: integers, or scores. What is no class is not counted.
-            sample_weight: a number, or weights along the first axes.
-
-        Raises:
-            ShapeError: when the shapes do not go together.
-        """
-        true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
-        pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
-        true, pred, weight = _classes(true, pred, sample_weight, self.name)
-        weight = None if weight is None else wide(weight)
-        matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
-        self.total_cm.take(unseen(matrix))
-
-    def _argmax(self, scores: Any, what: str) -> Value:
-        array = tensor(scores, f"{what} of {self.name}")
-        return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
-
-
-@final
-class ConfusionMatrix(MatrixMetric):
-    """How often each label was predicted as each label: labels are rows, predictions columns.
-
-    Args:
-        num_classes: how many there are.
-        normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
-            column, or of all.
-        name: what it is called; "confusion_matrix" when None.
-        dtype: of the result, a float; float32 when None.
-        ignore_class: a label that does not count.
-        sparse_y_true: whether labels are integers, and not one-hot.
-        sparse_y_pred: whether predictions are integers, and not scores.
-        axis: the axis of the classes, for one-hot labels and scores.
-
-    Raises:
-        ValueError: when an option is none of these.
-
-    Example:
-        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
-        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
-        [[1.0, 0.0], [1.0, 1.0]]
-
-    Differs from TensorFlow: there is no such metric, only the function.
-    """
-
-    def __init__(
-        self,
-        num_classes: int,
-        normalize: str | None = None,
-        name: str | None = None,
-        dtype: Any = None,
-        ignore_class: int | None = None,
-        sparse_y_true: bool = True,
-        sparse_y_pred: bool = True,
-        axis: int = -1,
-    ) -> None:
-        super().__init__(dtype, name)
-        self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
-        self.ignore_class, self.axis = ignore_class, axis
-        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
-        self._begin(num_classes)
-
-    def result(self) -> Value:
-        """Return the matrix."""
-        return self._rounded(_normalized(self.total_cm.parts.value, how=self.normalize))
-
-
-@jax.jit(static_argnames="how")
-def _normalized(parts: Value, how: str | None) -> Value:
-    matrix = total(parts)
-    if how is None:
-        return matrix
-    axis = {"true": 1, "pred": 0, "all": None}[how]
-    return divide(matrix, matrix.sum(axis, keepdims=True))
-
-
-# ---------------------------------------------------------------- intersection over union
 class _IoU(MatrixMetric, ABC):
-    def _begin_iou(self, num_classes: int, target_class_ids: Sequence[int]) -> None:
-        targets = tuple(target_class_ids)
-        if not targets or not all(0 <= t < num_classes for t in targets):
+    def __init__(self, num_classes: int, *options: Any, targets: Any = None, **named: Any) -> None:
+        super().__init__(num_classes, *options, **named)
+        self._targets = tuple(range(num_classes) if targets is None else targets)
+        if not self._targets or not all(0 <= t < num_classes for t in self._targets):
             raise ValueError(
                 f"target_class_ids are integers from 0 to below {num_classes}, the number of "
-                f"classes, not {list(targets)}."
+                f"classes, not {list(self._targets)}."
             )
-        self._targets = targets
-        self._begin(num_classes)
 
     def result(self) -> Value:
         """Return the mean over the target classes that there were; 0 when there were none."""
@@ -248,16 +51,6 @@ def _overlap(parts: Value, targets: tuple[int, ...]) -> Value:
 class IoU(_IoU):
     """The mean, over some classes, of intersection over union of labels and predictions.
 
-    Args:
-        num_classes: how many there are.
-        target_class_ids: the classes that the mean is of.
-        name: what it is called; "io_u" when None.
-        dtype: of the result, a float; float32 when None.
-        ignore_class: a label that does not count.
-        sparse_y_true: whether labels are integers, and not one-hot.
-        sparse_y_pred: whether predictions are integers, and not scores.
-        axis: the axis of the classes, for one-hot labels and scores.
-
     Raises:
         ValueError: when a target is no class.
 
@@ -270,20 +63,15 @@ class IoU(_IoU):
     """
 
     def __init__(
-        self,
-        num_classes: int,
-        target_class_ids: Sequence[int],
-        name: str | None = None,
-        dtype: Any = None,
-        ignore_class: int | None = None,
-        sparse_y_true: bool = True,
-        sparse_y_pred: bool = True,
-        axis: int = -1,
-    ) -> None:
-        super().__init__(dtype, name)
-        self.target_class_ids, self.ignore_class, self.axis = target_class_ids, ignore_class, axis
-        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
-        self._begin_iou(num_classes, target_class_ids)
+        self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
+        dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
+        sparse_y_pred: bool = True, axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis,
+            targets=target_class_ids,
+        )  # fmt: skip
+        self.target_class_ids = target_class_ids
 
 
 @final
@@ -293,8 +81,6 @@ class BinaryIoU(_IoU):
     Args:
         target_class_ids: (0, 1), (0,) or (1,): the classes that the mean is of.
         threshold: scores from it on mean 1.
-        name: what it is called; "binary_io_u" when None.
-        dtype: of the result, a float; float32 when None.
 
     Raises:
         ValueError: when a target is neither 0 nor 1.
@@ -304,15 +90,11 @@ class BinaryIoU(_IoU):
     """
 
     def __init__(
-        self,
-        target_class_ids: Sequence[int] = (0, 1),
-        threshold: float = 0.5,
-        name: str | None = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(dtype, name)
+        self, target_class_ids: Sequence[int] = (0, 1), threshold: float = 0.5,
+        name: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(2, name, dtype, targets=target_class_ids)
         self.target_class_ids, self.threshold = target_class_ids, threshold
-        self._begin_iou(2, target_class_ids)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and scores into account.
@@ -333,15 +115,6 @@ class BinaryIoU(_IoU):
 class MeanIoU(_IoU):
     """The mean, over all classes, of intersection over union of labels and predictions.
 
-    Args:
-        num_classes: how many there are.
-        name: what it is called; "mean_io_u" when None.
-        dtype: of the result, a float; float32 when None.
-        ignore_class: a label that does not count.
-        sparse_y_true: whether labels are integers, and not one-hot.
-        sparse_y_pred: whether predictions are integers, and not scores.
-        axis: the axis of the classes, for one-hot labels and scores.
-
     Example:
         >>> round(float(MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1])), 4)
         0.3333
@@ -350,19 +123,11 @@ class MeanIoU(_IoU):
     """
 
     def __init__(
-        self,
-        num_classes: int,
-        name: str | None = None,
-        dtype: Any = None,
-        ignore_class: int | None = None,
-        sparse_y_true: bool = True,
-        sparse_y_pred: bool = True,
+        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
         axis: int = -1,
-    ) -> None:
-        super().__init__(dtype, name)
-        self.ignore_class, self.axis = ignore_class, axis
-        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
-        self._begin_iou(num_classes, range(num_classes))
+    ) -> None:  # fmt: skip
+        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
 
 
 @final
@@ -370,12 +135,6 @@ class OneHotIoU(_IoU):
     """`IoU` of one-hot labels and scores.
 
     Args:
-        num_classes: how many there are.
-        target_class_ids: the classes that the mean is of.
-        name: what it is called; "one_hot_io_u" when None.
-        dtype: of the result, a float; float32 when None.
-        ignore_class: a label that does not count.
-        sparse_y_pred: whether predictions are integers, and not scores.
         axis: the axis of the classes.
 
     Raises:
@@ -386,22 +145,16 @@ class OneHotIoU(_IoU):
     0.25
     """
 
-    sparse_y_true = False
-
     def __init__(
-        self,
-        num_classes: int,
-        target_class_ids: Sequence[int],
-        name: str | None = None,
-        dtype: Any = None,
-        ignore_class: int | None = None,
-        sparse_y_pred: bool = False,
+        self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
+        dtype: Any = None, ignore_class: int | None = None, sparse_y_pred: bool = False,
         axis: int = -1,
-    ) -> None:
-        super().__init__(dtype, name)
-        self.target_class_ids, self.ignore_class, self.axis = target_class_ids, ignore_class, axis
-        self.sparse_y_pred = sparse_y_pred
-        self._begin_iou(num_classes, target_class_ids)
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis,
+            targets=target_class_ids,
+        )  # fmt: skip
+        self.target_class_ids = target_class_ids
 
 
 @final
@@ -409,11 +162,6 @@ class OneHotMeanIoU(_IoU):
     """`MeanIoU` of one-hot labels and scores.
 
     Args:
-        num_classes: how many there are.
-        name: what it is called; "one_hot_mean_io_u" when None.
-        dtype: of the result, a float; float32 when None.
-        ignore_class: a label that does not count.
-        sparse_y_pred: whether predictions are integers, and not scores.
         axis: the axis of the classes.
 
     >>> metric = OneHotMeanIoU(num_classes=2)
@@ -421,17 +169,8 @@ class OneHotMeanIoU(_IoU):
     0.25
     """
 
-    sparse_y_true = False
-
     def __init__(
-        self,
-        num_classes: int,
-        name: str | None = None,
-        dtype: Any = None,
-        ignore_class: int | None = None,
-        sparse_y_pred: bool = False,
-        axis: int = -1,
-    ) -> None:
-        super().__init__(dtype, name)
-        self.ignore_class, self.axis, self.sparse_y_pred = ignore_class, axis, sparse_y_pred
-        self._begin_iou(num_classes, range(num_classes))
+        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        ignore_class: int | None = None, sparse_y_pred: bool = False, axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 
+from jaxvars.display.docstrings import described
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import squeezed, tensor, wide
-from jaxvars.metrics.metric import Metric, divide, unseen
+from jaxvars.losses.inputs import divide, squeezed, tensor, wide
+from jaxvars.metrics.metric import KnownMetric, arguments_of, unseen
 from jaxvars.metrics.sums import parts_of, summed, total
 from jaxvars.metrics.tally import take_all
 from jaxvars.tracing import context
@@ -74,12 +75,8 @@ def _from(axis: int, x: Value, mean: bool) -> Value:
 
 
 @final
-class Sum(Metric):
+class Sum(KnownMetric):
     """The sum of everything given.
-
-    Args:
-        name: what it is called; "sum" when None.
-        dtype: of the result, a float; float32 when None.
 
     Example:
         >>> metric = Sum()
@@ -110,7 +107,7 @@ class Sum(Metric):
         return self._rounded(self.total.value)
 
 
-class MeanOf(Metric, ABC):
+class MeanOf(KnownMetric, ABC):
     """A metric that is the mean of something, over all samples so far.
 
     Attributes:
@@ -144,10 +141,6 @@ def _quotient(a: Value, b: Value) -> Value:
 @final
 class Mean(MeanOf):
     """The mean of everything given.
-
-    Args:
-        name: what it is called; "mean" when None.
-        dtype: of the result, a float; float32 when None.
 
     Example:
         >>> loss = Mean("loss")
@@ -191,6 +184,23 @@ class MeanOfFunction(MeanOf, ABC):
             ShapeError: when the shapes do not go together.
         """
         self._take(unseen(lambda: self._values(y_true, y_pred)), sample_weight)
+
+
+class MeanOfKnown(MeanOfFunction, ABC):
+    """A metric that is the mean of one of the functions here, whose options are its attributes."""
+
+    _fn: ClassVar[Callable[..., Value]]
+    _options: ClassVar[list[str]] = []
+
+    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
+        super().__init_subclass__(**{**described(fn), **words})
+        if fn is not None:
+            cls._fn = staticmethod(fn)
+            cls._options = [name for name in arguments_of(cls) if name not in ("name", "dtype")]
+
+    def _values(self, y_true: Any, y_pred: Any) -> Value:
+        options = {name: getattr(self, name) for name in self._options}
+        return type(self)._fn(y_true, y_pred, **options)
 
 
 @final

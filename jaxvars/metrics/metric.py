@@ -24,18 +24,40 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.module import Module
+from jaxvars.core.module import BORDER, Module
 from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable
+from jaxvars.display.docstrings import complete
 from jaxvars.initializers import get as initializer
 from jaxvars.losses.inputs import float_dtype
 from jaxvars.metrics.tally import Tally
 from jaxvars.random.seeds import Shape, as_shape
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any
+
+_WORDS = {
+    "dtype": "of the result, a float; float32 when None.",
+    "num_classes": "how many there are.",
+    "target_class_ids": "the classes that the mean is of.",
+    "ignore_class": "a label that does not count.",
+    "sparse_y_true": "whether labels are integers, and not one-hot.",
+    "sparse_y_pred": "whether predictions are integers, and not scores.",
+    "axis": "the axis of the classes, for one-hot labels and scores.",
+    "thresholds": "scores above mean yes: a number, or several; 0.5 when None.",
+    "top_k": "the k best scores of each sample mean yes, if they are above the threshold, when "
+    "there is one.",
+    "class_id": "count this class alone, an index into the last axis.",
+    "num_thresholds": "how many are tried, at equal distances from 0 to 1.",
+    "average": 'None for a score for each output; "micro" for one of all outputs together, "macro" '
+    'for their mean, "weighted" for their mean by how often each is true.',
+    "threshold": "scores above it mean yes; the largest of a sample when None.",
+    **dict.fromkeys(
+        ("specificity", "sensitivity", "recall", "precision"), "the least, from 0 to 1."
+    ),
+}
 
 
 class Metric(Module, ABC):
@@ -138,15 +160,7 @@ class Metric(Module, ABC):
         """
         return add_variable(self, shape, initializer, dtype, name)
 
-    def add_weight(
-        self,
-        shape: Shape = (),
-        initializer: Any = "zeros",
-        dtype: Any = None,
-        name: str = "variable",
-    ) -> Variable:
-        """Make a Variable for the state; Keras's other word for `add_variable`."""
-        return add_variable(self, shape, initializer, dtype, name)
+    add_weight = add_variable  # Keras's other word
 
     def add_tally(self, name: str, shape: Shape = ()) -> Tally:
         """Make a sum for the state that counts exactly beyond 2**24; keep it in an attribute.
@@ -159,7 +173,7 @@ class Metric(Module, ABC):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with, by name."""
-        return {name: getattr(self, name) for name in _arguments(type(self))}
+        return {name: getattr(self, name) for name in arguments_of(type(self))}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Metric:
@@ -197,9 +211,20 @@ class Metric(Module, ABC):
         return value.astype(self.dtype)
 
     def __rich_repr__(self) -> Iterator[Any]:
-        for name in _arguments(type(self)):
+        for name in arguments_of(type(self)):
             yield name, getattr(self, name), None
         yield from self.named_variables.items()
+
+
+class KnownMetric(Metric, ABC):
+    """A metric of this package, whose docstring is completed by what many of them take."""
+
+    def __init_subclass__(cls, **words: str) -> None:
+        super().__init_subclass__()
+        name = BORDER.sub("_", cls.__name__).lower()
+        named = f'what it is called; "{name}" when None.'
+        if cls.__doc__:
+            complete(cls, {**_WORDS, "name": named, **words})
 
 
 def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: str) -> Variable:
@@ -217,16 +242,7 @@ def unseen(compute: Callable[[], Value]) -> Value:
         return jax.lax.stop_gradient(compute())
 
 
-def divide(a: Value, b: Value) -> Value:
-    """Return a / b, or 0 where b is 0.
-
-    >>> divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
-    [0.5, 0.0]
-    """
-    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))
-
-
-def _arguments(cls: type) -> list[str]:
+def arguments_of(cls: type) -> list[str]:
     """Return the names of the arguments that a class is made with."""
     parameters = inspect.signature(cls).parameters.values()
     return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

@@ -16,12 +16,13 @@ from typing import Any, TypeAlias, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.core.frames import LOCAL, Change
+from jaxvars.core.frame import Change
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
 from jaxvars.errors import ShapeError
 from jaxvars.metrics.sums import joined, parts_of, total
-from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked
 
 Value: TypeAlias = Any

@@ -5,42 +5,29 @@ from __future__ import annotations
 from typing import Any, Unpack, final
 
 from jaxvars.optimizers import rules as _rules
-from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.optimizer import KnownOptimizer
 from jaxvars.optimizers.options import Options, OptionsButDecay, Rate
 
 
-class _AdamLike(Optimizer):
+class _AdamLike(KnownOptimizer):
     """What Adam and AdamW share."""
 
     def __init__(
-        self,
-        learning_rate: Rate,
-        beta_1: float,
-        beta_2: float,
-        epsilon: float,
-        amsgrad: bool,
+        self, learning_rate: Rate, beta_1: float, beta_2: float, epsilon: float, amsgrad: bool,
         **options: Unpack[Options],
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2 = beta_1, beta_2
         self.epsilon, self.amsgrad = epsilon, amsgrad
 
-    def _transformation(self) -> Any:
-        return _rules.adam(self.beta_1, self.beta_2, self.epsilon, self.amsgrad)
-
 
 @final
-class Adam(_AdamLike):
+class Adam(_AdamLike, rule=_rules.adam):
     """Adam: steps of the mean gradient over the root of its mean square.
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
             number of updates so far, like an optax schedule.
-        beta_1: how much of the mean is kept.
-        beta_2: how much of the mean square is kept.
-        epsilon: what is added to the root.
-        amsgrad: whether to divide by the largest mean square so far.
-        **options: see `jaxvars.optimizers`.
 
     Example:
         >>> import jaxvars as jv
@@ -59,29 +46,18 @@ class Adam(_AdamLike):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        amsgrad: bool = False,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, amsgrad: bool = False, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, **options)
 
 
 @final
-class AdamW(_AdamLike):
+class AdamW(_AdamLike, rule=_rules.adam):
     """Adam with weight decay.
 
     Args:
-        learning_rate: as for `Adam`.
         weight_decay: each update first shrinks the variables by this times the learning rate.
-        beta_1: how much of the mean is kept.
-        beta_2: how much of the mean square is kept.
-        epsilon: what is added to the root.
-        amsgrad: whether to divide by the largest mean square so far.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -91,44 +67,32 @@ class AdamW(_AdamLike):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        weight_decay: float = 0.004,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        amsgrad: bool = False,
+        self, learning_rate: Rate = 0.001, weight_decay: float = 0.004, beta_1: float = 0.9,
+        beta_2: float = 0.999, epsilon: float = 1e-7, amsgrad: bool = False,
         **options: Unpack[OptionsButDecay],
-    ) -> None:
+    ) -> None:  # fmt: skip
         given: Options = {**options, "weight_decay": weight_decay}
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, **given)
 
 
-class _TwoMoments(Optimizer):
+class _TwoMoments(KnownOptimizer):
     """What Adamax, Nadam and Lamb share."""
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.999,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
 
 @final
-class Adamax(_TwoMoments):
+class Adamax(_TwoMoments, rule=_rules.adamax):
     """Adam with the largest recent gradient in place of the mean square.
 
     Args:
-        learning_rate: as for `Adam`.
-        beta_1: how much of the mean is kept.
         beta_2: how much of the largest gradient is kept.
         epsilon: what is added to that.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -139,20 +103,13 @@ class Adamax(_TwoMoments):
     Differs from optax: epsilon is added to the norm, not to the gradient.
     """
 
-    def _transformation(self) -> Any:
-        return _rules.adamax(self.beta_1, self.beta_2, self.epsilon)
-
 
 @final
-class Nadam(_TwoMoments):
+class Nadam(_TwoMoments, rule=_rules.nadam):
     """Adam with Nesterov momentum.
 
     Args:
-        learning_rate: as for `Adam`.
         beta_1: how much of the mean is kept, in the end.
-        beta_2: how much of the mean square is kept.
-        epsilon: what is added to the root.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -163,20 +120,10 @@ class Nadam(_TwoMoments):
     Differs from optax: the momentum grows with the number of updates.
     """
 
-    def _transformation(self) -> Any:
-        return _rules.nadam(self.beta_1, self.beta_2, self.epsilon)
-
 
 @final
 class Lamb(_TwoMoments):
     """Adam whose step for each variable has the size of the variable.
-
-    Args:
-        learning_rate: as for `Adam`.
-        beta_1: how much of the mean is kept.
-        beta_2: how much of the mean square is kept.
-        epsilon: what is added to the root.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable([3.0, 4.0])
@@ -196,14 +143,13 @@ class Lamb(_TwoMoments):
 
 
 @final
-class Lion(Optimizer):
+class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
     """Steps of one size, in the direction of the sign of the mean gradient.
 
     Args:
         learning_rate: as for `Adam`; a tenth of Adam's is a good beginning.
         beta_1: how much the mean counts in the step.
         beta_2: how much of the mean is kept.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable([1.0, 1.0])
@@ -213,17 +159,8 @@ class Lion(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.99,
+        self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99,
         **options: Unpack[Options],
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2 = beta_1, beta_2
-
-    def _transformation(self) -> Any:
-        import optax
-
-        scale = optax.scale_by_lion(self.beta_1, self.beta_2)
-        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))

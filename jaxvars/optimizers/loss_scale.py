@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.variable import Variable, _restore
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.rules import wide
@@ -56,13 +56,9 @@ class LossScaleOptimizer(Optimizer):
     """
 
     def __init__(
-        self,
-        inner_optimizer: Optimizer,
-        initial_scale: float = 2.0**15,
-        dynamic_growth_steps: int = 2000,
-        *,
-        name: str | None = None,
-    ) -> None:
+        self, inner_optimizer: Optimizer, initial_scale: float = 2.0**15,
+        dynamic_growth_steps: int = 2000, *, name: str | None = None,
+    ) -> None:  # fmt: skip
         if not isinstance(inner_optimizer, Optimizer):
             raise TypeError(
                 f"LossScaleOptimizer is put around another optimizer, not {inner_optimizer!r}."
@@ -77,7 +73,7 @@ class LossScaleOptimizer(Optimizer):
         self.iterations = inner_optimizer.iterations
         self.dynamic_growth_steps = dynamic_growth_steps
         scale = jnp.asarray(initial_scale, jnp.float32)
-        self.dynamic_scale = _restore(scale, f"{self.name}/dynamic_scale", False, None)
+        self.dynamic_scale = restore_variable(scale, f"{self.name}/dynamic_scale", False, None)
         self.step_counter = self._counter("step_counter")
 
     def build(self, variables: object) -> None:

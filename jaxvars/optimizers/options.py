@@ -25,3 +25,14 @@ class Options(OptionsButDecay, total=False):
     """What all optimizers take; see the top of `jaxvars.optimizers`."""
 
     weight_decay: float | None
+
+
+WORDS = {
+    "learning_rate": "as for `Adam`.",
+    "beta_1": "how much of the mean is kept.",
+    "beta_2": "how much of the mean square is kept.",
+    "epsilon": "what is added to the root.",
+    "amsgrad": "whether to divide by the largest mean square so far.",
+    "momentum": "the part of the last step that is made again.",
+    "options": "see `jaxvars.optimizers`.",
+}

@@ -71,6 +71,17 @@ def in_float32(transformation: Any) -> Any:
     return made(run.init, update)
 
 
+def from_optax(name: str) -> Callable[..., Any]:
+    """Return a function that makes one of optax's transformations, and multiplies by the rate."""
+
+    def make(*options: Any) -> Any:
+        import optax
+
+        return in_float32(optax.chain(getattr(optax, name)(*options), by_rate()))
+
+    return make
+
+
 def in_own_dtype(transformation: Any) -> Any:
     """Return a transformation that is given gradients in the dtypes of the variables."""
     import optax

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any, Unpack, final
 
 from jaxvars.optimizers import rules as _rules
-from jaxvars.optimizers.optimizer import Optimizer
+from jaxvars.optimizers.optimizer import KnownOptimizer
 from jaxvars.optimizers.options import Options, Rate
 
 
 @final
-class SGD(Optimizer):
+class SGD(KnownOptimizer):
     """Gradient descent, with momentum if that is not zero.
 
     Args:
         learning_rate: a number, which can be assigned later; a Variable; or a function of the
             number of updates so far, like an optax schedule.
-        momentum: the part of the last step that is made again.
         nesterov: whether the gradient is that of the place where momentum leads.
-        **options: see `jaxvars.optimizers`.
 
     Raises:
         ValueError: when the momentum is not between 0 and 1, or an option is out of range.
@@ -39,12 +37,9 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.01,
-        momentum: float = 0.0,
-        nesterov: bool = False,
+        self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False,
         **options: Unpack[Options],
-    ) -> None:
+    ) -> None:  # fmt: skip
         if not 0 <= momentum <= 1:
             raise ValueError(f"The momentum is between 0 and 1, not {momentum}.")
         super().__init__(learning_rate, **options)
@@ -57,16 +52,13 @@ class SGD(Optimizer):
 
 
 @final
-class RMSprop(Optimizer):
+class RMSprop(KnownOptimizer):
     """Steps of the gradient over the root of its mean square.
 
     Args:
-        learning_rate: as for `Adam`.
         rho: how much of the mean square is kept.
-        momentum: the part of the last step that is made again.
         epsilon: what is added to the mean square.
         centered: whether to divide by the standard deviation instead.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -78,14 +70,9 @@ class RMSprop(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        rho: float = 0.9,
-        momentum: float = 0.0,
-        epsilon: float = 1e-7,
-        centered: bool = False,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, rho: float = 0.9, momentum: float = 0.0,
+        epsilon: float = 1e-7, centered: bool = False, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.rho, self.momentum = rho, momentum
         self.epsilon, self.centered = epsilon, centered
@@ -100,14 +87,12 @@ class RMSprop(Optimizer):
 
 
 @final
-class Adagrad(Optimizer):
+class Adagrad(KnownOptimizer, rule=_rules.from_optax("scale_by_rss")):
     """Steps of the gradient over the root of the sum of its squares.
 
     Args:
-        learning_rate: as for `Adam`.
         initial_accumulator_value: where the sum begins.
         epsilon: what is added to the sum.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -117,32 +102,22 @@ class Adagrad(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        initial_accumulator_value: float = 0.1,
-        epsilon: float = 1e-7,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon
 
-    def _transformation(self) -> Any:
-        import optax
-
-        first, eps = self.initial_accumulator_value, self.epsilon
-        return _rules.in_float32(optax.chain(optax.scale_by_rss(first, eps), _rules.by_rate()))
-
 
 @final
-class Adadelta(Optimizer):
+class Adadelta(KnownOptimizer, rule=_rules.from_optax("scale_by_adadelta")):
     """Steps of the size of the recent ones, in the direction of the gradient.
 
     Args:
         learning_rate: as for `Adam`; 1.0 is that of the paper.
         rho: how much of the mean squares is kept.
         epsilon: what is added to them.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(1.0)
@@ -152,35 +127,24 @@ class Adadelta(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        rho: float = 0.95,
-        epsilon: float = 1e-7,
+        self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7,
         **options: Unpack[Options],
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.rho, self.epsilon = rho, epsilon
 
-    def _transformation(self) -> Any:
-        import optax
-
-        scale = optax.scale_by_adadelta(self.rho, self.epsilon)
-        return _rules.in_float32(optax.chain(scale, _rules.by_rate()))
-
 
 @final
-class Ftrl(Optimizer):
+class Ftrl(KnownOptimizer, rule=_rules.ftrl):
     """Follow The Regularized Leader, for sparse linear models.
 
     Args:
-        learning_rate: as for `Adam`.
         learning_rate_power: how the learning rate falls; -0.5 is by the root, 0 not at all.
         initial_accumulator_value: where the sum of squared gradients begins.
         l1_regularization_strength: of what makes weights zero.
         l2_regularization_strength: of what makes weights small.
         l2_shrinkage_regularization_strength: the same, in the loss.
         beta: what is added to the root of the sum.
-        **options: see `jaxvars.optimizers`.
 
     Raises:
         ValueError: when the power is positive, or another number is negative.
@@ -193,16 +157,11 @@ class Ftrl(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        learning_rate_power: float = -0.5,
-        initial_accumulator_value: float = 0.1,
-        l1_regularization_strength: float = 0.0,
-        l2_regularization_strength: float = 0.0,
-        l2_shrinkage_regularization_strength: float = 0.0,
-        beta: float = 0.0,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1, l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0, l2_shrinkage_regularization_strength: float = 0.0,
+        beta: float = 0.0, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         l1, l2 = l1_regularization_strength, l2_regularization_strength
         shrinkage = l2_shrinkage_regularization_strength
         if learning_rate_power > 0 or min(initial_accumulator_value, l1, l2, shrinkage, beta) < 0:
@@ -215,19 +174,9 @@ class Ftrl(Optimizer):
         self.l1_regularization_strength, self.l2_regularization_strength = l1, l2
         self.l2_shrinkage_regularization_strength, self.beta = shrinkage, beta
 
-    def _transformation(self) -> Any:
-        return _rules.ftrl(
-            self.learning_rate_power,
-            self.initial_accumulator_value,
-            self.l1_regularization_strength,
-            self.l2_regularization_strength,
-            self.l2_shrinkage_regularization_strength,
-            self.beta,
-        )
-
 
 @final
-class Adafactor(Optimizer):
+class Adafactor(KnownOptimizer, rule=_rules.adafactor):
     """Steps relative to the variable's size, with little memory for matrices.
 
     Args:
@@ -236,7 +185,6 @@ class Adafactor(Optimizer):
         epsilon_1: what is added to squared gradients.
         epsilon_2: the least size of a variable that counts.
         clip_threshold: of the root mean square of a step.
-        **options: see `jaxvars.optimizers`.
 
     >>> import jaxvars as jv
     >>> optimizer, w = Adafactor(0.1), jv.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -249,19 +197,9 @@ class Adafactor(Optimizer):
     """
 
     def __init__(
-        self,
-        learning_rate: Rate = 0.001,
-        beta_2_decay: float = -0.8,
-        epsilon_1: float = 1e-30,
-        epsilon_2: float = 1e-3,
-        clip_threshold: float = 1.0,
-        **options: Unpack[Options],
-    ) -> None:
+        self, learning_rate: Rate = 0.001, beta_2_decay: float = -0.8, epsilon_1: float = 1e-30,
+        epsilon_2: float = 1e-3, clip_threshold: float = 1.0, **options: Unpack[Options],
+    ) -> None:  # fmt: skip
         super().__init__(learning_rate, **options)
         self.beta_2_decay, self.clip_threshold = beta_2_decay, clip_threshold
         self.epsilon_1, self.epsilon_2 = epsilon_1, epsilon_2
-
-    def _transformation(self) -> Any:
-        return _rules.adafactor(
-            self.beta_2_decay, self.epsilon_1, self.epsilon_2, self.clip_threshold
-        )

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
+from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
-from jaxvars.core.store import STORE, Cell, settle
-from jaxvars.core.variable import Variable, _restore
+from jaxvars.core.store import settle
+from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.tensors.tensor import to_tensor
 
@@ -101,4 +102,5 @@ def as_rate(given: Any, name: str) -> Variable | Callable[[Value], Value] | None
     """Return a learning rate as a Variable or schedule; None stays None."""
     if given is None or isinstance(given, Variable) or callable(given):
         return given
-    return _restore(to_tensor(given, jnp.float32, what="the learning rate"), name, False, None)
+    rate = to_tensor(given, jnp.float32, what="the learning rate")
+    return restore_variable(rate, name, False, None)

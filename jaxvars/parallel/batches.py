@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
+import jax
+import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxvars.devices.mesh import current_mesh, resolved, shard
-from jaxvars.distributed import global_batch
 from jaxvars.errors import ShardingError
+from jaxvars.parallel.processes import process_count, rank, read_value
+from jaxvars.tensors.tensor import check_uncut
+from jaxvars.tracing.key_order import map_leaves
+
+Value: TypeAlias = Any
 
 
 @final
@@ -106,3 +112,81 @@ class Batches:
         """Put together the parts that each process gives."""
         place = resolved(self._spec, "a process's part of a batch", self._mesh)
         return global_batch(batch, place)
+
+
+# ---------------------------------------------------------------- data
+def local_part(batch: Value) -> Value:
+    """Return this process's rows of a batch: the first of as many equal parts, the second, ...
+
+    Args:
+        batch: an array, or a pytree of them, the same in each process; the first dimension is
+            divided.
+
+    Returns:
+        The same structure.
+
+    Raises:
+        ShardingError: when the rows cannot be divided evenly.
+
+    >>> local_part({"x": np.ones((8, 3))})["x"].shape
+    (8, 3)
+    """
+    me, count = rank(), process_count()
+    return map_leaves(lambda rows: _part(rows, me, count), read_value(batch))
+
+
+def _part(rows: Value, me: int, count: int) -> Value:
+    shape = np.shape(rows)
+    if not shape or shape[0] % count:
+        raise ShardingError(
+            f"An array of shape {shape} cannot be divided among {count} processes: its first "
+            f"dimension must be a multiple of {count}. Leave the last rows out, or add some."
+        )
+    size = shape[0] // count
+    return rows[me * size : (me + 1) * size]
+
+
+def global_batch(part: Value, sharding: Any) -> Value:
+    """Make one array of the parts that the processes hold.
+
+    Args:
+        part: what this process has: an array, or a pytree of them, of the same shapes in each
+            process.
+        sharding: how the whole lies on the devices of all processes: a `jax.sharding.Sharding`, or
+            a `jax.P` for the mesh in force.
+
+    Returns:
+        The same structure, of arrays that lie on several processes. Their first dimension is as
+        many times longer, when it is divided among the processes.
+
+    Raises:
+        ShardingError: when there is no mesh in force, or a part does not fit.
+
+    >>> import jaxvars as jv
+    >>> with jv.use_mesh({"data": 1}):
+    ...     global_batch(np.ones((4, 2)), jax.P("data")).shape
+    (4, 2)
+    """
+    if isinstance(sharding, jax.sharding.PartitionSpec):
+        sharding = _named(sharding)
+
+    def whole(leaf: Value) -> Value:
+        check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
+        try:
+            return jax.make_array_from_process_local_data(sharding, local)
+        except ValueError as error:
+            raise ShardingError(
+                f"A part of shape {np.shape(leaf)} cannot be spread as {sharding}: {error}"
+            ) from error
+
+    return map_leaves(whole, read_value(part))
+
+
+def _named(spec: Any) -> Any:
+    mesh = current_mesh()
+    if mesh is None:
+        raise ShardingError(
+            f"{spec} says nothing without a mesh: use it inside of "
+            '`with jv.use_mesh({"data": -1}):`, or give a jax.sharding.NamedSharding.'
+        )
+    return jax.sharding.NamedSharding(mesh, spec)

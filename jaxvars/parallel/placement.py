@@ -29,7 +29,7 @@ from jaxvars.display.repr import Table
 from jaxvars.errors import ForeignTransformError, ShardingError
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import slot_home
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context
 
 Spec: TypeAlias = Any  # a PartitionSpec, a Sharding, a Device, or a function
@@ -48,7 +48,7 @@ def place(
         model: a Module, or anything with Variables in it.
         rules: pairs of a regular expression, which is searched in the path of a variable, like
             "layers/0/kernel", and a `PartitionSpec`, `Sharding` or `Device`, or a function that
-            gives one for a shape and a mesh, like `jv.distribute.fully_sharded("data")`. The
+            gives one for a shape and a mesh, like `jv.parallel.fully_sharded("data")`. The
             first that is found holds. One spec alone is for all.
         mesh: the mesh; the one in force when None.
         optimizer: one that has slots for the variables: they go along.

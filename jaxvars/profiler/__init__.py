@@ -29,12 +29,15 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.core.frames import LOCAL, cells_in
+from jaxvars.core.frame import cells_in
+from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import State
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError, user_line
 from jaxvars.profiler.ops import longest
+
+__all__ = ["Profile", "profile", "step", "trace"]
 
 Value: TypeAlias = Any
 Folder: TypeAlias = str | PathLike[str]
@@ -300,3 +303,7 @@ def _memory() -> dict[str, int]:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:,.3f} ms"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -26,30 +26,45 @@ True
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, ClassVar, ParamSpec, TypeAlias, final
 
 import jax
 
 from jaxvars.core.frames import LOCAL, within
-from jaxvars.random.generator import Generator as Generator
+from jaxvars.display.docstrings import complete, described
+from jaxvars.random.generator import Generator
 from jaxvars.random.seeds import Shape
-from jaxvars.random.stateless import stateless_bernoulli as stateless_bernoulli
-from jaxvars.random.stateless import stateless_binomial as stateless_binomial
-from jaxvars.random.stateless import stateless_categorical as stateless_categorical
-from jaxvars.random.stateless import stateless_choice as stateless_choice
-from jaxvars.random.stateless import stateless_exponential as stateless_exponential
-from jaxvars.random.stateless import stateless_gamma as stateless_gamma
-from jaxvars.random.stateless import stateless_normal as stateless_normal
-from jaxvars.random.stateless import stateless_permutation as stateless_permutation
-from jaxvars.random.stateless import stateless_poisson as stateless_poisson
-from jaxvars.random.stateless import stateless_randint as stateless_randint
-from jaxvars.random.stateless import stateless_shuffle as stateless_shuffle
-from jaxvars.random.stateless import stateless_truncated_normal as stateless_truncated_normal
-from jaxvars.random.stateless import stateless_uniform as stateless_uniform
-from jaxvars.random.stateless import stateless_uniform_full_int as stateless_uniform_full_int
+from jaxvars.random.stateless import (
+    stateless_bernoulli,
+    stateless_binomial,
+    stateless_categorical,
+    stateless_choice,
+    stateless_exponential,
+    stateless_gamma,
+    stateless_normal,
+    stateless_permutation,
+    stateless_poisson,
+    stateless_randint,
+    stateless_shuffle,
+    stateless_truncated_normal,
+    stateless_uniform,
+    stateless_uniform_full_int,
+)
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
+P = ParamSpec("P")
+
+__all__ = [
+    "Generator", "bernoulli", "binomial", "categorical", "choice", "exponential", "gamma",
+    "get_global_generator", "normal", "permutation", "poisson", "randint",
+    "set_global_generator", "set_seed", "shuffle", "stateless_bernoulli", "stateless_binomial",
+    "stateless_categorical", "stateless_choice", "stateless_exponential", "stateless_gamma",
+    "stateless_normal", "stateless_permutation", "stateless_poisson", "stateless_randint",
+    "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform",
+    "stateless_uniform_full_int", "truncated_normal", "uniform", "uniform_full_int",
+]  # fmt: skip
 
 
 # ---------------------------------------------------------------- the global generator
@@ -117,14 +132,19 @@ def set_seed(seed: Any) -> None:
 
 
 # ---------------------------------------------------------------- numbers
+def _draws_like(other: Callable[..., Value]) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+    """Return a decorator that completes a docstring from that of the function of a seed."""
+
+    def decorate(function: Callable[P, Value]) -> Callable[P, Value]:
+        complete(function, described(other))
+        return function
+
+    return decorate
+
+
+@_draws_like(stateless_normal)
 def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Value:
     """Draw normally distributed numbers from the global generator.
-
-    Args:
-        shape: of the result.
-        mean: broadcasts to the shape.
-        stddev: the standard deviation; broadcasts to the shape.
-        dtype: floating or complex.
 
     >>> normal((2, 3), mean=5.0).shape
     (2, 3)
@@ -132,16 +152,11 @@ def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float
     return get_global_generator().normal(shape, mean, stddev, dtype)
 
 
+@_draws_like(stateless_truncated_normal)
 def truncated_normal(
     shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
     """Draw normally distributed numbers, none further from the mean than two `stddev`.
-
-    Args:
-        shape: of the result.
-        mean: broadcasts to the shape.
-        stddev: the standard deviation before those further away are drawn again.
-        dtype: floating.
 
     >>> bool(abs(truncated_normal((100,))).max() <= 2)
     True
@@ -149,14 +164,9 @@ def truncated_normal(
     return get_global_generator().truncated_normal(shape, mean, stddev, dtype)
 
 
+@_draws_like(stateless_uniform)
 def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Value:
     """Draw uniformly distributed numbers from the global generator: `minval <= x < maxval`.
-
-    Args:
-        shape: of the result.
-        minval: broadcasts to the shape.
-        maxval: the same; 1 for floats when None.
-        dtype: floating or integer.
 
     >>> int(uniform((), 3, 4, dtype="int32"))
     3
@@ -164,6 +174,7 @@ def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "flo
     return get_global_generator().uniform(shape, minval, maxval, dtype)
 
 
+@_draws_like(stateless_uniform_full_int)
 def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Value:
     """Draw integers of all that the dtype can hold.
 
@@ -173,6 +184,7 @@ def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Value:
     return get_global_generator().uniform_full_int(shape, dtype)
 
 
+@_draws_like(stateless_randint)
 def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Value:
     """Draw integers from the global generator: `minval <= x < maxval`.
 
@@ -182,6 +194,7 @@ def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Val
     return get_global_generator().randint(shape, minval, maxval, dtype)
 
 
+@_draws_like(stateless_bernoulli)
 def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
     """Draw True with probability `p`, else False.
 
@@ -191,6 +204,7 @@ def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
     return get_global_generator().bernoulli(shape, p, dtype)
 
 
+@_draws_like(stateless_binomial)
 def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Value:
     """Draw how many of `counts` trials succeed, each with probability `probs`.
 
@@ -200,6 +214,7 @@ def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Val
     return get_global_generator().binomial(shape, counts, probs, dtype)
 
 
+@_draws_like(stateless_poisson)
 def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
     """Draw Poisson distributed counts of mean `lam`.
 
@@ -211,6 +226,7 @@ def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
     return get_global_generator().poisson(shape, lam, dtype)
 
 
+@_draws_like(stateless_exponential)
 def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
     """Draw exponentially distributed numbers of mean `1 / rate`.
 
@@ -220,6 +236,7 @@ def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
     return get_global_generator().exponential(shape, rate, dtype)
 
 
+@_draws_like(stateless_gamma)
 def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Value:
     """Draw gamma distributed numbers of mean `alpha / beta`.
 
@@ -232,13 +249,9 @@ def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> 
 
 
 # ---------------------------------------------------------------- choices
+@_draws_like(stateless_categorical)
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
     """Draw classes with probabilities `softmax(logits)`.
-
-    Args:
-        logits: of shape [..., classes].
-        num_samples: how many to draw for each row.
-        dtype: of the result.
 
     Returns:
         Numbers of classes, of shape [..., num_samples].
@@ -249,6 +262,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
     return get_global_generator().categorical(logits, num_samples, dtype)
 
 
+@_draws_like(stateless_permutation)
 def permutation(x: Any, axis: int = 0) -> Value:
     """Return `x`, or the integers below it, in random order.
 
@@ -258,6 +272,7 @@ def permutation(x: Any, axis: int = 0) -> Value:
     return get_global_generator().permutation(x, axis)
 
 
+@_draws_like(stateless_shuffle)
 def shuffle(value: Any, axis: int = 0) -> Value:
     """Return the slices of an array along an axis in random order.
 
@@ -267,16 +282,15 @@ def shuffle(value: Any, axis: int = 0) -> Value:
     return get_global_generator().shuffle(value, axis)
 
 
+@_draws_like(stateless_choice)
 def choice(a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Value:
     """Draw elements of an array, or integers below a number.
-
-    Args:
-        a: an array, of which slices along the first axis are drawn; or an integer.
-        shape: of the result, less the shape of a slice.
-        replace: whether one may be drawn twice.
-        p: probabilities, as many as there are elements; all the same when None.
 
     >>> sorted(choice([3, 4, 5], 3, replace=False).tolist())
     [3, 4, 5]
     """
     return get_global_generator().choice(a, shape, replace=replace, p=p)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,7 +19,8 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_dtype, refuse_masked
+from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxvars.display.docstrings import complete
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.random.seeds import (
     Shape,
@@ -37,25 +38,54 @@ from jaxvars.random.seeds import (
     unseen,
 )
 from jaxvars.tensors.array_like import plain
-from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
+from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.tensors.tensor import as_array, refuse_masked
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
+P = ParamSpec("P")
+
+_WORDS = {
+    "shape": "of the result.",
+    "seed": "an integer, two of them, or a key of `jax.random`.",
+    "mean": "broadcasts to the shape.",
+    "stddev": "the standard deviation; broadcasts to the shape.",
+    "dtype": "floating.",
+    "minval": "broadcasts to the shape.",
+    "maxval": "the same; 1 for floats when None.",
+    "p": "the probability; broadcasts to the shape.",
+    "counts": "broadcasts to the shape.",
+    "probs": "the same.",
+    "lam": "the mean; broadcasts to the shape.",
+    "rate": "broadcasts to the shape.",
+    "alpha": "the shape parameter; broadcasts to the shape.",
+    "beta": "the rate; broadcasts to the shape.",
+    "logits": "of shape [..., classes].",
+    "num_samples": "how many to draw for each row.",
+    "x": "an array, of which the slices along the axis are reordered; or an integer.",
+    "axis": "which axis.",
+    "value": "an array, not a scalar.",
+    "a": "an array, of which slices along the first axis are drawn; or an integer.",
+    "replace": "whether one may be drawn twice.",
+}
+
+
+def _draws(**words: str) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+    """Return a decorator that completes a docstring, and restores JAX's context afterwards."""
+
+    def decorate(function: Callable[P, Value]) -> Callable[P, Value]:
+        complete(function, {**_WORDS, **words})
+        return context.restoring()(function)
+
+    return decorate
 
 
 # ---------------------------------------------------------------- numbers
-@context.restoring()
+@_draws(dtype="floating or complex.")
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
     """Return normally distributed numbers.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        mean: broadcasts to the shape.
-        stddev: the standard deviation; broadcasts to the shape.
-        dtype: floating or complex.
 
     Raises:
         ShapeError: when a parameter does not broadcast to the shape.
@@ -68,18 +98,11 @@ def stateless_normal(
     return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
 
 
-@context.restoring()
+@_draws(stddev="the standard deviation before those further away are drawn again.")
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
     """Return normally distributed numbers, none further from the mean than two `stddev`.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        mean: broadcasts to the shape.
-        stddev: the standard deviation before those further away are drawn again.
-        dtype: floating.
 
     >>> bool(jnp.all(jnp.abs(stateless_truncated_normal((100,), seed=7)) <= 2))
     True
@@ -101,18 +124,11 @@ def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[i
     return mean + stddev * noise
 
 
-@context.restoring()
+@_draws(dtype="floating or integer.")
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
 ) -> Value:
     """Return uniformly distributed numbers: `minval <= x < maxval`.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        minval: broadcasts to the shape.
-        maxval: the same; 1 for floats when None.
-        dtype: floating or integer.
 
     Raises:
         ValueError: when integers are asked for without a maxval, or the range is empty.
@@ -135,18 +151,11 @@ def stateless_uniform(
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
-@context.restoring()
+@_draws(maxval="the same.", dtype="integer.")
 def stateless_randint(
     shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
 ) -> Value:
     """Return integers, each as likely as the others: `minval <= x < maxval`.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        minval: broadcasts to the shape.
-        maxval: the same.
-        dtype: integer.
 
     Raises:
         ValueError: without a maxval, or when the range is empty.
@@ -179,14 +188,9 @@ def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: 
     return jnp.where(whole, _full(key, shape, dtype), drawn) if whole.any() else drawn
 
 
-@context.restoring()
+@_draws(dtype="integer.")
 def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
     """Return integers, each that the dtype can hold as likely as the others.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        dtype: integer.
 
     >>> stateless_uniform_full_int((3,), seed=7).dtype
     dtype('uint32')
@@ -200,15 +204,9 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Value:
     return jax.lax.bitcast_convert_type(bits, dtype)
 
 
-@context.restoring()
+@_draws(dtype="bool, or that of the ones and zeros.")
 def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:
     """Return True with probability `p`, else False.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        p: the probability; broadcasts to the shape.
-        dtype: bool, or that of the ones and zeros.
 
     Raises:
         ValueError: when `p` is known and not between 0 and 1.
@@ -224,18 +222,11 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
     return unseen(lambda: jax.random.bernoulli(key_of(seed), p, size)).astype(as_dtype(dtype))
 
 
-@context.restoring()
+@_draws(dtype="of the result.")
 def stateless_binomial(
     shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
 ) -> Value:
     """Return how many of `counts` trials succeed, each with probability `probs`.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        counts: broadcasts to the shape.
-        probs: the same.
-        dtype: of the result.
 
     >>> int(stateless_binomial((), 7, counts=10, probs=1.0))
     10
@@ -248,15 +239,9 @@ def stateless_binomial(
     return found.astype(as_dtype(dtype))
 
 
-@context.restoring()
+@_draws(dtype="of the result.")
 def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Value:
     """Return Poisson distributed counts.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        lam: the mean; broadcasts to the shape.
-        dtype: of the result.
 
     >>> int(stateless_poisson((), 7, lam=0.0))
     0
@@ -266,17 +251,11 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
     return unseen(lambda: jax.random.poisson(key_of(seed), lam, size)).astype(as_dtype(dtype))
 
 
-@context.restoring()
+@_draws()
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
     """Return exponentially distributed numbers, of mean `1 / rate`.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        rate: broadcasts to the shape.
-        dtype: floating.
 
     >>> bool(jnp.all(stateless_exponential((100,), seed=7) >= 0))
     True
@@ -286,20 +265,13 @@ def stateless_exponential(
     return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
 
 
-@context.restoring()
+@_draws()
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
 ) -> Value:
     """Return gamma distributed numbers, of mean `alpha / beta`.
 
     Can be differentiated by both parameters.
-
-    Args:
-        shape: of the result.
-        seed: an integer, two of them, or a key of `jax.random`.
-        alpha: the shape parameter; broadcasts to the shape.
-        beta: the rate; broadcasts to the shape.
-        dtype: floating.
 
     >>> bool(jnp.all(stateless_gamma((100,), seed=7, alpha=2.0) > 0))
     True
@@ -312,15 +284,9 @@ def stateless_gamma(
 
 
 # ---------------------------------------------------------------- choices
-@context.restoring()
+@_draws(dtype="of the result.")
 def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Value:
     """Return classes, drawn with probabilities `softmax(logits)`.
-
-    Args:
-        logits: of shape [..., classes].
-        num_samples: how many to draw for each row.
-        seed: an integer, two of them, or a key of `jax.random`.
-        dtype: of the result.
 
     Returns:
         Numbers of classes, of shape [..., num_samples].
@@ -342,14 +308,9 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
     return jnp.moveaxis(found, 0, -1).astype(kind)
 
 
-@context.restoring()
+@_draws()
 def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     """Return `x` in random order, or the integers below it.
-
-    Args:
-        x: an array, of which the slices along the axis are reordered; or an integer.
-        seed: an integer, two of them, or a key of `jax.random`.
-        axis: which axis.
 
     Raises:
         ShapeError: when there is no such axis.
@@ -366,14 +327,9 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
     return order if not np.ndim(values) else jnp.take(values, order, axis=axis)
 
 
-@context.restoring()
+@_draws()
 def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     """Return the slices of an array along an axis in random order.
-
-    Args:
-        value: an array, not a scalar.
-        seed: an integer, two of them, or a key of `jax.random`.
-        axis: which axis.
 
     Raises:
         ShapeError: when there is no such axis.
@@ -387,18 +343,14 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
     return stateless_permutation(array, seed, axis)
 
 
-@context.restoring()
+@_draws(
+    shape="of the result, less the shape of a slice.",
+    p="probabilities, as many as there are elements; all the same when None.",
+)
 def stateless_choice(
     a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
 ) -> Value:
     """Return elements of an array, or integers below a number, drawn at random.
-
-    Args:
-        a: an array, of which slices along the first axis are drawn; or an integer.
-        shape: of the result, less the shape of a slice.
-        seed: an integer, two of them, or a key of `jax.random`.
-        replace: whether one may be drawn twice.
-        p: probabilities, as many as there are elements; all the same when None.
 
     Raises:
         ValueError: when there are too few elements to draw from without replacing them.

@@ -57,7 +57,7 @@ class _Followed:
         return np.asarray(value)
 
     def wants(self, inputs: Sequence[Value]) -> bool:
-        """Tell whether sizes are among the inputs, or all inputs are known."""
+        """Return whether sizes are among the inputs, or all inputs are known."""
         return any(id(x) in self._known for x in inputs) or not any(map(context.is_tracer, inputs))
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
@@ -208,17 +208,11 @@ def _of_program(params: Mapping[str, Any], given: Sequence[Sizes]) -> list[Sizes
     """Return what a jitted function makes of sizes."""
     if params.get("name") in _WHOLE:
         return [np.asarray(_WHOLE[params["name"]](*map(_exact, given)), object)]
-    closed = params["jaxpr"]
-    jaxpr = jaxprs.open_jaxpr(closed)
-    known: dict[Any, Sizes | None] = dict(zip(jaxpr.invars, given, strict=True))
-    known.update(zip(jaxpr.constvars, map(np.asarray, closed.consts), strict=True))
-    for eqn in jaxpr.eqns:
-        inputs = [np.asarray(x.val) if hasattr(x, "val") else known.get(x) for x in eqn.invars]
-        known.update(zip(eqn.outvars, _of_equation(eqn, inputs), strict=True))
-    return [np.asarray(x.val) if hasattr(x, "val") else known.get(x) for x in jaxpr.outvars]
+    found = jaxprs.interpret(params["jaxpr"], given, _of_equation)
+    return [None if x is None else np.asarray(x) for x in found]
 
 
-def _of_equation(eqn: Any, inputs: Sequence[Sizes | None]) -> Sequence[Sizes | None]:
+def _of_equation(eqn: Any, inputs: Sequence[Any]) -> Sequence[Sizes | None]:
     if eqn.primitive.name == "dim_as_value":
         return [_objects([eqn.params["dim"]]).reshape(())]
     if any(x is None for x in inputs):
@@ -228,5 +222,6 @@ def _of_equation(eqn: Any, inputs: Sequence[Sizes | None]) -> Sequence[Sizes | N
         made = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
         return made if eqn.primitive.multiple_results else [made]
 
-    found = _results(eqn.primitive.name, eqn.params, run, inputs)
+    sizes = list(map(np.asarray, inputs))
+    found = _results(eqn.primitive.name, eqn.params, run, sizes)
     return [None] * len(eqn.outvars) if found is None else found

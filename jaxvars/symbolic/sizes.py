@@ -209,7 +209,7 @@ def _keepers() -> tuple[type, ...]:
 def _called(frame: FrameType | None) -> Any:
     """Return what a line is calling if that is a name, like `f` or `model.f`; else None.
 
-    A function written in C has no frame of its own: whoever calls it asks.
+    A function written in C has no frame of its own: its caller asks.
     """
     if frame is None:
         return None

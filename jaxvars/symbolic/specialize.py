@@ -6,7 +6,7 @@ operation by operation with numbers in their place, and has JAX write down what 
 
 Rules this file keeps:
 - what is made has no symbolic size left, inner programs and derivative rules included;
-- what cannot be filled in raises: whoever asked traces the function itself.
+- what cannot be filled in raises: the caller traces the function itself.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 import jax
@@ -45,7 +44,7 @@ given arrays of known sizes anyway."""
 
 
 def is_open(size: Any) -> bool:
-    """Tell whether a size is symbolic."""
+    """Return whether a size is symbolic."""
     if type(size) is int:
         return False
     from jax import export
@@ -125,9 +124,8 @@ class _Filling:
 
     def program(self, program: Any) -> Any:
         """Return a jaxpr, closed or not, for known sizes."""
-        jaxpr, consts = jaxprs.open_jaxpr(program), getattr(program, "consts", ())
-        specs = [self._spec(var.aval) for var in jaxpr.invars]
-        made = jax.make_jaxpr(lambda *values: self._run(jaxpr, consts, values))(*specs)
+        specs = [self._spec(var.aval) for var in jaxprs.open_jaxpr(program).invars]
+        made = jax.make_jaxpr(lambda *xs: jaxprs.interpret(program, xs, self._run))(*specs)
         if hasattr(program, "consts"):
             return made
         if made.consts:
@@ -138,25 +136,14 @@ class _Filling:
         shape = tuple(map(self._size, aval.shape))
         return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
-    def _run(self, jaxpr: Any, consts: Iterable[Value], values: Iterable[Value]) -> list[Value]:
-        found: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
-        found.update(zip(jaxpr.invars, values, strict=True))
-        for eqn in jaxpr.eqns:
-            inputs = [x.val if hasattr(x, "val") else found[x] for x in eqn.invars]
-            found.update(zip(eqn.outvars, self._bind(eqn, inputs), strict=True))
-        return [x.val if hasattr(x, "val") else found[x] for x in jaxpr.outvars]
-
-    def _bind(self, eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+    def _run(self, eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
         if eqn.primitive.name == "dim_as_value":
             return [jax.numpy.asarray(self._size(eqn.params["dim"]), eqn.outvars[0].aval.dtype)]
         params = {
             name: _Rule(value, self) if name in _RULES else self._param(value)
             for name, value in eqn.params.items()
         }
-        scope = str(eqn.source_info.name_stack)
-        with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
-            made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(params))
-        return made if eqn.primitive.multiple_results else [made]
+        return jaxprs.bind_in_scope(eqn.replace(params=params), inputs)
 
     def _param(self, value: Any) -> Any:
         """Return a parameter of an operation for known sizes."""
@@ -191,7 +178,7 @@ class _Rule:
 
 
 def _mentions(value: Any) -> bool:
-    """Tell whether symbolic sizes are in a program, or in a parameter of an operation."""
+    """Return whether symbolic sizes are in a program, or in a parameter of an operation."""
     if isinstance(value, tuple | list):
         return any(map(_mentions, value))
     jaxpr = jaxprs.open_jaxpr(value)

@@ -62,7 +62,7 @@ def whole(value: Value) -> Value:
     if count > 1:
         raise DistributedError(
             f"This value of shape {value.shape} lies on {count} processes, and this one has only a "
-            "part of it. jv.distributed.all_gather(v), called by all of them, returns the whole; "
+            "part of it. jv.parallel.all_gather(v), called by all of them, returns the whole; "
             "v.value.addressable_shards are the parts that are here."
         )
     return value
@@ -176,7 +176,7 @@ class Face(ABC):
         if hasattr(jnp.ndarray, name):
             raise AttributeError(f"{kind} has no attribute {name!r}: write v.value.{name}.")
         hint = did_you_mean(name, [n for n in dir(type(self)) if not n.startswith("_")])
-        raise AttributeError(f"{kind} has no attribute {name!r}.{' ' + hint if hint else ''}")
+        raise AttributeError(f"{kind} has no attribute {name!r}.{hint}")
 
     # ------------------------------------------------------------ operators
     __hash__ = object.__hash__

@@ -17,70 +17,33 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.errors import DtypeError, NotATensorError, warn_user
+from jaxvars.errors import DtypeError, NotATensorError
+from jaxvars.tensors.dtypes import (
+    Array,
+    as_dtype,
+    check_fits,
+    check_kind,
+    dtype_error,
+    fits_kind,
+    is_string,
+    string,
+)
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 
-Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
-
-string: Any = np.dtypes.StringDType()
-"""The dtype of text."""
-
 _DEEPEST = 200
 _NESTED = frozenset({list, tuple, dict})
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
-_X64_CURE = (
-    "64-bit numbers are off in JAX. Switch them on before the first computation with\n"
-    '    jax.config.update("jax_enable_x64", True)\n'
-    "or ask for {narrow}."
-)
-
-
-def is_string(dtype: object) -> bool:
-    """Tell whether `dtype` is the dtype of text."""
-    return isinstance(dtype, np.dtypes.StringDType)
 
 
 def is_host(value: object) -> bool:
     """Return whether a value lies in Python's memory, so that a tensor made of it is a copy."""
     return not isinstance(value, jax.Array) and not hasattr(value, "__jax_array__")
-
-
-def as_dtype(dtype: Any) -> Any:
-    """Return `dtype` (a NumPy or JAX dtype, a scalar type or a name) as a dtype object.
-
-    Raises:
-        DtypeError: when it is a 64-bit dtype and JAX has 64-bit numbers switched off.
-        NotATensorError: when it names no dtype.
-
-    >>> as_dtype("bfloat16").name, as_dtype(float).name
-    ('bfloat16', 'float32')
-    """
-    if dtype in (str, bytes, "string") or is_string(dtype):
-        return string
-    if isinstance(dtype, type) and dtype in (float, int, complex):
-        return jax.dtypes.canonicalize_dtype(dtype)
-    try:
-        if jnp.issubdtype(dtype, jax.dtypes.extended):
-            return dtype  # random keys
-        found = jnp.dtype(dtype) if not isinstance(dtype, np.dtype) else dtype
-        if found.kind in "SUT":
-            return string
-    except TypeError:
-        raise _no_dtype(dtype) from None
-    if found.kind not in "biufcV" or found.itemsize > (16 if found.kind == "c" else 8):
-        raise _no_dtype(dtype)  # objects, dates, long doubles
-    narrow = jax.dtypes.canonicalize_dtype(found)
-    if narrow != found:
-        raise DtypeError(f"{found} was asked for, but " + _X64_CURE.format(narrow=narrow))
-    return found
 
 
 def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Array:
@@ -103,7 +66,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     ('int32', 'float32')
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    array = _array_of(value, what)
+    array = array_of(value, what)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         return _text(array, wanted, what)
     if FORKED:
@@ -112,11 +75,11 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
         raise DtypeError(f"{what} is {array.dtype}, but dtype string was asked for: use str().")
     if wanted is None:
         wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
-    if isinstance(array, jax.Array) and array.dtype == wanted and not _is_weak(array):
+    if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
         return array
     if not _is_empty_literal(value, array):
-        _check_kind(array.dtype, wanted, what)
-        _check_range(array, wanted, what)
+        check_kind(array.dtype, wanted, what)
+        check_fits(array, wanted, what)
     return _converted(array, wanted)
 
 
@@ -128,7 +91,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
-    if isinstance(value, jax.Array) and value.dtype == dtype and not _is_weak(value):
+    if isinstance(value, jax.Array) and value.dtype == dtype and not is_weak(value):
         array = value
     else:
         array = fit_dtype(value, dtype, name)
@@ -147,21 +110,21 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     if FORKED:
         refuse_if_forked(f"Variable {name!r} is written")
     what = f"the value for variable {name!r}"
-    array = _array_of(value, what)
-    loose = _is_literal(value) or _is_weak(array)
+    array = array_of(value, what)
+    loose = is_literal(value) or is_weak(array)
     if isinstance(array, np.ndarray) and array.dtype.kind in "SUTO":
         if is_string(dtype):
             return _text(array, dtype, what)
-        raise _dtype_error(name, dtype, "string")
+        raise dtype_error(name, dtype, "string")
     if is_string(dtype):
-        raise _dtype_error(name, dtype, str(array.dtype))
-    if loose and (_fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
-        _check_range(array, dtype, what)
+        raise dtype_error(name, dtype, str(array.dtype))
+    if loose and (fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
+        check_fits(array, dtype, what)
         return _converted(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
-        raise _dtype_error(name, dtype, str(array.dtype))
+        raise dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
-        _check_range(array, dtype, what, refuse_zeros=True)
+        check_fits(array, dtype, what, refuse_zeros=True)
         return _converted(array, dtype)
     return array
 
@@ -175,7 +138,7 @@ def check_argument(value: int | np.ndarray | np.generic, what: str) -> None:
     """
     array = _from_numpy(value, what)
     if isinstance(value, int):
-        _check_range(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
+        check_fits(array, jax.dtypes.canonicalize_dtype(array.dtype), what)
     else:
         check_uncut(array, what)
 
@@ -192,7 +155,7 @@ def as_array(value: Any) -> Array:
 def check_uncut(value: np.ndarray | np.generic, what: str) -> None:
     """Raise DtypeError if JAX would cut NumPy's integers of 64 bits to others of 32 bits."""
     if not is_uncut(value):
-        _check_range(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
+        check_fits(value, jax.dtypes.canonicalize_dtype(value.dtype), what)
 
 
 def is_uncut(value: np.ndarray | np.generic) -> bool:
@@ -218,19 +181,19 @@ def as_operand(value: Any, dtype: Any, name: str) -> Any:
         DtypeError: when a number is outside of what `dtype` can hold.
     """
     what = f"the value for variable {name!r}"
-    if isinstance(value, list | tuple | str | bytes) or not _is_literal(value):
+    if isinstance(value, list | tuple | str | bytes) or not is_literal(value):
         tensor = to_tensor(value, what=what)
         if isinstance(tensor, np.ndarray) and not is_string(dtype):
-            raise _dtype_error(name, dtype, "string")
+            raise dtype_error(name, dtype, "string")
         is_number = isinstance(value, np.generic) and not isinstance(tensor, np.ndarray)
         return value if is_number else tensor  # x ** n is exact where n is known
     known = np.asarray(value)
-    if _fits_kind(known.dtype, dtype):
-        _check_range(known, dtype, what)
+    if fits_kind(known.dtype, dtype):
+        check_fits(known, dtype, what)
     return value
 
 
-def _array_of(value: object, what: str) -> Array:
+def array_of(value: object, what: str) -> Array:
     if isinstance(value, jax.Array):
         return value
     if hasattr(value, "__jax_array__"):
@@ -336,7 +299,7 @@ def _converted(array: Array, dtype: Any) -> Array:
         return jax.block_until_ready(jnp.array(array, dtype=dtype))
 
 
-def _is_weak(array: Array) -> bool:
+def is_weak(array: Array) -> bool:
     return getattr(array, "weak_type", False)
 
 
@@ -368,97 +331,16 @@ def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
     return text
 
 
-def _is_literal(value: object) -> bool:
+def is_literal(value: object) -> bool:
     """Tell whether a value is Python numbers only, whose precision nobody chose."""
     if isinstance(value, list | tuple):
-        return all(map(_is_literal, value))
+        return all(map(is_literal, value))
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)
-
-
-def _kind(dtype: Any) -> str:
-    kind = getattr(dtype, "kind", "key")  # random keys have a dtype of JAX's own
-    if kind == "V":  # bfloat16, float8, int4
-        return "i" if jnp.issubdtype(dtype, jnp.integer) else "f"
-    return kind
 
 
 def _is_empty_literal(value: object, array: Array) -> bool:
     """Return whether a value is a list of nothing, which has no dtype: NumPy makes it floats."""
-    return array.size == 0 and isinstance(value, list | tuple) and _is_literal(value)
-
-
-def _rank(dtype: Any) -> int:
-    return _RANK.get(_kind(dtype), 9)
-
-
-def _fits_kind(have: Any, want: Any) -> bool:
-    if {_kind(have), _kind(want)} & {"b", "key"}:
-        return have == want
-    return _rank(have) <= _rank(want)
-
-
-def _check_kind(have: Any, want: Any, what: str) -> None:
-    if have != want and _kind(have) != "b" and not _fits_kind(have, want):
-        raise DtypeError(
-            f"{what} is {have}, and dtype {want} cannot hold it without loss. "
-            f"Convert it yourself, for example with .astype({want})."
-        )
-
-
-def _check_range(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
-    """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
-    if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
-        return
-    array = np.asarray(value)
-    if _kind(dtype) in "iu":
-        info: Any = jnp.iinfo(dtype)
-        fits = info.min <= array.min() and array.max() <= info.max
-    else:
-        info = jnp.finfo(dtype)
-        with np.errstate(all="ignore"):
-            narrow = array.astype(dtype)
-        fits = not np.any(np.isfinite(array) & ~np.isfinite(narrow))
-        if fits:
-            _check_zeros(array, narrow, what, refuse=refuse_zeros)
-    if not fits:
-        least, most = array.min(), array.max()
-        span = f"is {least}" if array.ndim == 0 else f"reaches from {least} to {most}"
-        raise DtypeError(
-            f"{what} {span}, outside of {dtype} "
-            f"({info.min} to {info.max}). {_range_cure(array, dtype)}"
-        )
-
-
-def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bool) -> None:
-    """Say it if conversion to a narrower dtype makes 0 of what is not: by an error, or a warning.
-
-    `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has asked for
-    the dtype, or has the default one, and only has to know.
-    """
-    parts = ["real", "imag"] if array.dtype.kind == "c" else ["real"]
-    lost = [x[(x != 0) & (getattr(narrow, part) == 0)]
-            for part in parts for x in [getattr(array, part)]]  # fmt: skip
-    found = np.concatenate([np.ravel(x) for x in lost])
-    if not found.size:
-        return
-    message = (
-        f"{what} has numbers too small for {narrow.dtype}, which become 0: {found.size} of "
-        f"{array.size}, for example {found[0]}. {_range_cure(array, narrow.dtype)} If 0 will do, "
-        f"convert it yourself: np.asarray(value).astype({str(narrow.dtype)!r})."
-    )
-    if refuse:
-        raise DtypeError(message)
-    warn_user(message, RuntimeWarning)
-
-
-def _range_cure(array: np.ndarray, dtype: Any) -> str:
-    if dtype == jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-        return _X64_CURE.format(narrow="another dtype")
-    return "Ask for a wider dtype, or scale or clip the value."
-
-
-def _no_dtype(dtype: object) -> NotATensorError:
-    return NotATensorError(f"{dtype!r} is no dtype of tensors; examples: jnp.float32, 'int32'.")
+    return array.size == 0 and isinstance(value, list | tuple) and is_literal(value)
 
 
 def _not_a_tensor(value: object, what: str) -> NotATensorError:
@@ -478,62 +360,3 @@ def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exc
         f"a variable keeps its shape. Reshape or broadcast the value, for example with "
         f"jnp.broadcast_to(value, {shape}), or make a new Variable."
     )
-
-
-def _dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
-    want = "string" if is_string(dtype) else str(dtype)
-    cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
-    if got == "string":
-        cure = f"np.asarray(value).astype({want!r})"
-    return DtypeError(
-        f"Cannot assign a value of dtype {got} to variable {name!r} of dtype {want}: a variable "
-        f"keeps its dtype, and nothing is converted silently. Convert the value, for example "
-        f"with {cure}."
-    )
-
-
-@final
-@dataclass(frozen=True)
-class TensorSpec:
-    """Describe a tensor: shape, dtype and a name.
-
-    Args:
-        shape: sizes; None for a size that may differ between calls.
-        dtype: a dtype or its name.
-        name: what errors and concrete functions call it.
-
-    >>> TensorSpec((None, 3)).matches(jnp.ones((5, 3)))
-    True
-    """
-
-    shape: tuple[int | None, ...]
-    dtype: Any = np.dtype("float32")
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        shape = (self.shape,) if isinstance(self.shape, int) else tuple(self.shape)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "dtype", as_dtype(self.dtype))
-
-    @classmethod
-    def of(cls, value: Any, name: str | None = None) -> TensorSpec:
-        """Return the spec of an array."""
-        return cls(tuple(value.shape), value.dtype, name)
-
-    def matches(self, value: Any) -> bool:
-        """Tell whether an array has this shape and dtype."""
-        return value.dtype == self.dtype and self.accepts_shape(value.shape)
-
-    def accepts_shape(self, shape: Sequence[int]) -> bool:
-        """Tell whether `shape` is one of those described."""
-        pairs = zip(self.shape, shape, strict=False)
-        return len(shape) == len(self.shape) and all(want in (None, have) for want, have in pairs)
-
-    @property
-    def is_static(self) -> bool:
-        """Tell whether every size is known."""
-        return None not in self.shape
-
-    def __str__(self) -> str:
-        sizes = ",".join("?" if size is None else str(size) for size in self.shape)
-        return f"{self.dtype}[{sizes}]"

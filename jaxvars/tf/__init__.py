@@ -184,4 +184,4 @@ def __getattr__(name: str) -> Any:
     if why := reason(name):
         raise AttributeError(f"jaxvars.tf has no tf.{name}: {why}")
     hint = did_you_mean(name, [*HOMES, *LAZY, *globals()])
-    raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"jaxvars.tf has no attribute {name!r}.{hint}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op, operations
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_int, refused
 
@@ -23,7 +23,12 @@ class DecodeWav(NamedTuple):
     sample_rate: Any
 
 
-def _decode_wav(contents: Text, desired_channels: int, desired_samples: int) -> DecodeWav:
+@op("audio.decode_wav", "contents", kinds="string", text=True, eager_only=_HOST)
+def decode_wav(contents: Text, desired_channels: int = -1, desired_samples: int = -1) -> DecodeWav:
+    """Read a WAV file: samples from -1 to 1, and their rate.
+
+    Example: `tf.audio.decode_wav(tf.audio.encode_wav([[0.5, 0.1], [-1.0, 0.3]], 16000))`.
+    """
     data = contents.item()
     if len(data) < 12:
         raise refused("Data too short when trying to read string")
@@ -64,7 +69,12 @@ def _chunks(data: bytes) -> tuple[int, int, np.ndarray]:
     raise refused("No data chunk found in WAV")
 
 
-def _encode_wav(audio: Any, sample_rate: Any) -> Text:
+@op("audio.encode_wav", "audio", kinds="float", eager_only=_HOST)
+def encode_wav(audio: Any, sample_rate: Any) -> Text:
+    """Write samples from -1 to 1 as a WAV file.
+
+    Example: `tf.io.decode_raw(tf.audio.encode_wav([[0.5, 0.1], [-1.0, 0.3]], 16000), tf.int8)`.
+    """
     sound, rate = known(audio, "audio"), one_int(sample_rate, "sample_rate")
     if sound.ndim != 2:
         raise refused(f"audio must be 2-dimensional{list(sound.shape)}")
@@ -82,27 +92,4 @@ def _encode_wav(audio: Any, sample_rate: Any) -> Text:
     return made
 
 
-_FILE = "tf.audio.encode_wav([[0.5, 0.1], [-1.0, 0.3]], 16000)"
-
-ROWS = [
-    Row(
-        "decode_wav", "contents", "contents, desired_channels=-1, desired_samples=-1", _decode_wav,
-        kinds="string", text=True, doc="Read a WAV file: samples from -1 to 1, and their rate.",
-        eager_only=_HOST,
-        examples=(
-            f"audio.decode_wav({_FILE})",
-            f"audio.decode_wav({_FILE}, desired_channels=1, desired_samples=3)",
-            "audio.decode_wav(tf.audio.encode_wav([[0.5]], 16000), 2)", "audio.decode_wav('abc')",
-        ),
-    ),
-    Row(
-        "encode_wav", "audio", "audio, sample_rate", _encode_wav, kinds="float",
-        doc="Write samples from -1 to 1 as a WAV file.", eager_only=_HOST,
-        examples=(
-            f"io.decode_raw({_FILE}, tf.int8)", "audio.encode_wav([0.5], 16000)",
-            "io.decode_raw(tf.audio.encode_wav([[2.0], [-2.0], [1e-5]], 8000), tf.int16)",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, ("DecodeWav",))
+__getattr__ = operations(__name__, ("DecodeWav",))

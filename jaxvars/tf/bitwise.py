@@ -7,18 +7,28 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op, operations
 
 Value: TypeAlias = Any
 
 
+@op("bitwise.left_shift", "x y", same=True, kinds="int")
 @jax.jit
-def _left_shift(x: Value, y: Value) -> Value:
+def left_shift(x: Value, y: Value) -> Value:
+    """Move the bits to the left.
+
+    Example: `tf.bitwise.left_shift(i(4), 2)`.
+    """
     return jnp.left_shift(x, _within(x, y))
 
 
+@op("bitwise.right_shift", "x y", same=True, kinds="int")
 @jax.jit
-def _right_shift(x: Value, y: Value) -> Value:
+def right_shift(x: Value, y: Value) -> Value:
+    """Move the bits to the right; the sign stays.
+
+    Example: `tf.bitwise.right_shift(i(4), 2)`.
+    """
     return jnp.right_shift(x, _within(x, y))
 
 
@@ -27,54 +37,40 @@ def _within(x: Value, y: Value) -> Value:
     return jnp.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(y.dtype)
 
 
-ROWS = [
-    Row(
-        "bitwise_and", "x y", "x, y", jnp.bitwise_and, same=True, kinds="int",
-        doc="Return the bits that are set in both.",
-        examples=(
-            "bitwise.bitwise_and(i(4), i(4))", "bitwise.bitwise_and(i(2, 3), 3)",
-            "bitwise.bitwise_and(r(2), r(2))",
-        ),
-    ),
-    Row(
-        "bitwise_or", "x y", "x, y", jnp.bitwise_or, same=True, kinds="int",
-        doc="Return the bits that are set in one or both.",
-        examples=(
-            "bitwise.bitwise_or(i(4), i(4))", "bitwise.bitwise_or(i(2, 3), 3)",
-            "bitwise.bitwise_or(b(2), b(2))",
-        ),
-    ),
-    Row(
-        "bitwise_xor", "x y", "x, y", jnp.bitwise_xor, same=True, kinds="int",
-        doc="Return the bits that are set in one of both.",
-        examples=(
-            "bitwise.bitwise_xor(i(4), i(4))", "bitwise.bitwise_xor(i(2, 3), 3)",
-            "bitwise.bitwise_xor(i(2), i(3))",
-        ),
-    ),
-    Row(
-        "invert", "x", "x", jnp.invert, kinds="int", doc="Change all bits.",
-        examples=(
-            "bitwise.invert(i(4))", "bitwise.invert(np.array([1, 255], np.uint8))",
-            "bitwise.invert(b(2))",
-        ),
-    ),
-    Row(
-        "left_shift", "x y", "x, y", _left_shift, same=True, kinds="int",
-        doc="Move the bits to the left.",
-        examples=(
-            "bitwise.left_shift(i(4), 2)", "bitwise.left_shift([1, 1], [33, -1])",
-            "bitwise.left_shift(r(2), 1)",
-        ),
-    ),
-    Row(
-        "right_shift", "x y", "x, y", _right_shift, same=True, kinds="int",
-        doc="Move the bits to the right; the sign stays.",
-        examples=(
-            "bitwise.right_shift(i(4), 2)", "bitwise.right_shift([-8, 8], [33, -1])",
-            "bitwise.right_shift(r(2), 1)",
-        ),
-    ),
-]  # fmt: skip
+@op("bitwise.bitwise_and", "x y", same=True, kinds="int")
+def bitwise_and(x: Value, y: Value) -> Value:
+    """Return the bits that are set in both.
 
-__getattr__ = operations(__name__, ROWS)
+    Example: `tf.bitwise.bitwise_and(i(4), i(4))`.
+    """
+    return jnp.bitwise_and(x, y)
+
+
+@op("bitwise.bitwise_or", "x y", same=True, kinds="int")
+def bitwise_or(x: Value, y: Value) -> Value:
+    """Return the bits that are set in one or both.
+
+    Example: `tf.bitwise.bitwise_or(i(4), i(4))`.
+    """
+    return jnp.bitwise_or(x, y)
+
+
+@op("bitwise.bitwise_xor", "x y", same=True, kinds="int")
+def bitwise_xor(x: Value, y: Value) -> Value:
+    """Return the bits that are set in one of both.
+
+    Example: `tf.bitwise.bitwise_xor(i(4), i(4))`.
+    """
+    return jnp.bitwise_xor(x, y)
+
+
+@op("bitwise.invert", "x", kinds="int")
+def invert(x: Value) -> Value:
+    """Change all bits.
+
+    Example: `tf.bitwise.invert(i(4))`.
+    """
+    return jnp.invert(x)
+
+
+__getattr__ = operations(__name__)

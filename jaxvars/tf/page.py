@@ -5,7 +5,7 @@
 
 Rules this file keeps:
 - every public name is on it, once in each namespace that has it;
-- what it says of a name stands at that name: in its row, or in its docstring.
+- what it says of a name stands in its docstring.
 """
 
 from __future__ import annotations
@@ -95,12 +95,10 @@ def _lines(space: str, name: str, module: Any) -> list[str]:
 
 def _line_of_operation(full: str) -> str:
     """Return the line of an operation, or that it has another name, under which it stands."""
-    row = TABLE.get(full)
-    if row is not None:
-        signature = ", ".join(filter(None, [row.signature, "name=None"]))
-        return _written(f"tf.{full}({signature})", row.doc, row.differs)
-    others = [name for name in [*TABLE, *HOMES] if HOMES[name] == HOMES[full]]
-    return _line(full, find(full)) if others[0] == full else f"- `tf.{full}`: `tf.{others[0]}`."
+    first = next(name for name in [*TABLE, *HOMES] if HOMES[name] == HOMES[full])
+    if first != full:
+        return f"- `tf.{full}`: `tf.{first}`."
+    return _line(full, find(full)).replace("=-inf", "=float('-inf')")
 
 
 def _line(full: str, value: Any) -> str:

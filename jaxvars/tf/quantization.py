@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op, operations
 
 Value: TypeAlias = Any
 
@@ -65,10 +65,17 @@ def _slopes(
     )
 
 
-def _by_args(x: Value, low: float, high: float, bits: int, narrow: bool) -> Value:
-    if not low < high:
-        raise ValueError(f"min has to be smaller than max, was: {low} >= {high}")
-    return _by_vars(x, jnp.float32(low), jnp.float32(high), bits, narrow)
+@op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float")
+def fake_quant_with_min_max_args(
+    inputs: Value, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Round to the numbers that so many bits can say, between two limits.
+
+    Example: `tf.quantization.fake_quant_with_min_max_args([-7.0, 0.1, 3.0, 8.0])`.
+    """
+    if not min < max:
+        raise ValueError(f"min has to be smaller than max, was: {min} >= {max}")
+    return _by_vars(inputs, jnp.float32(min), jnp.float32(max), num_bits, narrow_range)
 
 
 def _by_vars(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Value:
@@ -77,10 +84,18 @@ def _by_vars(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Valu
     return _fake(x, low, high, int(bits), bool(narrow))
 
 
-def _args_slope(
-    upstream: Value, x: Value, low: float, high: float, bits: int, narrow: bool
-) -> Value:
-    return _final_slopes(upstream, x, jnp.float32(low), jnp.float32(high), bits, narrow)[0]
+@op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float")
+def fake_quant_with_min_max_args_gradient(
+    gradients: Value, inputs: Value, min: float = -6, max: float = 6, num_bits: int = 8,
+    narrow_range: bool = False,
+) -> Value:  # fmt: skip
+    """Return the derivative of `fake_quant_with_min_max_args`.
+
+    Example: `tf.quantization.fake_quant_with_min_max_args_gradient(r(4), [-7.0, 0.1, 3.0, 8.0])`.
+    """
+    return _final_slopes(
+        gradients, inputs, jnp.float32(min), jnp.float32(max), num_bits, narrow_range
+    )[0]
 
 
 def _final_slopes(*arguments: Any) -> tuple[Value, Value, Value]:
@@ -88,22 +103,87 @@ def _final_slopes(*arguments: Any) -> tuple[Value, Value, Value]:
     return _slopes(*map(jax.lax.stop_gradient, arguments[:4]), *arguments[4:])
 
 
+@op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float")
+def fake_quant_with_min_max_vars(
+    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Round to the numbers that so many bits can say, between limits that train.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars(r(2, 3), tf.constant(-0.5), tf.constant(1.0))`.
+    """
+    return _by_vars(inputs, min, max, num_bits, narrow_range)
+
+
+@op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
+def fake_quant_with_min_max_vars_gradient(
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    narrow_range: Any = False,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """Return the derivatives of `fake_quant_with_min_max_vars`.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars_gradient(r(4), r(4), tf.constant(-0.5),
+    tf.constant(0.5))`.
+    """
+    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
+
+
+@op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float")
+def fake_quant_with_min_max_vars_per_channel(
+    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
+) -> Value:
+    """Round to the numbers that so many bits can say, between limits of each channel.
+
+    Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel(r(2, 3), -p(3), p(3))`.
+    """
+    return _by_vars(inputs, min, max, num_bits, narrow_range)
+
+
+@op(
+    "quantization.fake_quant_with_min_max_vars_per_channel_gradient", "gradients inputs min max",
+    kinds="float",
+)  # fmt: skip
+def fake_quant_with_min_max_vars_per_channel_gradient(
+    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    narrow_range: Any = False,
+) -> tuple[Value, Value, Value]:  # fmt: skip
+    """Return the derivatives of `fake_quant_with_min_max_vars_per_channel`.
+
+    Example:
+    `tf.quantization.fake_quant_with_min_max_vars_per_channel_gradient(r(2, 3), r(2, 3), -p(3),
+    p(3))`.
+    """
+    return _final_slopes(gradients, inputs, min, max, num_bits, narrow_range)
+
+
 # ---------------------------------------------------------------- and back
-def _and_back(
-    x: Value, low: Value, high: Value, signed: bool, bits: Any, given: bool, mode: str,
-    narrow: bool, axis: Any,
+@op("quantization.quantize_and_dequantize_v2", "input input_min input_max", kinds="float")
+def quantize_and_dequantize_v2(
+    input: Value, input_min: Value, input_max: Value, signed_input: bool = True, num_bits: Any = 8,
+    range_given: bool = False, round_mode: str = "HALF_TO_EVEN", narrow_range: bool = False,
+    axis: Any = None,
 ) -> Value:  # fmt: skip
-    if mode not in ("HALF_TO_EVEN", "HALF_UP"):
-        raise ValueError(f"round_mode must be HALF_TO_EVEN or HALF_UP: {mode}")
-    others = tuple(range(x.ndim))
+    """Round to the numbers that so many bits can say.
+
+    Example: `tf.quantization.quantize_and_dequantize_v2([-7.0, 0.1, 3.0, 8.0], 0.0, 0.0)`.
+    """
+    if round_mode not in ("HALF_TO_EVEN", "HALF_UP"):
+        raise ValueError(f"round_mode must be HALF_TO_EVEN or HALF_UP: {round_mode}")
+    others = tuple(range(input.ndim))
     if axis is not None:
-        others = tuple(i for i in others if i != axis % x.ndim)
-    if given:
-        low, high = (jnp.expand_dims(v, others) if axis is not None else v for v in (low, high))
+        others = tuple(i for i in others if i != axis % input.ndim)
+    if range_given:
+        input_min, input_max = (
+            jnp.expand_dims(v, others) if axis is not None else v for v in (input_min, input_max)
+        )
     else:
-        fixed = jax.lax.stop_gradient(x)
-        low, high = (f(fixed, axis=others, keepdims=True) for f in (jnp.min, jnp.max))
-    return _rounded(x, low, high, bool(signed), int(bits), mode, bool(narrow))
+        fixed = jax.lax.stop_gradient(input)
+        input_min, input_max = (f(fixed, axis=others, keepdims=True) for f in (jnp.min, jnp.max))
+    return _rounded(
+        input, input_min, input_max, bool(signed_input), int(num_bits), round_mode,
+        bool(narrow_range),
+    )  # fmt: skip
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5, 6))
@@ -141,88 +221,7 @@ def _limits(
     return scale, jnp.where(is_low, low, first / scale), jnp.where(is_low, last / scale, high)
 
 
-_BITS = "num_bits=8, narrow_range=False"
-_BACK = (
-    "input, input_min, input_max, signed_input=True, num_bits=8, range_given=False, "
-    "round_mode='HALF_TO_EVEN', narrow_range=False, axis=None"
-)
-_ONE = "fake_quant_with_min_max_args"
-_TWO = "fake_quant_with_min_max_vars"
-_MANY = "fake_quant_with_min_max_vars_per_channel"
-
-ROWS = [
-    Row(
-        _ONE, "inputs", f"inputs, min=-6, max=6, {_BITS}", _by_args, kinds="float",
-        doc="Round to the numbers that so many bits can say, between two limits.",
-        examples=(
-            f"quantization.{_ONE}([-7.0, 0.1, 3.0, 8.0])",
-            f"quantization.{_ONE}(r(2, 3), -1.0, 2.0, num_bits=3)",
-            f"quantization.{_ONE}(r(4), 0.5, 2.0, 4, True)",
-            f"quantization.{_ONE}(r(2), 1.0, 1.0)",
-        ),
-    ),
-    Row(
-        f"{_ONE}_gradient", "gradients inputs", f"gradients, inputs, min=-6, max=6, {_BITS}",
-        _args_slope, kinds="float", doc=f"Return the derivative of `{_ONE}`.",
-        examples=(
-            f"quantization.{_ONE}_gradient(r(4), [-7.0, 0.1, 3.0, 8.0])",
-            f"quantization.{_ONE}_gradient(r(3), r(3), -1.0, 0.5)",
-            f"quantization.{_ONE}_gradient(r(3), r(3), -0.5, 0.5, 2, True)",
-        ),
-    ),
-    Row(
-        _TWO, "inputs min max", f"inputs, min, max, {_BITS}", _by_vars, kinds="float",
-        doc="Round to the numbers that so many bits can say, between limits that train.",
-        examples=(
-            f"quantization.{_TWO}(r(2, 3), tf.constant(-0.5), tf.constant(1.0))",
-            f"quantization.{_TWO}(r(4), tf.constant(0.0), tf.constant(0.0))",
-            f"quantization.{_TWO}(r(4), tf.constant(-1.0), tf.constant(1.0), 4, True)",
-        ),
-    ),
-    Row(
-        f"{_TWO}_gradient", "gradients inputs min max",
-        f"gradients, inputs, min, max, {_BITS}", _final_slopes, kinds="float",
-        doc=f"Return the derivatives of `{_TWO}`.",
-        examples=(
-            f"quantization.{_TWO}_gradient(r(4), r(4), tf.constant(-0.5), tf.constant(0.5))",
-            f"quantization.{_TWO}_gradient(r(2, 2), r(2, 2), tf.constant(-0.1), tf.constant(0.1))",
-            f"quantization.{_TWO}_gradient(r(2), r(2), tf.constant(0.0), tf.constant(0.0))",
-        ),
-    ),
-    Row(
-        _MANY, "inputs min max", f"inputs, min, max, {_BITS}", _by_vars, kinds="float",
-        doc="Round to the numbers that so many bits can say, between limits of each channel.",
-        examples=(
-            f"quantization.{_MANY}(r(2, 3), -p(3), p(3))",
-            f"quantization.{_MANY}(r(4), -p(4), p(4), 4)",
-            f"quantization.{_MANY}(r(2, 1, 2), -p(2), p(2), 8, True)",
-        ),
-    ),
-    Row(
-        f"{_MANY}_gradient", "gradients inputs min max",
-        f"gradients, inputs, min, max, {_BITS}", _final_slopes, kinds="float",
-        doc=f"Return the derivatives of `{_MANY}`.",
-        examples=(
-            f"quantization.{_MANY}_gradient(r(2, 3), r(2, 3), -p(3), p(3))",
-            f"quantization.{_MANY}_gradient(r(4), r(4), -p(4), p(4))",
-            f"quantization.{_MANY}_gradient(r(3, 2), r(3, 2), -0.1 * p(2), 0.1 * p(2))",
-        ),
-    ),
-    Row(
-        "quantize_and_dequantize_v2", "input input_min input_max", _BACK, _and_back,
-        kinds="float", doc="Round to the numbers that so many bits can say.",
-        examples=(
-            "quantization.quantize_and_dequantize_v2([-7.0, 0.1, 3.0, 8.0], 0.0, 0.0)",
-            "quantization.quantize_and_dequantize_v2(r(4), -1.0, 0.5, range_given=True)",
-            "quantization.quantize_and_dequantize_v2(r(4), 0.0, 1.0, False, 4, True, 'HALF_UP')",
-            "quantization.quantize_and_dequantize_v2(r(2, 3), 0.0, 0.0, axis=1)",
-            ("quantization.quantize_and_dequantize_v2(r(4), -1.0, 1.0, True, 3, True, "
-            "narrow_range=True)"),
-        ),
-    ),
-]  # fmt: skip
-
-_rows = operations(__name__, ROWS, ["quantize_and_dequantize"])
+_rows = operations(__name__, ["quantize_and_dequantize"])
 
 _WHY = (
     "there are no tensors of quantized types, as XLA has none. tf.quantization."

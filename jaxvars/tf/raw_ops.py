@@ -122,7 +122,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _advice(name: str) -> str:
-    found = [full for full, row in TABLE.items() if name in (row.op, row.name.title())]
+    found = [full for full, row in TABLE.items() if name in (row.op, full.split(".")[-1].title())]
     if found:
         return f"Its public name is tf.{min(found, key=len)}, whose arguments have other names."
     return did_you_mean(name, list(_PUBLIC)) or "Use the public function that does the same."

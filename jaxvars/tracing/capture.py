@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import jax
-import jax.core
 from jax.extend import core as jex
 
 from jaxvars.tracing.context import Trace, Value, at, restoring
-from jaxvars.tracing.jaxprs import _closed, _needed, open_jaxpr
+from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
 
 new_primitive = jex.Primitive
 
@@ -77,7 +76,7 @@ def _with_variables(closed: Any) -> tuple[Any, list[int]]:
     eqns = [eqn for eqn in jaxpr.eqns if eqn.primitive is not read_variable_p]
     opened = jaxpr.replace(
         invars=[*(eqn.outvars[0] for eqn in reads), *jaxpr.invars],
-        eqns=_needed(eqns, jaxpr.outvars)[0],
+        eqns=needed_equations(eqns, jaxpr.outvars)[0],
         debug_info=info._replace(arg_names=names + tuple(info.arg_names or ())),
     )
-    return _closed(closed, opened), [eqn.params["index"] for eqn in reads]
+    return close_jaxpr(closed, opened), [eqn.params["index"] for eqn in reads]

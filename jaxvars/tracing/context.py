@@ -104,14 +104,14 @@ def put_back() -> bool:
     if strip(trace) is EVAL:
         return False
     while frame is not None:
-        if frame.f_code.co_filename.startswith(_JAX_FOLDER):
+        if frame.f_code.co_filename.startswith(JAX_FOLDER):
             return False
         frame = frame.f_back
     at(ROOTS.innermost()).__enter__()
     return True
 
 
-_JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
+JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 
 
 def restored(error: BaseException) -> BaseException:

@@ -16,7 +16,7 @@ import jax.core
 import numpy as np
 from jax.extend import core as jex
 
-from jaxvars.tracing.context import _JAX_FOLDER, Value
+from jaxvars.tracing.context import JAX_FOLDER, Value
 from jaxvars.tracing.identity import Same, exact, held
 
 
@@ -24,9 +24,9 @@ def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
     """Return a closed jaxpr of the last `count` outputs, and which inputs it still has."""
     jaxpr = open_jaxpr(closed)
     outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
-    eqns, needed = _needed([e for e in jaxpr.eqns if not e.effects], outputs)
+    eqns, needed = needed_equations([e for e in jaxpr.eqns if not e.effects], outputs)
     used = [var in needed for var in jaxpr.invars]
-    return _closed(closed, _sliced(jaxpr, used, eqns, outputs, result_paths=None)), used
+    return close_jaxpr(closed, _sliced(jaxpr, used, eqns, outputs, result_paths=None)), used
 
 
 def _sliced(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:
@@ -60,16 +60,16 @@ def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
         else:
             eqns.append(eqn)
     outputs = [_same(var, same) for var in jaxpr.outvars]
-    eqns, needed = _needed(eqns, outputs)
+    eqns, needed = needed_equations(eqns, outputs)
     kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
-    return _closed(closed, _sliced(jaxpr, kept, eqns, outputs)), kept[:count]
+    return close_jaxpr(closed, _sliced(jaxpr, kept, eqns, outputs)), kept[:count]
 
 
-def _closed(like: Any, jaxpr: Any) -> Any:
+def close_jaxpr(like: Any, jaxpr: Any) -> Any:
     return jaxpr if open_jaxpr(like) is like else like.replace(jaxpr=jaxpr)
 
 
-def _needed(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set[Any]]:
+def needed_equations(eqns: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], set[Any]]:
     """Return the equations that outputs or effects depend on, and the variables they use."""
     needed = {var for var in outputs if not isinstance(var, jex.Literal)}
     kept: list[Any] = []
@@ -158,17 +158,35 @@ def flat_function(closed: Any) -> Callable[..., list[Value]]:
 
 
 def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> list[Value]:
-    jaxpr = open_jaxpr(closed)
-    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    found.update(zip(jaxpr.invars, values, strict=True))
-    for eqn in jaxpr.eqns:
-        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
+    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
         if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
-            outputs = _run_flat(eqn.params["jaxpr"], inputs, known)
-        else:
-            outputs = _run_once(eqn, inputs, known)
-        found.update(zip(eqn.outvars, outputs, strict=True))
-    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+            return _run_flat(eqn.params["jaxpr"], inputs, known)
+        return _run_once(eqn, inputs, known)
+
+    return interpret(closed, values, run)
+
+
+def interpret(
+    program: Any, values: Iterable[Any], run: Callable[[Any, list[Any]], Sequence[Any]]
+) -> list[Any]:
+    """Run a program, each equation of it with its inputs by `run`; return its outputs."""
+    jaxpr = open_jaxpr(program)
+    found: dict[Any, Any] = dict(zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True))
+    found.update(zip(jaxpr.invars, values, strict=True))
+
+    def read(variables: Sequence[Any]) -> list[Any]:
+        return [x.val if isinstance(x, jex.Literal) else found[x] for x in variables]
+
+    for eqn in jaxpr.eqns:
+        found.update(zip(eqn.outvars, run(eqn, read(eqn.invars)), strict=True))
+    return read(jaxpr.outvars)
+
+
+def bind_in_scope(eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+    """Run an operation in its named scope; return its outputs."""
+    scope = str(eqn.source_info.name_stack)
+    with jax.named_scope(scope) if scope else nullcontext():
+        return _bind(eqn, *inputs)
 
 
 def _asks_nothing(params: dict[str, Any]) -> bool:
@@ -187,10 +205,7 @@ def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[
     single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
     key = None if single else _call_key(eqn, inputs)
     if key is None or key not in known:
-        scope = str(eqn.source_info.name_stack)
-        with jax.named_scope(scope) if scope else nullcontext(), eqn.ctx.manager:
-            made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
-        outputs = made if eqn.primitive.multiple_results else [made]
+        outputs = bind_in_scope(eqn, inputs)
         if key is None:
             return outputs
         known[key] = outputs
@@ -231,20 +246,15 @@ def with_rules(
         call: takes such a function, a list of its inputs, and how many of them, the first ones, it
             has closed over; returns its results.
     """
-    jaxpr = open_jaxpr(closed)
-    found: dict[Any, Value] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-    found.update(zip(jaxpr.invars, values, strict=True))
-    for eqn in jaxpr.eqns:
-        inputs = [x.val if isinstance(x, jex.Literal) else found[x] for x in eqn.invars]
-        bind = functools.partial(_bind, eqn)
+
+    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
         if runs_users_code(eqn):
-            outputs = call(bind, inputs, eqn.params["num_consts"])
-        elif eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
-            outputs = with_rules(eqn.params["jaxpr"], inputs, call)
-        else:
-            outputs = bind(*inputs)
-        found.update(zip(eqn.outvars, outputs, strict=True))
-    return [x.val if isinstance(x, jex.Literal) else found[x] for x in jaxpr.outvars]
+            return call(functools.partial(_bind, eqn), inputs, eqn.params["num_consts"])
+        if eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
+            return with_rules(eqn.params["jaxpr"], inputs, call)
+        return _bind(eqn, *inputs)
+
+    return interpret(closed, values, run)
 
 
 def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:
@@ -354,7 +364,7 @@ def while_loops(name: str, params: dict[str, Any]) -> list[str]:
     return found
 
 
-def _evaluated(program: Any, values: Sequence[Value]) -> list[Value]:
+def evaluated(program: Any, values: Sequence[Value]) -> list[Value]:
     return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
 
 
@@ -362,7 +372,7 @@ _OPENED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictio
 _HIDDEN: weakref.WeakKeyDictionary[Any, list[Value]] = weakref.WeakKeyDictionary()
 
 
-def _opened(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
+def open_program(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
     """Return a jitted function's program without constants, and it as a function of these too."""
     if closed not in _OPENED:
         program, n = _without_constants(closed), len(closed.consts)
@@ -371,7 +381,7 @@ def _opened(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
     return _OPENED[closed]
 
 
-def _hidden_arrays(closed: Any) -> list[Value]:
+def hidden_arrays(closed: Any) -> list[Value]:
     """Return the arrays that jitted functions inside of a program closed over."""
     jaxpr = open_jaxpr(closed)
     if jaxpr not in _HIDDEN:
@@ -380,7 +390,7 @@ def _hidden_arrays(closed: Any) -> list[Value]:
             if eqn.primitive.name == "jit":
                 found += [x for x in eqn.params["jaxpr"].consts if isinstance(x, jax.Array)]
             for inner in inner_jaxprs(eqn.params):
-                found += _hidden_arrays(inner)
+                found += hidden_arrays(inner)
     return _HIDDEN[jaxpr]
 
 
@@ -404,4 +414,4 @@ def _is_jaxs_own(part: Any) -> bool:
         inner = getattr(part, "__wrapped__", None)
         return inner is not None and _is_jaxs_own(inner)
     held = [cell.cell_contents for cell in part.__closure__ or ()]
-    return part.__code__.co_filename.startswith(_JAX_FOLDER) and _is_jaxs_own(held)
+    return part.__code__.co_filename.startswith(JAX_FOLDER) and _is_jaxs_own(held)

@@ -30,7 +30,7 @@ from jaxvars.tracing.context import (
     strip,
 )
 from jaxvars.tracing.identity import Same, exact, held
-from jaxvars.tracing.jaxprs import _evaluated, _hidden_arrays, _opened, inner_jaxprs, open_jaxpr
+from jaxvars.tracing.jaxprs import evaluated, hidden_arrays, inner_jaxprs, open_jaxpr, open_program
 
 
 def run_inside(equation: Equation, listener: Listener) -> list[Value]:
@@ -42,7 +42,7 @@ def run_inside(equation: Equation, listener: Listener) -> list[Value]:
     name, params = equation.name, equation.params
     if name in ("jit", remat_p.name):
         with recording(listener):
-            return _evaluated(params["jaxpr"], equation.inputs)
+            return evaluated(params["jaxpr"], equation.inputs)
     if name not in ("cond", "scan", "while"):
         return list(equation.function(*equation.inputs))
 
@@ -54,7 +54,7 @@ def run_inside(equation: Equation, listener: Listener) -> list[Value]:
 
         def run(*values: Value) -> list[Value]:
             with recording(listener):
-                return _evaluated(value, values)
+                return evaluated(value, values)
 
         return jax.make_jaxpr(run)(*value.in_avals)
 
@@ -73,6 +73,17 @@ class Listener(Protocol):
     def run(self, equation: Equation, staged: bool) -> list[Value]:
         """Run an equation of interest (the parent trace is current); return its outputs."""
         ...
+
+
+class Watcher(Listener, Protocol):
+    """A listener to each operation, for which what is closed over is of no interest."""
+
+    __slots__ = ()
+    follows = False
+
+    def wants(self, inputs: Sequence[Value]) -> bool:
+        """Return True: each is of interest."""
+        return True
 
 
 @final
@@ -196,7 +207,7 @@ class Recorder(PassThrough):
 
         with at(strip(self)):
             closed = jax.make_jaxpr(call)(*tracers)
-        program, run = _opened(closed)
+        program, run = open_program(closed)
         params = {"jaxpr": program}
         self._refuse_hidden_arrays("shard_map", params)
         outputs = iter(self._pass("jit", run, [*closed.consts, *tracers], params))
@@ -205,17 +216,17 @@ class Recorder(PassThrough):
     def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
         """Run a jitted function, with the arrays it closed over as inputs if they matter."""
         closed = params["jaxpr"]
-        if (hidden := _hidden_arrays(closed)) and self._follows(hidden):
+        if (hidden := hidden_arrays(closed)) and self._follows(hidden):
             with at(self):  # one operation after the other, so that inner functions are seen
                 return jax.core.eval_jaxpr(open_jaxpr(closed), closed.consts, *args)
         if closed.consts and self._follows(closed.consts):
-            program, call = _opened(closed)
+            program, call = open_program(closed)
             return self._pass("jit", call, [*closed.consts, *args], {"jaxpr": program})
         return self._pass("jit", lambda *xs: primitive.bind(*xs, **params), args, params)
 
     def _refuse_hidden_arrays(self, name: str, params: dict[str, Any]) -> None:
         for jaxpr in inner_jaxprs(params):
-            if (hidden := _hidden_arrays(jaxpr)) and self._follows(hidden):
+            if (hidden := hidden_arrays(jaxpr)) and self._follows(hidden):
                 raise NotImplementedError(
                     f"A jitted function called inside a {name} closes over an array that a "
                     "GradientTape follows, where its gradient would be lost. Pass the array as "
@@ -251,7 +262,7 @@ class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self.in_order = True  # False after it was closed before one that was opened in it
-        self._recorder: Recorder | None = None
+        self._recorder: PassThrough | None = None
 
     def __enter__(self) -> None:
         self._before = current()
@@ -270,7 +281,7 @@ class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
 
     def _is_out_of_order(self) -> bool:
         """Close recorders that were put on this one; return whether it or they close too early."""
-        trace, inner = current(), list[Recorder]()
+        trace, inner = current(), list[PassThrough]()
         while isinstance(trace, Recorder) and trace is not self._recorder:
             inner.append(trace)
             trace = trace.parent
@@ -281,14 +292,14 @@ class recording:  # noqa: N801 - used as a statement: `with recording(listener)`
         return trace is self._recorder and bool(inner)
 
 
-def _free_recorder(parent: Trace) -> Recorder:
+def _free_recorder(parent: Trace) -> PassThrough:
     """Return the recorder to put on a trace: the one that was there before, if it is not in use."""
     if parent is EVAL:
         found = ROOTS.recorder = ROOTS.recorder or Recorder(EVAL)
     elif isinstance(parent, Recorder):
         found = parent.child = parent.child or Recorder(parent)
     else:
-        return Recorder(parent)
+        found = Recorder(parent)
     return found if found.listener is None else Recorder(parent)
 
 

@@ -37,7 +37,7 @@ def main() -> None:
     print(
         f"{'training step, compiled':<24} {microseconds(lambda: run.step(*batch), 100):>10.1f} us"
     )
-    jv.run_eagerly(True)
+    jv.config.run_eagerly(True)
     print(f"{'training step, eager':<24} {microseconds(lambda: run.step(*batch), 10):>10.1f} us")
 
 

@@ -12,4 +12,4 @@ from saved_programs import BATCH, Net
 import jaxvars as jv
 
 if __name__ == "__main__":
-    jv.saved.save(Net(), Path(__file__).with_name("saved.jaxvars"), (BATCH,))
+    jv.export.save(Net(), Path(__file__).with_name("saved.jaxvars"), (BATCH,))

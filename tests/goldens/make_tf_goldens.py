@@ -58,17 +58,11 @@ def words(array: np.ndarray) -> dict[str, Any]:
 
 
 def main() -> None:
-    spaces: dict[str, list[str]] = {}
-    rows = cases.everything()
-    from jaxvars.tf.listing import HOMES
-
-    for name, row in rows.items():
-        home = HOMES[name].partition(":")[0].rpartition(".")[2]  # `_arrays` for `tf.concat`
-        spaces.setdefault(name.rpartition(".")[0] or home, []).extend(row.examples)
     import tensorflow as tf
 
-    for space in sys.argv[1:] or spaces:
-        made = {example: golden(tf, example) for example in sorted(spaces[space])}
+    for space in sys.argv[1:] or cases.FILES:
+        examples = sorted(example for found in cases.FILES[space].values() for example in found)
+        made = {example: golden(tf, example) for example in examples}
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in made.items()]
         (HERE / "tf").mkdir(exist_ok=True)
         (HERE / "tf" / f"{space}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -24,8 +24,8 @@ from interrupts import (
 )
 
 import jaxvars as jv
-from jaxvars.compiler import executable as _entry
-from jaxvars.core.store import BUSY, HAND
+from jaxvars.compiler import program
+from jaxvars.core.cells import BUSY, HAND
 from jaxvars.tracing import context
 
 pytestmark = pytest.mark.filterwarnings(
@@ -37,14 +37,14 @@ pytestmark = pytest.mark.filterwarnings(
 def slow_paths(monkeypatch: pytest.MonkeyPatch) -> Generator[list[None]]:
     """Count how often jit leaves its fast path."""
     counted: list[None] = []
-    whole = _entry._Program.__hash__
+    whole = program.Program.__hash__
 
     def count(program: Any) -> int:
         counted.append(None)
         return whole(program)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_entry._Program, "__hash__", count)
+        patch.setattr(program.Program, "__hash__", count)
         yield counted
 
 

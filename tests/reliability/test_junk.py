@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxvars as jv
-from jaxvars.core.frames import DETOUR, LOCAL
+from jaxvars.core.frame import DETOUR
+from jaxvars.core.frames import LOCAL
 from jaxvars.errors import CompileError, JaxvarsError, NotATensorError, StateError, TapeError
 from jaxvars.tracing import context
 

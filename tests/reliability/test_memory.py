@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.core import store as _store
+from jaxvars.core import cells
 from jaxvars.errors import ExecutionError
 
 TOO_MUCH = 2**45
@@ -72,7 +72,7 @@ def is_right(a: jv.Variable, b: jv.Variable, step: Callable[..., Any], value: fl
     np.testing.assert_array_equal(b, np.full(2, value + 1, np.float32))
     assert float(step(1.0)) == 3 * value + 3
     assert a.numpy()[0] == value + 1
-    assert not _store.UNPROVEN
+    assert not cells.UNPROVEN
 
 
 READS = {

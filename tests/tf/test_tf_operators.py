@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
-from jaxvars.tf.registry.rows import Refused, Row, function_of
+from jaxvars.tf.registry.rows import Refused, op
 
 
 def test_sizes_are_known_while_a_function_is_traced():
@@ -75,9 +75,9 @@ def test_what_jax_refuses_is_an_invalid_argument():
     def refuse(x):
         raise ValueError("too small")
 
-    row = Row("shrink", "x", "x", refuse, op="Shrink")
+    shrink = op("math.shrink", "x", is_listed=False)(refuse)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"too small \[Op:Shrink\] name: $"):
-        function_of(row, "jaxvars.tf.math")(1.0)
+        shrink(1.0)
 
 
 def test_what_a_row_refuses_is_raised_as_it_is():
@@ -85,7 +85,7 @@ def test_what_a_row_refuses_is_raised_as_it_is():
         raise Refused(KeyError("no such thing"))
 
     with pytest.raises(KeyError, match="no such thing"):
-        function_of(Row("find", "x", "x", refuse), "jaxvars.tf.math")(1.0)
+        op("math.find", "x", is_listed=False)(refuse)(1.0)
 
 
 def test_names_in_other_namespaces():

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 from jaxvars import tf
+from jaxvars.tf.math import reduce
 
 FILES = sorted((Path(__file__).parent.parent / "goldens" / "tf").glob("*.json"))
 GOLDENS = {k: v for file in FILES for k, v in json.loads(file.read_text()).items()}
 ROWS = cases.everything()
-EXAMPLES = [example for row in ROWS.values() for example in row.examples]
-FIRST = [row.examples[0] for row in ROWS.values() if row.examples]
+EXAMPLES = [example for name in ROWS for example in cases.EXAMPLES[name]]
+FIRST = {cases.EXAMPLES[name][0]: row for name, row in ROWS.items()}
 
 
 def array(words):
@@ -65,11 +66,12 @@ def has_gradients(example):
     return bool(GOLDENS.get(example, {}).get("gradients"))
 
 
-def often(row):
-    return {*row.examples[:1], *itertools.islice(filter(has_gradients, row.examples), 1)}
+def often(name):
+    examples = cases.EXAMPLES[name]
+    return {examples[0], *itertools.islice(filter(has_gradients, examples), 1)}
 
 
-OFTEN = set().union(*map(often, [*ROWS.values()][::3]))  # the others take their time: `-m slow`
+OFTEN = set().union(*map(often, [*ROWS][::3]))  # the others take their time: `-m slow`
 
 
 def sometimes(examples):
@@ -90,9 +92,8 @@ def test_gradients(example):
     "example", sometimes(e for e in FIRST if "error" not in GOLDENS.get(e, {}))
 )
 def test_compiled_is_eager(example):
-    row = next(row for row in ROWS.values() if row.examples[:1] == (example,))
-    if row.eager_only:
-        pytest.skip(row.eager_only)
+    if why := FIRST[example].eager_only:
+        pytest.skip(why)
     eager = cases.values(cases.run(tf, example, tf.constant))
     for x, y in zip(cases.compiled(tf, example), eager, strict=True):
         assert x.dtype == y.dtype
@@ -105,12 +106,32 @@ def named(path):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_complete(name):
-    row = ROWS[name]
-    made = named(name)
-    assert row.doc.endswith(".")
-    assert len(row.examples) >= 3, "three examples or more"
-    assert all(example in GOLDENS for example in row.examples), "run make_tf_goldens.py"
+    made, examples = named(name), cases.EXAMPLES[name]
+    said = [" ".join(part.split()) for part in inspect.getdoc(made).split("\n\n")]
+    assert said[0].endswith(".")
+    assert said[1] == " ".join(f"Example: `tf.{examples[0]}`.".split())
+    assert len(examples) >= 3, "three examples or more"
+    assert all(example in GOLDENS for example in examples), "run make_tf_goldens.py"
     parameters = inspect.signature(made).parameters
     assert list(parameters)[-1] == "name"
-    for alias in row.aliases:
+    for alias in ROWS[name].aliases:
         assert named(alias) is made
+
+
+def test_every_example_is_of_a_row():
+    assert set(cases.EXAMPLES) == set(ROWS)
+
+
+def test_an_operation_leads_to_its_def():
+    below = inspect.unwrap(tf.reduce_sum)
+    assert below.__code__.co_filename == inspect.getsourcefile(reduce)
+    assert inspect.getsource(tf.reduce_sum).startswith('@op("math.reduce_sum", ')
+    assert tf.reduce_sum is tf.math.reduce_sum is reduce.reduce_sum
+
+
+def test_a_traceback_shows_the_def_even_when_an_argument_is_refused():
+    with pytest.raises(ValueError, match="convert") as caught:
+        tf.reduce_sum(object())
+    frame = next(frame for frame in caught.traceback if frame.name == "tf.math.reduce_sum")
+    assert str(frame.path) == inspect.getsourcefile(reduce)
+    assert frame.statement.lines[0].startswith('@op("math.reduce_sum", ')

@@ -50,7 +50,7 @@ def decide(condition: Any) -> Any:
 
 
 def is_traced(truth: Any) -> bool:
-    """Tell whether `decide` has left the decision to the program."""
+    """Return whether `decide` has left the decision to the program."""
     return truth is not True and truth is not False
 
 
@@ -140,7 +140,7 @@ def _raises(run: Run, *, may: bool) -> bool:
 
 
 def _is_raised_by_user(error: Exception) -> bool:
-    """Tell whether an error comes from a `raise` statement in the user's code."""
+    """Return whether an error comes from a `raise` statement in the user's code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

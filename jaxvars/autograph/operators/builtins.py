@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.autograph.operators import sequences as sequences
+from jaxvars.autograph.operators import sequences
 from jaxvars.autograph.operators.branches import decide, if_exp
 from jaxvars.autograph.operators.lists import check_size
 from jaxvars.autograph.operators.logic import not_, or_

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - without a traced operand each is Python's own;
-- an operand is evaluated once, and only if Python would evaluate it (or if nobody can tell).
+- an operand is evaluated once, and only if Python would evaluate it (or if that is not known).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _LIGHT = 32  # operations: fewer cost less than a branch
 
 
 def _is_light_test(test: Run) -> bool:
-    """Tell whether a test may as well always run: it computes a bool, cheaply, and no more."""
+    """Return whether a test may as well always run: it computes a bool, cheaply, and no more."""
     program = _program_of(test)
     if program is None or not jaxprs.is_light(program, _LIGHT):
         return False
@@ -78,7 +78,7 @@ def _is_light_test(test: Run) -> bool:
 
 
 def changes_nothing(test: Run) -> bool:
-    """Tell whether a test assigns no variable and has no other effect."""
+    """Return whether a test assigns no variable and has no other effect."""
     program = _program_of(test)
     return program is not None and not program.effects
 

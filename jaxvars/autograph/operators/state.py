@@ -13,14 +13,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar, final
-
-import jax
-import jax.numpy as jnp
-import numpy as np
+from typing import Any, TypeAlias, TypeVar, final
 
 from jaxvars.autograph.operators.lists import Later
 from jaxvars.autograph.operators.places import Kept, Place, Whole
+from jaxvars.autograph.operators.plans import (
+    FILL,
+    NO_PLAN,
+    PERHAPS,
+    REFUSE,
+    Plan,
+    example,
+    form_of,
+    is_absent,
+    is_slice,
+    map_variables,
+    untraced,
+    variables_in,
+    zeros,
+)
 from jaxvars.autograph.operators.values import (
     Nothing,
     NoValue,
@@ -33,12 +44,9 @@ from jaxvars.autograph.operators.values import (
 )
 from jaxvars.autograph.operators.watch import Grown, Other
 from jaxvars.autograph.operators.world import World, cells_of
-from jaxvars.core.traversal import Alias
-from jaxvars.core.variable import Variable
 from jaxvars.errors import ControlFlowError, user_line
-from jaxvars.tensors.array_like import Face, plain
-from jaxvars.tensors.wrapping import boxed, settled_numbers, words
-from jaxvars.tracing import context
+from jaxvars.tensors.array_like import plain
+from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing.key_order import map_leaves
 
 T = TypeVar("T")
@@ -48,26 +56,6 @@ Run: TypeAlias = Callable[[], Any]
 @final
 class _Again(Exception):  # noqa: N818 - a signal between us, not an error
     """Something about a name has been found out: trace the block once more."""
-
-
-_FILL, _PERHAPS, _REFUSE = "fill", "perhaps", "refuse"
-
-
-class _Plan(NamedTuple):
-    """How to carry what has a value on some ways through a block only.
-
-    Attributes:
-        kind: zeros where there is none; the value and whether there is one; not at all.
-        form: shapes and dtypes.
-        missing: the branch that gives none.
-    """
-
-    kind: str
-    form: Any
-    missing: str = ""
-
-
-_NO_PLAN = _Plan("", None)
 
 
 @final
@@ -119,7 +107,7 @@ class Block:
         self._copies: list[tuple[Any, Any, str]] = []
         self.given: Any = None
         self._line = user_line()
-        self._plans: dict[int, _Plan] = {}
+        self._plans: dict[int, Plan] = {}
         self._as_values: set[int] = set()
         self._changed_in_place: set[int] = set()
         self.grown: list[Grown] = []
@@ -130,7 +118,7 @@ class Block:
         """Take the values before the block, of the places that are known by now."""
         self.names = (*self._names, *(place.label for place in self._places))
         self.start = self._values()
-        absent = {i for i, value in enumerate(self.start) if _is_absent(value)}
+        absent = {i for i, value in enumerate(self.start) if is_absent(value)}
         self._absent = absent - self._plans.keys()
         for i, value in enumerate(self.start):
             if isinstance(value, Perhaps) and i not in self._plans:
@@ -200,7 +188,7 @@ class Block:
         packed = tuple(map(self._packed, range(len(values)), values))
         self._take_changes(raised=raised)
         self.put_names_back()
-        return tuple(map(_untraced, values)), packed
+        return tuple(map(untraced, values)), packed
 
     def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
@@ -297,7 +285,7 @@ class Block:
         """Trace the block again if the two ways through it differ in a way that we can mend."""
         if i >= len(self._names) and self._loop:
             self._check_unset(i, mine)
-        if _is_absent(mine) and _is_absent(theirs):
+        if is_absent(mine) and is_absent(theirs):
             self._absent.add(i)
             return
         self._absent.discard(i)
@@ -306,14 +294,14 @@ class Block:
             if i not in self._plans:
                 self._plan(i, *values)
                 raise _Again
-        elif i not in self._as_values and _variables(mine) != _variables(theirs):
+        elif i not in self._as_values and variables_in(mine) != variables_in(theirs):
             self._refuse_to_lose_variables(i)
             self._as_values.add(i)
             raise _Again
 
     def _refuse_to_lose_variables(self, i: int) -> None:
         """Refuse that a place which holds a Variable holds a value after the block."""
-        if i >= len(self._names) and _variables(self.start[i]):
+        if i >= len(self._names) and variables_in(self.start[i]):
             raise ControlFlowError(
                 f"{self.names[i]!r} is given another Variable, or a value in its place, in a "
                 f"branch or loop at {self._line} on a traced value: a program cannot choose what "
@@ -323,62 +311,62 @@ class Block:
 
     def _check_unset(self, i: int, value: Any) -> None:
         """Refuse a place of a loop that some iterations find with a value, and others without."""
-        has_value = not _is_absent(self.start[i]) or i in self._plans
-        if _is_absent(value) and has_value:
+        has_value = not is_absent(self.start[i]) or i in self._plans
+        if is_absent(value) and has_value:
             raise _in_some_iterations(self.names[i], self._line)
 
     def _plan(self, i: int, *values: Any) -> None:
         """Decide how to carry what has a value on some ways only."""
-        value = next(x for x in values if not _is_absent(x))
-        missing = "else" if _is_absent(values[0]) else "main"
+        value = next(x for x in values if not is_absent(x))
+        missing = "else" if is_absent(values[0]) else "main"
         if isinstance(value, Perhaps):
-            value, kind = value.value, _PERHAPS
+            value, kind = value.value, PERHAPS
         elif any(isinstance(x, UndefinedReturnValue | Nothing) for x in values):
-            kind = _FILL
+            kind = FILL
         else:
-            kind = _PERHAPS if self._lenient else _REFUSE
-        if kind == _REFUSE and self._iteration:
+            kind = PERHAPS if self._lenient else REFUSE
+        if kind == REFUSE and self._iteration:
             raise _in_some_iterations(self.names[i], self._line)
-        if kind == _REFUSE and i >= len(self._names):
+        if kind == REFUSE and i >= len(self._names):
             raise ControlFlowError(
                 f"'{self.names[i]}' must also be initialized in the {missing} branch of the `if` "
                 f"at {self._line}, or before it: which branch runs is a traced value."
             )
-        self._plans[i] = _Plan(kind, map_leaves(_form, settled_numbers(value)), missing)
+        self._plans[i] = Plan(kind, map_leaves(form_of, settled_numbers(value)), missing)
         self._absent.discard(i)
 
     # ------------------------------------------------------------ to and from _control
     def _packed(self, i: int, value: Any) -> Any:
         if i in self._plans:
             return self._packed_by_plan(self._plans[i], value)
-        if _is_absent(value):
+        if is_absent(value):
             return None
-        if _is_slice(value):
+        if is_slice(value):
             return value.value
         if i in self._changed_in_place and value is self.start[i]:
             return Kept(value)
-        return settled_numbers(_map_variables(plain if i in self._as_values else Kept, value))
+        return settled_numbers(map_variables(plain if i in self._as_values else Kept, value))
 
-    def _packed_by_plan(self, plan: _Plan, value: Any) -> Any:
-        if plan.kind == _REFUSE:
+    def _packed_by_plan(self, plan: Plan, value: Any) -> Any:
+        if plan.kind == REFUSE:
             return None
         if isinstance(value, Perhaps):
             return value.value, value.given
-        given = not _is_absent(value)
-        filled = settled_numbers(_map_variables(plain, value)) if given else _zeros(plan.form)
-        return (filled, given) if plan.kind == _PERHAPS else filled
+        given = not is_absent(value)
+        filled = settled_numbers(map_variables(plain, value)) if given else zeros(plan.form)
+        return (filled, given) if plan.kind == PERHAPS else filled
 
     def _unpacked(self, i: int, value: Any) -> Any:
         if value is None and i in self._absent:
             start = self.start[i]
-            return start if _is_absent(start) else Undefined(self.names[i])
-        plan = self._plans.get(i, _NO_PLAN)
-        if plan.kind == _PERHAPS:
+            return start if is_absent(start) else Undefined(self.names[i])
+        plan = self._plans.get(i, NO_PLAN)
+        if plan.kind == PERHAPS:
             pair: Any = value
             filled, given = pair
             return Perhaps(self.names[i], self._line, boxed(filled), given)
-        if plan.kind == _REFUSE:
-            return OneBranch(self.names[i], self._line, plan.missing, _example(plan.form))
+        if plan.kind == REFUSE:
+            return OneBranch(self.names[i], self._line, plan.missing, example(plan.form))
         return boxed(
             map_leaves(
                 lambda x: x.held if isinstance(x, Kept) else x,
@@ -394,58 +382,6 @@ def _inside(value: Any) -> Collection[Any]:
 
 def _said(name: str) -> str:
     return "the returned value" if name.startswith("retval_") else name
-
-
-def _is_absent(value: Any) -> bool:
-    return isinstance(value, NoValue) and not isinstance(value, Perhaps)
-
-
-def _is_slice(value: object) -> bool:
-    return isinstance(value, Face) and not isinstance(value, Variable)
-
-
-def _is_variable(value: object) -> bool:
-    return isinstance(value, Variable | Alias)
-
-
-def _map_variables(change: Callable[[Variable], Any], value: Any) -> Any:
-    return map_leaves(lambda x: change(x) if _is_variable(x) else x, value, is_leaf=_is_variable)
-
-
-def _variables(value: Any) -> list[int]:
-    leaves = jax.tree.leaves(value, is_leaf=_is_variable)
-    return [id(leaf) for leaf in leaves if _is_variable(leaf)]
-
-
-def _untraced(value: Any) -> Any:
-    """Return a value with forms for what is traced, which must not outlive its trace."""
-    if isinstance(value, Perhaps):
-        return Perhaps(value.name, value.line, _untraced(value.value), None)
-    change = lambda x: _form(x) if context.is_tracer(x) else x  # noqa: E731 - said once
-    return map_leaves(change, value, is_leaf=_is_variable)
-
-
-def _form(leaf: Any) -> Any:
-    """Return the shape and dtype of an array or number; other leaves as they are."""
-    if isinstance(leaf, jax.Array | np.ndarray | np.generic | bool | int | float | complex):
-        return jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf))
-    return leaf
-
-
-def _is_form(leaf: object) -> bool:
-    return isinstance(leaf, jax.ShapeDtypeStruct)
-
-
-def _zeros(form: Any) -> Any:
-    return map_leaves(
-        lambda s: jnp.zeros(s.shape, s.dtype) if _is_form(s) else s, form, is_leaf=_is_form
-    )
-
-
-def _example(form: Any) -> str:
-    if _is_form(form):
-        return words().zeros.format(shape=form.shape, dtype=form.dtype)
-    return "..."
 
 
 def _in_some_iterations(name: str, line: str) -> ControlFlowError:

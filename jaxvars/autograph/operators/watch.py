@@ -336,7 +336,7 @@ def _take_text(x: io.StringIO | io.BytesIO) -> Any:
 
 
 def _take_iterator(x: Any) -> Any:
-    """Return what an iterator would be pickled as; None where it makes that anew each time."""
+    """Return what an iterator would be pickled as; None where it makes a new one each time."""
     with warnings.catch_warnings(), contextlib.suppress(TypeError):
         warnings.simplefilter("ignore")  # itertools: it will be removed
         one, other = (_state_in(x.__reduce__()) for _ in range(2))

@@ -7,7 +7,7 @@
                                   ag__.if_stmt(x > 0, ag__then, ag__else, ag__get, ...)
 
 Rules this file keeps:
-- the state of a block is what it writes and somebody reads, in it or after it; all else is local
+- the state of a block is what it writes and is read, in it or after it; all else is local
   to the functions of the block;
 - it includes `self.x` and `d["k"]` where the block assigns them;
 - a name that may be without a value when the block starts is `Undefined` then.

@@ -35,7 +35,7 @@ def operator(origin: ast.AST, name: str, args: Sequence[ast.expr]) -> Any:
 
 
 def has_walrus(node: ast.AST) -> bool:
-    """Tell whether a node binds a name with `:=`."""
+    """Return whether a node binds a name with `:=`."""
     return any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
 
 
@@ -63,7 +63,7 @@ def _in_place(origin: ast.stmt, target: ast.expr) -> list[ast.stmt]:
 
 
 def _is_simple(node: ast.expr) -> bool:
-    """Tell whether a target is made of names, attributes, constants and single indices."""
+    """Return whether a target is made of names, attributes, constants and single indices."""
     if isinstance(node, ast.Attribute):
         return _is_simple(node.value)
     if isinstance(node, ast.Subscript):

@@ -171,7 +171,7 @@ def _returns_value(node: ast.FunctionDef) -> bool:
 
 
 def _always_leaves(body: Sequence[ast.stmt]) -> bool:
-    """Tell whether the end of some statements is never reached."""
+    """Return whether the end of some statements is never reached."""
     last = body[-1] if body else None
     if isinstance(last, ast.If):
         return _always_leaves(last.body) and _always_leaves(last.orelse)

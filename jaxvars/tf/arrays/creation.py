@@ -19,7 +19,7 @@ from jaxvars.symbolic import propagate as _open_values
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.arrays.sizes import not_negative, sizes_of, type_of
 from jaxvars.tf.errors import UnimplementedError
-from jaxvars.tf.registry.rows import Refused, Row, operations
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_text
 from jaxvars.tf.tensors.dtypes import int32
 
@@ -27,7 +27,14 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- sizes and types
-def _cast(x: Value, dtype: Any) -> Value:
+@op("cast", "x", text=True, by_rows="x")
+def cast(x: Value, dtype: Any) -> Value:
+    """Convert to another type.
+
+    Example: `tf.cast([1.7, -1.7, 0.0], tf.int32)`.
+
+    Differs from TensorFlow: NaN and what is too large become other integers: there is no right one.
+    """
     wanted = type_of(dtype)
     if wanted == dtype_of(x):
         return x
@@ -44,28 +51,53 @@ def _cast(x: Value, dtype: Any) -> Value:
     return x.astype(wanted.dtype)
 
 
-def _shape(x: Value, out_type: Any) -> Value:
+@op("shape", "input", text=True)
+def shape(input: Value, out_type: Any = None) -> Value:
+    """Return the sizes of the dimensions.
+
+    Example: `tf.shape(r(2, 3))`.
+    """
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
-    is_static = all(type(size) is int for size in x.shape)
-    return np.array(x.shape, dtype) if is_static else _open_values.array_of(x.shape, dtype)
+    is_static = all(type(size) is int for size in input.shape)
+    return np.array(input.shape, dtype) if is_static else _open_values.array_of(input.shape, dtype)
 
 
-def _size(x: Value, out_type: Any) -> Value:
+@op("size", "input", text=True)
+def size(input: Value, out_type: Any = None) -> Value:
+    """Return the number of elements.
+
+    Example: `tf.size(r(2, 3))`.
+    """
     dtype = (int32 if out_type is None else type_of(out_type)).dtype
-    count = math.prod(x.shape)
+    count = math.prod(input.shape)
     return np.array(count, dtype) if type(count) is int else _open_values.number_of(count, dtype)
 
 
-def _rank(x: Value) -> np.ndarray:
-    return np.array(x.ndim, np.int32)
+@op("rank", "input", text=True)
+def rank(input: Value) -> np.ndarray:
+    """Return the number of dimensions.
+
+    Example: `tf.rank(r(2, 3))`.
+    """
+    return np.array(input.ndim, np.int32)
 
 
-def _identity(x: Value) -> Value:
-    return x.copy() if isinstance(x, np.ndarray) else jnp.copy(x)
+@op("identity", "input", text=True, by_rows="input")
+def identity(input: Value) -> Value:
+    """Return a tensor of its own.
+
+    Example: `tf.identity(r(2, 3))`.
+    """
+    return input.copy() if isinstance(input, np.ndarray) else jnp.copy(input)
 
 
-def _reshape(x: Value, shape: Any) -> Value:
-    return x.reshape(_complete(sizes_of(shape, integers=False), x))
+@op("reshape", "tensor", text=True)
+def reshape(tensor: Value, shape: Any) -> Value:
+    """Give another shape to the same elements.
+
+    Example: `tf.reshape(r(2, 3), [3, -1])`.
+    """
+    return tensor.reshape(_complete(sizes_of(shape, integers=False), tensor))
 
 
 _MOST_DIMENSIONS = 253  # of a tensor in TensorFlow
@@ -106,19 +138,34 @@ def _with_open(sizes: tuple[int, ...], at: int, x: Value) -> tuple[int, ...]:
 
 
 # ---------------------------------------------------------------- filled tensors
-def _zeros(shape: Any, dtype: Any) -> Value:
+@op("zeros", op="Fill")
+def zeros(shape: Any, dtype: Any = "float32") -> Value:
+    """Make a tensor of zeros.
+
+    Example: `tf.zeros((2, 3))`.
+    """
     wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     return np.full(sizes, b"", object) if wanted.is_string else jnp.zeros(sizes, wanted.dtype)
 
 
-def _ones(shape: Any, dtype: Any) -> Value:
+@op("ones", op="Fill")
+def ones(shape: Any, dtype: Any = "float32") -> Value:
+    """Make a tensor of ones.
+
+    Example: `tf.ones((2, 3))`.
+    """
     wanted, sizes = type_of(dtype), not_negative(sizes_of(shape))
     if wanted.is_string:
         raise Refused(TypeError("Cannot convert 1 to EagerTensor of dtype string"))
     return jnp.ones(sizes, wanted.dtype)
 
 
-def _fill(dims: Any, value: Value) -> Value:
+@op("fill", "value", text=True)
+def fill(dims: Any, value: Value) -> Value:
+    """Make a tensor of one value.
+
+    Example: `tf.fill([2, 3], 9)`.
+    """
     if value.ndim:
         raise ValueError(f"value must represent a scalar, got shape {list(value.shape)}")
     sizes = not_negative(sizes_of(dims, integers=False))
@@ -130,100 +177,36 @@ def _fill(dims: Any, value: Value) -> Value:
 _full = jax.jit(jnp.broadcast_to, static_argnums=1)
 
 
-def _zeros_like(x: Value, dtype: Any) -> Value:
-    return _zeros(x.shape, dtype_of(x) if dtype is None else dtype)
+@op("zeros_like", "input", text=True)
+def zeros_like(input: Value, dtype: Any = None) -> Value:
+    """Make a tensor of zeros with the shape of another one.
+
+    Example: `tf.zeros_like(r(2, 3))`.
+    """
+    return zeros.__wrapped__(input.shape, dtype_of(input) if dtype is None else dtype)
 
 
-def _ones_like(x: Value, dtype: Any) -> Value:
-    if is_text(x) and dtype is None:
+@op("ones_like", "input", text=True)
+def ones_like(input: Value, dtype: Any = None) -> Value:
+    """Make a tensor of ones with the shape of another one.
+
+    Example: `tf.ones_like(r(2, 3))`.
+    """
+    if is_text(input) and dtype is None:
         raise ValueError("Value for attr 'T' of string is not in the list of allowed values")
-    return _ones(x.shape, dtype_of(x) if dtype is None else dtype)
+    return ones.__wrapped__(input.shape, dtype_of(input) if dtype is None else dtype)
 
 
-def _eye(num_rows: Any, num_columns: Any, batch_shape: Any, dtype: Any) -> Value:
+@op("eye", op="Fill", aliases=("linalg.eye",))
+def eye(
+    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = "float32"
+) -> Value:
+    """Make an identity matrix, or a stack of them.
+
+    Example: `tf.eye(2)`.
+    """
     wanted = type_of(dtype)
     (rows,) = not_negative(sizes_of(num_rows))
     (columns,) = (rows,) if num_columns is None else not_negative(sizes_of(num_columns))
     batch = () if batch_shape is None else sizes_of(batch_shape)
     return jnp.broadcast_to(jnp.eye(rows, columns, dtype=wanted.dtype), (*batch, rows, columns))
-
-
-ROWS = [
-    Row(
-        "cast", "x", "x, dtype", _cast, text=True, by_rows="x", doc="Convert to another type.",
-        examples=(
-            "cast([1.7, -1.7, 0.0], tf.int32)", "cast(i(4), tf.bool)", "cast(b(3), tf.float32)",
-            "cast(z(2), tf.float32)", "cast([-1.5, 300.0], tf.uint8)", "cast(r(2), 'complex64')",
-            "cast('a', tf.int32)", "cast(r(2), tf.bfloat16)",
-        ),
-        differs="NaN and what is too large become other integers: there is no right one.",
-    ),
-    Row(
-        "shape", "input", "input, out_type=None", _shape, text=True,
-        doc="Return the sizes of the dimensions.",
-        examples=("shape(r(2, 3))", "shape(1.0, tf.int64)", "shape([['a'], ['b']])"),
-    ),
-    Row(
-        "size", "input", "input, out_type=None", _size, text=True,
-        doc="Return the number of elements.",
-        examples=("size(r(2, 3))", "size([], out_type=tf.int64)", "size('a')"),
-    ),
-    Row(
-        "rank", "input", "input", _rank, text=True, doc="Return the number of dimensions.",
-        examples=("rank(r(2, 3))", "rank(1)", "rank([['a']])"),
-    ),
-    Row(
-        "identity", "input", "input", _identity, text=True, by_rows="input",
-        doc="Return a tensor of its own.",
-        examples=("identity(r(2, 3))", "identity([1, 2])", "identity(['a'])"),
-    ),
-    Row(
-        "reshape", "tensor", "tensor, shape", _reshape, text=True,
-        doc="Give another shape to the same elements.",
-        examples=(
-            "reshape(r(2, 3), [3, -1])", "reshape(i(4), [])", "reshape(r(4), [-1, 3])",
-            "reshape(r(0, 2), [0, -1])", "reshape(['a', 'b'], (2, 1))", "reshape(r(4), -1)",
-            "reshape(r(4), [2.0, 2.0])", "reshape(r(4), [-1, -1])", "reshape(r(4), [None, 2])",
-        ),
-    ),
-    Row(
-        "zeros", "", "shape, dtype='float32'", _zeros, op="Fill", doc="Make a tensor of zeros.",
-        examples=(
-            "zeros((2, 3))", "zeros([], tf.int64)", "zeros(2, tf.string)", "zeros(-1)",
-            "zeros([2, i(1)[0] * 0])", "zeros(2.5)", "zeros(None)",
-            "zeros(tf.constant([1, 2]), tf.bool)",
-        ),
-    ),
-    Row(
-        "ones", "", "shape, dtype='float32'", _ones, op="Fill", doc="Make a tensor of ones.",
-        examples=("ones((2, 3))", "ones(2, tf.bool)", "ones(0)", "ones(2, tf.string)"),
-    ),
-    Row(
-        "fill", "value", "dims, value", _fill, text=True, doc="Make a tensor of one value.",
-        examples=(
-            "fill([2, 3], 9)", "fill([2], 'a')", "fill([], 1.0)", "fill([2], [1, 2])",
-            "fill([-1], 1.0)", "fill([2.0], 1)", "fill([2], r(1)[0])",
-        ),
-    ),
-    Row(
-        "zeros_like", "input", "input, dtype=None", _zeros_like, text=True,
-        doc="Make a tensor of zeros with the shape of another one.",
-        examples=("zeros_like(r(2, 3))", "zeros_like(['a'])", "zeros_like([1, 2], tf.float64)"),
-    ),
-    Row(
-        "ones_like", "input", "input, dtype=None", _ones_like, text=True,
-        doc="Make a tensor of ones with the shape of another one.",
-        examples=("ones_like(r(2, 3))", "ones_like(['a'])", "ones_like([1, 2], dtype='float64')"),
-    ),
-    Row(
-        "eye", "", "num_rows, num_columns=None, batch_shape=None, dtype='float32'", _eye, op="Fill",
-        doc="Make an identity matrix, or a stack of them.",
-        examples=(
-            "eye(2)", "eye(2, 3, dtype=tf.int32)", "eye(1, num_columns=2, batch_shape=[2])",
-            "eye(-1)",
-        ),
-        aliases=("linalg.eye",),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

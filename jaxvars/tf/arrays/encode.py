@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import known, one_axis, one_int, refused
@@ -18,9 +18,15 @@ from jaxvars.tf.tensors.tensor import Tensor
 Value: TypeAlias = Any
 
 
-def _one_hot(
-    indices: Value, depth: Any, on_value: Any, off_value: Any, axis: Any, dtype: Any
-) -> Value:
+@op("one_hot", "indices", kinds="int")
+def one_hot(
+    indices: Value, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
+    dtype: Any = None,
+) -> Value:  # fmt: skip
+    """Put one value at each index and another one elsewhere.
+
+    Example: `tf.one_hot(i(3), 3)`.
+    """
     on, off = _values_of(on_value, off_value, dtype)
     size = one_int(depth, "depth")
     if size < 0:
@@ -53,7 +59,15 @@ def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Value, Value]
     return on, off
 
 
-def _sequence_mask(lengths: Value, maxlen: Any, dtype: Any) -> Value:
+@op("sequence_mask", "lengths")
+def sequence_mask(lengths: Value, maxlen: Any = None, dtype: Any = "bool") -> Value:
+    """Mark the first positions: as many as each length says.
+
+    Example: `tf.sequence_mask(i(3), 4)`.
+
+    Differs from TensorFlow: `maxlen` must be given inside a `tf.function` unless the lengths are
+    known there.
+    """
     if maxlen is None:
         size = int(known(lengths, "maxlen").max(initial=0))
     else:
@@ -83,27 +97,3 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
         return Tensor(jax.lax.bitcast_convert_type(_convert.to_array(input), as_dtype(type).dtype))
     except (TypeError, ValueError) as error:
         raise refused(f"{error} [Op:Bitcast] name: ") from error
-
-
-ROWS = [
-    Row(
-        "one_hot", "indices",
-        "indices, depth, on_value=None, off_value=None, axis=None, dtype=None",
-        _one_hot, kinds="int", doc="Put one value at each index and another one elsewhere.",
-        examples=(
-            "one_hot(i(3), 3)", "one_hot([0, 2, -1, 5], 3, 5, 1, axis=0)",
-            "one_hot([[1]], 2, on_value=True, off_value=False)", "one_hot([0.5], 2)",
-        ),
-    ),
-    Row(
-        "sequence_mask", "lengths", "lengths, maxlen=None, dtype='bool'", _sequence_mask,
-        doc="Mark the first positions: as many as each length says.",
-        differs="`maxlen` must be given inside a `tf.function` unless the lengths are known there.",
-        examples=(
-            "sequence_mask(i(3), 4)", "sequence_mask([[1, 3], [0, 2]])",
-            "sequence_mask([2, 5], 3, dtype=tf.float32)",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

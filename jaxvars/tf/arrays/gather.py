@@ -19,7 +19,7 @@ from jaxvars.autodiff.sparse_rows import lookup, take
 from jaxvars.core.checks import Raised
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_axis, one_int, refused, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
@@ -27,7 +27,6 @@ from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 
-_ZEROS = "an index out of range is an error on the CPU only, and gives zeros in a `tf.function`."
 
 _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
@@ -111,9 +110,18 @@ def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) ->
     return jax.pure_callback(on_host, jax.ShapeDtypeStruct(shape, dtype))
 
 
-def _gather(
-    params: Value, indices: Value, validate_indices: Any, axis: Any, batch_dims: Any
-) -> Value:
+@op("gather", "params indices", op="GatherV2", text=True)
+def gather(
+    params: Value, indices: Value, validate_indices: Any = None, axis: Any = None,
+    batch_dims: Any = 0,
+) -> Value:  # fmt: skip
+    """Take slices along a dimension, by index.
+
+    Example: `tf.gather(r(3, 2), [2, 0, 2])`.
+
+    Differs from TensorFlow: an index out of range is an error on the CPU only, and gives zeros in a
+    `tf.function`.
+    """
     if indices.dtype.kind not in "iu":
         raise refused(f"Value for attr 'Tindices' of {indices.dtype} is not an integer type")
     if not params.ndim:
@@ -161,7 +169,17 @@ def _in_batches(one: Callable[..., Value], batch: int) -> Callable[..., Value]:
     return one
 
 
-def _gather_nd(params: Value, indices: Value, batch_dims: Any, bad_indices_policy: str) -> Value:
+@op("gather_nd", "params indices", op="GatherNd", text=True)
+def gather_nd(
+    params: Value, indices: Value, batch_dims: Any = 0, bad_indices_policy: str = ""
+) -> Value:
+    """Take elements or slices, by lists of indices.
+
+    Example: `tf.gather_nd(r(2, 3), [[0, 1], [1, 2]])`.
+
+    Differs from TensorFlow: an index out of range is an error on the CPU only, and gives zeros in a
+    `tf.function`.
+    """
     batch = one_int(batch_dims, "batch_dims")
     depth = indices.shape[-1]
     if depth > params.ndim - batch:
@@ -199,20 +217,33 @@ def _at(params: Value, indices: Value, sizes: tuple[int, ...], batch: int) -> Va
 
 
 # ---------------------------------------------------------------- by condition
-def _boolean_mask(x: Value, mask: Any, axis: Any) -> Value:
+@op("boolean_mask", "tensor", text=True, eager_only="the size of the result depends on values")
+def boolean_mask(tensor: Value, mask: Any, axis: Any = None) -> Value:
+    """Take the elements or slices for which a mask is true.
+
+    Example: `tf.boolean_mask(r(3, 2), [True, False, True])`.
+
+    Differs from TensorFlow: inside a `tf.function` the mask must be known.
+    """
     chosen = known(mask, "mask (use tf.where(mask, x, 0), which keeps the shape): it")
-    start = 0 if axis is None else one_axis(axis, x.ndim)
+    start = 0 if axis is None else one_axis(axis, tensor.ndim)
     if not chosen.ndim:
         raise refused("mask cannot be scalar.")
-    if x.shape[start : start + chosen.ndim] != chosen.shape:
-        raise refused(
-            f"Shapes {x.shape[start : start + chosen.ndim]} and {chosen.shape} are incompatible"
-        )
-    flat = x.reshape(*x.shape[:start], chosen.size, *x.shape[start + chosen.ndim :])
-    return space_of(x).take(flat, np.flatnonzero(chosen), axis=start)
+    masked = tensor.shape[start : start + chosen.ndim]
+    if masked != chosen.shape:
+        raise refused(f"Shapes {masked} and {chosen.shape} are incompatible")
+    flat = tensor.reshape(*tensor.shape[:start], chosen.size, *tensor.shape[start + chosen.ndim :])
+    return space_of(tensor).take(flat, np.flatnonzero(chosen), axis=start)
 
 
-def _where(condition: Value, x: Any, y: Any) -> Value:
+@op("where", "condition", op="SelectV2", text=True)
+def where(condition: Value, x: Any = None, y: Any = None) -> Value:
+    """Choose from two tensors by a condition; alone, return where it is true.
+
+    Example: `tf.where(b(2, 3), r(2, 3), 0.0)`.
+
+    Differs from TensorFlow: with a condition alone, it must be known inside a `tf.function`.
+    """
     if (x is None) != (y is None):
         raise refused("x and y must both be non-None or both be None.")
     if x is None:
@@ -226,50 +257,4 @@ def _where(condition: Value, x: Any, y: Any) -> Value:
     return jnp.where(condition, a, b)
 
 
-ROWS = [
-    Row(
-        "gather", "params indices",
-        "params, indices, validate_indices=None, axis=None, batch_dims=0",
-        _gather, op="GatherV2", text=True, doc="Take slices along a dimension, by index.",
-        differs=_ZEROS,
-        examples=(
-            "gather(r(3, 2), [2, 0, 2])", "gather(r(2, 3), [[0, 1], [2, 2]], axis=-1)",
-            "gather(r(2, 3), [[0], [2]], batch_dims=1)", "gather(r(3), [3])", "gather(r(3), -1)",
-            "gather(i(2, 2, 2), [1], axis=2, batch_dims=0)",
-        ),
-    ),
-    Row(
-        "gather_nd", "params indices", "params, indices, batch_dims=0, bad_indices_policy=''",
-        _gather_nd, op="GatherNd", text=True, doc="Take elements or slices, by lists of indices.",
-        differs=_ZEROS,
-        examples=(
-            "gather_nd(r(2, 3), [[0, 1], [1, 2]])", "gather_nd(r(2, 3), [[1]])",
-            "gather_nd(r(2, 3), [[1], [2]], batch_dims=1)", "gather_nd(i(2, 2), [[0, 2]])",
-        ),
-    ),
-    Row(
-        "boolean_mask", "tensor", "tensor, mask, axis=None", _boolean_mask, text=True,
-        doc="Take the elements or slices for which a mask is true.",
-        eager_only="the size of the result depends on values",
-        differs="inside a `tf.function` the mask must be known.",
-        examples=(
-            "boolean_mask(r(3, 2), [True, False, True])",
-            "boolean_mask(r(2, 2), [[True, False], [False, True]])",
-            "boolean_mask(i(2, 3), [False, True, True], axis=1)",
-            "boolean_mask(r(2), [False, False])",
-        ),
-    ),
-    Row(
-        "where", "condition", "condition, x=None, y=None", _where, op="SelectV2", text=True,
-        doc="Choose from two tensors by a condition; alone, return where it is true.",
-        differs="with a condition alone, it must be known inside a `tf.function`.",
-        examples=(
-            "where(b(2, 3), r(2, 3), 0.0)", "where([[True], [False]], r(2), r(2, 1))",
-            "where(b(2, 3))",
-            "where([0.0, 2.0, nan])", "where(b(2), r(2), i(2))", "where([True, False], r(2), r(3))",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")
-OPERATIONS.update(gather=__getattr__("gather"), gather_nd=__getattr__("gather_nd"))
+OPERATIONS.update(gather=gather, gather_nd=gather_nd)

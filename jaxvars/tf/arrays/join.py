@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, known, one_axis, one_int, refused, space_of
@@ -18,7 +18,12 @@ from jaxvars.tracing import context
 Value: TypeAlias = Any
 
 
-def _concat(values: Any, axis: Any) -> Value:
+@op("concat", op="ConcatV2", text=True)
+def concat(values: Any, axis: Any) -> Value:
+    """Join tensors along a dimension.
+
+    Example: `tf.concat([r(2, 1), r(2, 3)], 1)`.
+    """
     if not isinstance(values, list | tuple):
         return _convert.to_array(values)
     arrays = _convert.alike(values, "ConcatV2")
@@ -44,7 +49,12 @@ def _check_others(arrays: Sequence[Value], place: int) -> None:
             )
 
 
-def _stack(values: list[Value], axis: Any) -> Value:
+@op("stack", "values*", op="Pack", same=True, text=True)
+def stack(values: list[Value], axis: Any = 0) -> Value:
+    """Join tensors along a new dimension.
+
+    Example: `tf.stack([r(2), r(2)], axis=1)`.
+    """
     if not values:
         raise refused("Expected at least one tensor")
     if any(x.shape != values[0].shape for x in values):
@@ -52,13 +62,26 @@ def _stack(values: list[Value], axis: Any) -> Value:
     return space_of(values[0]).stack(values, one_axis(axis, values[0].ndim + 1))
 
 
-def _parallel_stack(values: list[Value]) -> Value:
+@op(
+    "parallel_stack", "values*", op="ParallelConcat", same=True,
+    eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
+)  # fmt: skip
+def parallel_stack(values: list[Value]) -> Value:
+    """Join tensors along a new first dimension, inside of a `tf.function`.
+
+    Example: `tf.parallel_stack([r(2), r(2)])`.
+    """
     if not context.is_staging():
         raise RuntimeError("tf.parallel_stack() is not compatible with eager execution.")
-    return _stack(values, 0)
+    return stack.__wrapped__(values, 0)
 
 
-def _unstack(value: Value, num: Any, axis: Any) -> list[Value]:
+@op("unstack", "value", op="Unpack", text=True)
+def unstack(value: Value, num: Any = None, axis: Any = 0) -> list[Value]:
+    """Return a list of the slices along a dimension.
+
+    Example: `tf.unstack(r(2, 3))`.
+    """
     if not value.ndim:
         raise refused("Cannot unstack a scalar: it has no dimensions")
     place = one_axis(axis, value.ndim)
@@ -69,7 +92,12 @@ def _unstack(value: Value, num: Any, axis: Any) -> list[Value]:
     return list(jnp.unstack(value, axis=place))
 
 
-def _split(value: Value, num_or_size_splits: Any, axis: Any, num: Any) -> list[Value]:
+@op("split", "value", op="SplitV", text=True)
+def split(value: Value, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Value]:
+    """Cut into a number of equal parts, or into parts of given sizes.
+
+    Example: `tf.split(r(4, 2), 2)`.
+    """
     place = one_axis(axis, value.ndim)
     sizes = known(num_or_size_splits, "num_or_size_splits")
     total = value.shape[place]
@@ -97,12 +125,31 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
     return np.where(is_rest, rest, sizes)
 
 
-def _shape_n(values: list[Value], out_type: Any) -> list[Value]:
+@op("shape_n", "input*", text=True)
+def shape_n(input: list[Value], out_type: Any = "int32") -> list[Value]:
+    """Return the shape of each tensor of a list.
+
+    Example: `tf.shape_n([r(2, 3), r(1)])`.
+    """
     dtype = getattr(out_type, "dtype", out_type)
-    return [jnp.asarray(x.shape, dtype=dtype) for x in values]
+    return [jnp.asarray(x.shape, dtype=dtype) for x in input]
 
 
-def _dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list[Value]:
+@op("identity_n", "input*", text=True)
+def identity_n(input: list[Value]) -> Value:
+    """Return the tensors of a list.
+
+    Example: `tf.identity_n([r(2), i(1)])`.
+    """
+    return list(input)
+
+
+@op("dynamic_partition", "data", text=True, eager_only="the sizes of the parts depend on values")
+def dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list[Value]:
+    """Cut into parts by the number of the part that each element belongs to.
+
+    Example: `tf.dynamic_partition(r(4), [0, 1, 1, 0], 3)`.
+    """
     which = known(partitions, "partitions")
     if data.shape[: which.ndim] != which.shape:
         raise refused(
@@ -116,7 +163,15 @@ def _dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> lis
     return [take(flat, np.flatnonzero(which == i), axis=0) for i in range(count)]
 
 
-def _dynamic_stitch(indices: Any, data: Any) -> Value:
+@op("dynamic_stitch")
+def dynamic_stitch(indices: Any, data: Any) -> Value:
+    """Put rows at indices, the inverse of `tf.dynamic_partition`.
+
+    Example: `tf.dynamic_stitch([[0, 2], [1]], [r(2, 2), r(1, 2)])`.
+
+    Differs from TensorFlow: the indices must be known while a function is traced; what is
+    overwritten has gradient 0.
+    """
     places = [known(part, "indices") for part in indices]
     values = _convert.alike(data, "DynamicStitch")
     rest = values[0].shape[places[0].ndim :]
@@ -202,77 +257,3 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     except ValueError:
         raise refused(f"Incompatible shapes: {list(x)} vs. {list(y)} [Op:BroadcastArgs]") from None
     return Tensor(_convert.to_array(np.array(made, np.int32)))
-
-
-ROWS = [
-    Row(
-        "concat", "", "values, axis", _concat, op="ConcatV2", text=True,
-        doc="Join tensors along a dimension.",
-        examples=(
-            "concat([r(2, 1), r(2, 3)], 1)", "concat([i(2), [7]], axis=-1)",
-            "concat([r(0, 2), r(1, 2)], 0)",
-            "concat([r(2), i(2)], 0)", "concat([r(2, 2), r(1, 3)], 0)",
-            "concat([['a'], ['b', 'c']], 0)",
-        ),
-    ),
-    Row(
-        "stack", "values*", "values, axis=0", _stack, op="Pack", same=True, text=True,
-        doc="Join tensors along a new dimension.",
-        examples=("stack([r(2), r(2)], axis=1)", "stack([1, 2, 3])", "stack([r(2), r(3)])"),
-    ),
-    Row(
-        "parallel_stack", "values*", "values", _parallel_stack, op="ParallelConcat", same=True,
-        eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
-        doc="Join tensors along a new first dimension, inside of a `tf.function`.",
-        examples=(
-            "parallel_stack([r(2), r(2)])", "parallel_stack([i(2)])", "parallel_stack([1, 2])",
-        ),
-    ),
-    Row(
-        "unstack", "value", "value, num=None, axis=0", _unstack, op="Unpack", text=True,
-        doc="Return a list of the slices along a dimension.",
-        examples=("unstack(r(2, 3))", "unstack(i(2, 3), axis=-1)", "unstack(r(2), 2)"),
-    ),
-    Row(
-        "split", "value", "value, num_or_size_splits, axis=0, num=None", _split, op="SplitV",
-        text=True,
-        doc="Cut into a number of equal parts, or into parts of given sizes.",
-        examples=(
-            "split(r(4, 2), 2)", "split(r(2, 5), [1, -1, 2], axis=1)", "split(i(3), [3, 0], -1)",
-            "split(r(4), 3)", "split(r(4), [1, 2])",
-        ),
-    ),
-    Row(
-        "shape_n", "input*", "input, out_type='int32'", _shape_n, text=True,
-        doc="Return the shape of each tensor of a list.",
-        examples=("shape_n([r(2, 3), r(1)])", "shape_n([i(0)], tf.int64)", "shape_n([r()])"),
-    ),
-    Row(
-        "identity_n", "input*", "input", list, text=True, doc="Return the tensors of a list.",
-        examples=("identity_n([r(2), i(1)])", "identity_n([1, 2.5])", "identity_n([r(0)])"),
-    ),
-    Row(
-        "dynamic_partition", "data", "data, partitions, num_partitions", _dynamic_partition,
-        text=True,
-        doc="Cut into parts by the number of the part that each element belongs to.",
-        eager_only="the sizes of the parts depend on values",
-        examples=(
-            "dynamic_partition(r(4), [0, 1, 1, 0], 3)",
-            "dynamic_partition(r(2, 2), [[0, 1], [1, 0]], 2)",
-            "dynamic_partition(r(2), [0, 2], 2)",
-        ),
-    ),
-    Row(
-        "dynamic_stitch", "", "indices, data", _dynamic_stitch,
-        doc="Put rows at indices, the inverse of `tf.dynamic_partition`.",
-        differs="the indices must be known while a function is traced; what is overwritten has "
-        "gradient 0.",
-        examples=(
-            "dynamic_stitch([[0, 2], [1]], [r(2, 2), r(1, 2)])",
-            "dynamic_stitch([0, [3, 0]], [1, [2, 3]])",
-            "dynamic_stitch([[0, 1]], [r(3)])",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.arrays.sizes import type_of
-from jaxvars.tf.registry.rows import Refused, Row, operations
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, float64, int32
@@ -24,7 +24,12 @@ _LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
 _LONG = 1024
 
 
-def _range(start: Any, limit: Any, delta: Any, dtype: Any) -> Value:
+@op("range")
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Value:
+    """Make a sequence of numbers, from `start` to before `limit`.
+
+    Example: `tf.range(5)`.
+    """
     if limit is None:
         start, limit = 0, start
     wanted = None if dtype is None else type_of(dtype)
@@ -88,34 +93,14 @@ def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
     return first, last
 
 
-def _linspace(start: Value, stop: Value, num: Any, axis: Any) -> Value:
+@op("linspace", "start stop", op="LinSpace", same=True, pairing=_ends)
+def linspace(start: Value, stop: Value, num: Any, axis: Any = 0) -> Value:
+    """Make a sequence of numbers with equal distances, both ends included.
+
+    Example: `tf.linspace(0.0, 1.0, 3)`.
+    """
     count = _static.one_int(num, "num")
     if count < 0:
         raise ValueError(f"Dimension {count} must be >= 0")
     place = axis if type(axis) is int else _static.one_int(axis, "axis")
     return jnp.linspace(start, stop, count, axis=place, dtype=start.dtype)
-
-
-ROWS = [
-    Row(
-        "range", "", "start, limit=None, delta=1, dtype=None", _range,
-        doc="Make a sequence of numbers, from `start` to before `limit`.",
-        examples=(
-            "range(5)", "range(3, 18, 3)", "range(3, 1, -0.5)", "range(0, 1, 0.1)",
-            "range(3, tf.constant(5, tf.int64))", "range(1, 5, dtype=tf.float32)", "range(5, 2)",
-            "range(1, 5, 0)", "range([1, 2])", "range(0)",
-        ),
-    ),
-    Row(
-        "linspace", "start stop", "start, stop, num, axis=0", _linspace, op="LinSpace", same=True,
-        pairing=_ends, doc="Make a sequence of numbers with equal distances, both ends included.",
-        examples=(
-            "linspace(0.0, 1.0, 3)", "linspace([0.0, 5.0], [10.0, 40.0], 5, axis=-1)",
-            "linspace(0, 1, 3)", "linspace(0.0, 1.0, 1)",
-            "linspace(0.0, tf.cast(1.0, 'float64'), 2)",
-            "linspace(r(2), r(2), 3)",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

@@ -11,13 +11,11 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars.tf.arrays.gather import check_indices
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
 
 Value: TypeAlias = Any
-
-_DROPPED = "what goes out of range is an error on the CPU only, and dropped in a `tf.function`."
 
 
 def _scattered(x: Value, indices: Value, updates: Any, how: str) -> Value:
@@ -44,87 +42,83 @@ def _whole(x: Value, new: Value, how: str) -> Value:
     return x
 
 
-def _scatter_nd(indices: Value, updates: Value, shape: Any, bad_indices_policy: str) -> Value:
+@op("scatter_nd", "indices updates", op="ScatterNd")
+def scatter_nd(indices: Value, updates: Value, shape: Any, bad_indices_policy: str = "") -> Value:
+    """Add parts, by lists of indices, to zeros.
+
+    Example: `tf.scatter_nd([[1], [3], [1]], r(3), [4])`.
+
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
     return _scattered(jnp.zeros(ints(shape, "shape"), updates.dtype), indices, updates, "add")
 
 
-def _add(x: Value, indices: Value, updates: Value, bad_indices_policy: str) -> Value:
-    return _scattered(x, indices, updates, "add")
+@op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd")
+def tensor_scatter_nd_add(
+    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
+) -> Value:
+    """Add to parts, by lists of indices.
+
+    Example: `tf.tensor_scatter_nd_add(r(4), [[1], [1]], r(2))`.
+
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
+    return _scattered(tensor, indices, updates, "add")
 
 
-def _sub(x: Value, indices: Value, updates: Value, bad_indices_policy: str) -> Value:
-    return _scattered(x, indices, -_convert.pair(x, updates, "TensorScatterSub")[1], "add")
+@op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub")
+def tensor_scatter_nd_sub(
+    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
+) -> Value:
+    """Subtract from parts, by lists of indices.
+
+    Example: `tf.tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))`.
+
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
+    return _scattered(
+        tensor, indices, -_convert.pair(tensor, updates, "TensorScatterSub")[1], "add"
+    )
 
 
-def _max(x: Value, indices: Value, updates: Value, bad_indices_policy: str) -> Value:
-    return _scattered(x, indices, updates, "max")
+@op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax")
+def tensor_scatter_nd_max(
+    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
+) -> Value:
+    """Take the larger of parts and updates, by lists of indices.
+
+    Example: `tf.tensor_scatter_nd_max(p(4), [[1], [0]], r(2))`.
+
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
+    return _scattered(tensor, indices, updates, "max")
 
 
-def _min(x: Value, indices: Value, updates: Value, bad_indices_policy: str) -> Value:
-    return _scattered(x, indices, updates, "min")
+@op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin")
+def tensor_scatter_nd_min(
+    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
+) -> Value:
+    """Take the smaller of parts and updates, by lists of indices.
+
+    Example: `tf.tensor_scatter_nd_min(p(4), [[1], [0]], r(2))`.
+
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
+    return _scattered(tensor, indices, updates, "min")
 
 
-def _update(x: Value, indices: Value, updates: Value) -> Value:
-    return _scattered(x, indices, updates, "set")
+@op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate")
+def tensor_scatter_nd_update(tensor: Value, indices: Value, updates: Value) -> Value:
+    """Replace parts, by lists of indices.
 
+    Example: `tf.tensor_scatter_nd_update(r(4), [[1], [3]], r(2))`.
 
-_SIGNATURE = "tensor, indices, updates, bad_indices_policy=''"
-
-ROWS = [
-    Row(
-        "scatter_nd", "indices updates", "indices, updates, shape, bad_indices_policy=''",
-        _scatter_nd,
-        op="ScatterNd", doc="Add parts, by lists of indices, to zeros.", differs=_DROPPED,
-        examples=(
-            "scatter_nd([[1], [3], [1]], r(3), [4])", "scatter_nd([[0, 1]], r(1, 2), [2, 2, 2])",
-            "scatter_nd([[4]], r(1), [4])", "scatter_nd([[0]], r(2), [3])",
-        ),
-    ),
-    Row(
-        "tensor_scatter_nd_add", "tensor indices", _SIGNATURE, _add, op="TensorScatterAdd",
-        doc="Add to parts, by lists of indices.", differs=_DROPPED,
-        examples=(
-            "tensor_scatter_nd_add(r(4), [[1], [1]], r(2))",
-            "tensor_scatter_nd_add(i(2, 2), [[0, 1]], [5])",
-            "tensor_scatter_nd_add(r(2), [[2]], r(1))",
-        ),
-    ),
-    Row(
-        "tensor_scatter_nd_sub", "tensor indices", _SIGNATURE, _sub, op="TensorScatterSub",
-        doc="Subtract from parts, by lists of indices.", differs=_DROPPED,
-        examples=(
-            "tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))",
-            "tensor_scatter_nd_sub(i(2, 2), [[1]], [[5, 6]])",
-            "tensor_scatter_nd_sub(r(2), [[-1]], r(1))",
-        ),
-    ),
-    Row(
-        "tensor_scatter_nd_max", "tensor indices", _SIGNATURE, _max, op="TensorScatterMax",
-        doc="Take the larger of parts and updates, by lists of indices.", differs=_DROPPED,
-        examples=(
-            "tensor_scatter_nd_max(p(4), [[1], [0]], r(2))",
-            "tensor_scatter_nd_max(i(4), [[0], [0]], [5, 6])",
-            "tensor_scatter_nd_max(r(2), [[0]], r(2))",
-        ),
-    ),
-    Row(
-        "tensor_scatter_nd_min", "tensor indices", _SIGNATURE, _min, op="TensorScatterMin",
-        doc="Take the smaller of parts and updates, by lists of indices.", differs=_DROPPED,
-        examples=(
-            "tensor_scatter_nd_min(p(4), [[1], [0]], r(2))",
-            "tensor_scatter_nd_min(i(4), [[0], [0]], [5, 6])",
-            "tensor_scatter_nd_min(r(2), [[0]], i(1))",
-        ),
-    ),
-    Row(
-        "tensor_scatter_nd_update", "tensor indices", "tensor, indices, updates", _update,
-        op="TensorScatterUpdate", doc="Replace parts, by lists of indices.", differs=_DROPPED,
-        examples=(
-            "tensor_scatter_nd_update(r(4), [[1], [3]], r(2))",
-            "tensor_scatter_nd_update(i(2, 2), [[1]], [[5, 6]])",
-            "tensor_scatter_nd_update(r(2, 2), [[0, 2]], r(1))",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")
+    Differs from TensorFlow: what goes out of range is an error on the CPU only, and dropped in a
+    `tf.function`.
+    """
+    return _scattered(tensor, indices, updates, "set")

@@ -7,25 +7,32 @@ from typing import Any, TypeAlias
 
 import jax
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, is_known, refused
 
 Value: TypeAlias = Any
 
 
-def _slice(x: Value, begin: Any, size: Any) -> Value:
+@op("slice", "input_", text=True)
+def slice_(input_: Value, begin: Any, size: Any) -> Value:
+    """Take a part by start and size.
+
+    Example: `tf.slice(r(3, 4), [1, 0], [2, -1])`.
+    """
     sizes = ints(size, "size")
-    if len(sizes) != x.ndim:
+    if len(sizes) != input_.ndim:
         raise refused(
-            f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got shapes "
-            f"[{len(sizes)}] instead"
+            f"Expected begin and size arguments to be 1-D tensors of size {input_.ndim}, but got "
+            f"shapes [{len(sizes)}] instead"
         )
     if not is_known(begin):
-        return _moving_slice(x, _convert.to_array(begin), sizes)
+        return _moving_slice(input_, _convert.to_array(begin), sizes)
     starts = ints(begin, "begin")
-    stops = [_stop(i, *each) for i, each in enumerate(zip(x.shape, starts, sizes, strict=True))]
-    return x[tuple(map(builtins.slice, starts, stops))]
+    stops = [
+        _stop(i, *each) for i, each in enumerate(zip(input_.shape, starts, sizes, strict=True))
+    ]
+    return input_[tuple(map(builtins.slice, starts, stops))]
 
 
 def _stop(i: int, total: int, start: int, size: int) -> int:
@@ -43,10 +50,16 @@ def _moving_slice(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
     return jax.lax.dynamic_slice(x, list(starts), sizes)
 
 
-def _strided_slice(
-    x: Value, begin: Any, end: Any, strides: Any, begin_mask: int, end_mask: int,
-    ellipsis_mask: int, new_axis_mask: int, shrink_axis_mask: int, var: Any,
+@op("strided_slice", "input_", text=True)
+def strided_slice(
+    input_: Value, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
+    end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+    var: Any = None,
 ) -> Value:  # fmt: skip
+    """Take a part as indexing does, by start, end and step.
+
+    Example: `tf.strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])`.
+    """
     starts, stops = ints(begin, "begin"), ints(end, "end")
     steps = ints(strides, "strides") if strides is not None else (1,) * len(starts)
     keys: list[Any] = []
@@ -60,8 +73,8 @@ def _strided_slice(
         else:
             first, last = begin_mask >> i & 1, end_mask >> i & 1
             keys.append(builtins.slice(None if first else start, None if last else stop, step))
-    _check_keys(x, keys)
-    return x[tuple(keys)]
+    _check_keys(input_, keys)
+    return input_[tuple(keys)]
 
 
 def _check_keys(x: Value, keys: list[Any]) -> None:
@@ -80,28 +93,3 @@ def _check_keys(x: Value, keys: list[Any]) -> None:
         if isinstance(key, builtins.slice) and key.step == 0:
             raise refused(f"strides[{dim}] must be non-zero")
         dim += key is not None
-
-
-ROWS = [
-    Row(
-        "slice", "input_", "input_, begin, size", _slice, text=True,
-        doc="Take a part by start and size.",
-        examples=(
-            "slice(r(3, 4), [1, 0], [2, -1])", "slice(i(3), [3], [0])", "slice(r(3), [1], [3])",
-        ),
-    ),
-    Row(
-        "strided_slice", "input_",
-        "input_, begin, end, strides=None, begin_mask=0, end_mask=0, ellipsis_mask=0, "
-        "new_axis_mask=0, shrink_axis_mask=0, var=None",
-        _strided_slice, text=True, doc="Take a part as indexing does, by start, end and step.",
-        examples=(
-            "strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])",
-            ("strided_slice(r(3, 4), [1, 0, -1], [0, 0, -3], [1, 1, -1], new_axis_mask=2, "
-            "shrink_axis_mask=1)"),
-            "strided_slice(i(4), [5], [9], shrink_axis_mask=1)",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

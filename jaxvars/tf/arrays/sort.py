@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, known, one_axis, refused
@@ -41,17 +41,38 @@ def _is_descending(direction: Any) -> bool:
     return direction == "DESCENDING"
 
 
-def _sort(values: Value, axis: Any, direction: Any) -> Value:
+@op("sort", "values", kinds="float int")
+def sort(values: Value, axis: Any = -1, direction: Any = "ASCENDING") -> Value:
+    """Sort along a dimension.
+
+    Example: `tf.sort(r(5))`.
+    """
     place = one_axis(axis, values.ndim)
     return jnp.sort(values, axis=place, descending=_is_descending(direction))
 
 
-def _argsort(values: Value, axis: Any, direction: Any, stable: Any) -> Value:
+@op("argsort", "values", kinds="float int")
+def argsort(
+    values: Value, axis: Any = -1, direction: Any = "ASCENDING", stable: Any = False
+) -> Value:
+    """Return the indices that sort along a dimension.
+
+    Example: `tf.argsort(r(5))`.
+
+    Differs from TensorFlow: the sort is always stable.
+    """
     place, falls = one_axis(axis, values.ndim), _is_descending(direction)
     return jnp.argsort(values, axis=place, stable=True, descending=falls).astype(np.int32)
 
 
-def _searchsorted(sorted_sequence: Value, values: Value, side: Any, out_type: Any) -> Value:
+@op("searchsorted", "sorted_sequence values", op="LowerBound", same=True, kinds="float int")
+def searchsorted(
+    sorted_sequence: Value, values: Value, side: Any = "left", out_type: Any = "int32"
+) -> Value:
+    """Return where values would have to be put into sorted sequences.
+
+    Example: `tf.searchsorted([1.0, 3.0, 5.0], r(4))`.
+    """
     if side not in ("left", "right"):
         raise refused(
             f"Argument `side` must be either 'right' or 'left'. Received: `side` = {side}."
@@ -69,11 +90,24 @@ def _searchsorted(sorted_sequence: Value, values: Value, side: Any, out_type: An
     return found.reshape(values.shape).astype(as_dtype(out_type).dtype)
 
 
-def _unique(x: Value, out_idx: Any) -> Unique:
+@op("unique", "x", text=True, eager_only="the number of values depends on the values")
+def unique(x: Value, out_idx: Any = "int32") -> Unique:
+    """Return the values in the order of their first use, and which of them each element is.
+
+    Example: `tf.unique([1, 1, 2, 4, 2, 0])`.
+    """
     return Unique(*_uniques(x, out_idx)[:2])
 
 
-def _unique_with_counts(x: Value, out_idx: Any) -> UniqueWithCounts:
+@op(
+    "unique_with_counts", "x", op="UniqueWithCounts", text=True,
+    eager_only="the number of values depends on the values",
+)  # fmt: skip
+def unique_with_counts(x: Value, out_idx: Any = "int32") -> UniqueWithCounts:
+    """Return what `tf.unique` does, and how often each value is there.
+
+    Example: `tf.unique_with_counts([3, 1, 3])`.
+    """
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
@@ -105,54 +139,3 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """
     array = _convert.to_array(tensor)
     return Tensor(array).numpy() if is_known(array) else None
-
-
-ROWS = [
-    Row(
-        "sort", "values", "values, axis=-1, direction='ASCENDING'", _sort, kinds="float int",
-        doc="Sort along a dimension.",
-        examples=(
-            "sort(r(5))", "sort(i(3, 2), axis=0, direction='DESCENDING')",
-            "sort([[3, 1], [2, 2]], direction='DESCENDING')",
-        ),
-    ),
-    Row(
-        "argsort", "values", "values, axis=-1, direction='ASCENDING', stable=False", _argsort,
-        kinds="float int", doc="Return the indices that sort along a dimension.",
-        differs="the sort is always stable.",
-        examples=(
-            "argsort(r(5))", "argsort([1, 3, 1, 3, 2], direction='DESCENDING', stable=True)",
-            "argsort([[2, 1], [1, 1]], axis=0)",
-        ),
-    ),
-    Row(
-        "searchsorted", "sorted_sequence values",
-        "sorted_sequence, values, side='left', out_type='int32'",
-        _searchsorted, same=True, op="LowerBound", kinds="float int",
-        doc="Return where values would have to be put into sorted sequences.",
-        examples=(
-            "searchsorted([1.0, 3.0, 5.0], r(4))",
-            "searchsorted([[1, 3], [2, 4]], [[3, 0], [2, 9]], side='right')",
-            "searchsorted([1, 2], [2], out_type=tf.int64)", "searchsorted([[1, 2]], [1])",
-        ),
-    ),
-    Row(
-        "unique", "x", "x, out_idx='int32'", _unique, text=True,
-        doc="Return the values in the order of their first use, and which of them each element is.",
-        eager_only="the number of values depends on the values",
-        examples=(
-            "unique([1, 1, 2, 4, 2, 0])", "unique(['b', 'a', 'b'], tf.int64)", "unique([[1, 2]])",
-        ),
-    ),
-    Row(
-        "unique_with_counts", "x", "x, out_idx='int32'", _unique_with_counts, text=True,
-        op="UniqueWithCounts",
-        doc="Return what `tf.unique` does, and how often each value is there.",
-        eager_only="the number of values depends on the values",
-        examples=(
-            "unique_with_counts([3, 1, 3])", "unique_with_counts(r(0))", "unique_with_counts(1)",
-        ),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

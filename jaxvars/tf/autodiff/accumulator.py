@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.autodiff.tape import ForwardAccumulator as CoreAccumulator
+from jaxvars.autodiff.forward import ForwardAccumulator as CoreAccumulator
 from jaxvars.errors import TapeError
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import UnconnectedGradients, core_of

@@ -12,12 +12,10 @@ import jax.numpy as jnp
 
 from jaxvars.autograph.calls import overload
 from jaxvars.autograph.operators.sequences import Sequential
-from jaxvars.tf.arrays import ranges as _creation_ranges
+from jaxvars.tf.arrays.ranges import range_
 from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, is_size
-
-_RANGE = _creation_ranges.range
 
 
 def _range(
@@ -25,7 +23,7 @@ def _range(
 ) -> Any:
     ends = (start, limit, delta)
     if all(x is None or is_known(x) or is_size(x) for x in ends):
-        return _RANGE(start, limit, delta, dtype, name)
+        return range_(start, limit, delta, dtype)
     bounds = (0, start, delta) if limit is None else ends
     first, end, step = alike(bounds, "Range")
     if dtype is not None:
@@ -40,4 +38,4 @@ def _range(
     return Sequential(length, lambda i: first + jnp.asarray(i, first.dtype) * step, None)
 
 
-overload(_RANGE, _range)
+overload(range_, _range)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from jaxvars import config as _config
-from jaxvars.compiler import function as _compile
+from jaxvars.compiler import eager_mode
 from jaxvars.config import LogicalDevice as LogicalDevice
 from jaxvars.config import PhysicalDevice as PhysicalDevice
 from jaxvars.config import get_soft_device_placement as get_soft_device_placement
@@ -140,12 +140,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
     True
     >>> run_functions_eagerly(False)
     """
-    _compile.run_eagerly(bool(run_eagerly))
+    eager_mode.run_eagerly(bool(run_eagerly))
 
 
 def functions_run_eagerly() -> bool:
     """Return whether `tf.function`s run as Python."""
-    return _compile._Mode.eager
+    return eager_mode.Mode.eager
 
 
 experimental_run_functions_eagerly = run_functions_eagerly

@@ -179,6 +179,4 @@ def __getattr__(name: str) -> NoReturn:
         what = "processes are started by jaxvars.launch" if "Cluster" in name else "XLA has no such"
         raise AttributeError(f"tf.config.experimental has no {name}: {what}.")
     hint = did_you_mean(name, list(globals()))
-    raise AttributeError(
-        f"tf.config.experimental has no attribute {name!r}.{' ' + hint if hint else ''}"
-    )
+    raise AttributeError(f"tf.config.experimental has no attribute {name!r}.{hint}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import Any, final
 
-from jaxvars.core.variable import _NAMES
+from jaxvars.core.cells import NAMES
 
 
 @final
@@ -56,17 +56,17 @@ class name_scope:  # noqa: N801 - TensorFlow's name
         return self._name
 
     def __enter__(self) -> str:
-        outer = _NAMES.scopes
+        outer = NAMES.scopes
         _OUTER.scopes.append(outer)
         words = tuple(filter(None, self._name.split("/")))
         is_whole = not self._name or self._name.endswith("/")
-        _NAMES.scopes = words if is_whole else (*outer, *words)
+        NAMES.scopes = words if is_whole else (*outer, *words)
         return whole_scope()
 
     def __exit__(self, *error: Any) -> None:
-        _NAMES.scopes = _OUTER.scopes.pop()
+        NAMES.scopes = _OUTER.scopes.pop()
 
 
 def whole_scope() -> str:
     """Return the scopes that are open, as one name that ends with "/"; "" for none."""
-    return "".join(f"{word}/" for word in _NAMES.scopes)
+    return "".join(f"{word}/" for word in NAMES.scopes)

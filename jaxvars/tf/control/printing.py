@@ -15,12 +15,13 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxvars.console.print import _emit, _Options, _target
+from jaxvars.console.print import Options, emit, find_writer
 from jaxvars.tf import nest
-from jaxvars.tf.tensors.convert import is_text, to_array
+from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
+from jaxvars.tracing.host_calls import drop_gradient
 
 Value: TypeAlias = Any
 _OPTIONS = ("output_stream", "end", "sep", "summarize", "name")
@@ -57,8 +58,8 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
 def _where(stream: Any) -> Callable[[str, bool], None]:
     if stream in ("stderr", "tf.logging.INFO") or stream is None:
-        return _target(sys.stderr)
-    return _target(sys.stdout if stream == "stdout" else stream)
+        return find_writer(sys.stderr)
+    return find_writer(sys.stdout if stream == "stdout" else stream)
 
 
 Part: TypeAlias = Callable[[list[np.ndarray]], str]
@@ -139,14 +140,5 @@ def _send(
     text: Callable[[list[np.ndarray]], str], arrays: list[Value], write: Callable[[str, bool], None]
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
-    known = [None if context.is_tracer(x) else np.asarray(x) for x in arrays]
-    traced = [i for i, x in enumerate(known) if x is None]
-
-    def render(*values: Value) -> str:
-        filled: list[Any] = list(known)
-        for i, value in zip(traced, values, strict=True):
-            filled[i] = np.asarray(value)
-        return text(filled)
-
-    operands = [jax.lax.stop_gradient(arrays[i]) for i in traced if not is_text(arrays[i])]
-    _emit(render, operands, [x.dtype for x in operands], _Options(write, True, 3, True))
+    values = [x if context.is_tracer(x) else np.asarray(x) for x in map(drop_gradient, arrays)]
+    emit(lambda *known: text(list(known)), values, Options(write, True, 3, True))

@@ -39,7 +39,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.data has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.data has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from jaxvars.autograph.operators.sequences import SEQUENTIALS, Sequential
-from jaxvars.compiler.signature import STAGED_ITERATORS
+from jaxvars.compiler.leaves import STAGED_ITERATORS
 from jaxvars.tf.data.generators.cursor import Cursor, State
 from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.recorded import Recorded

@@ -1,4 +1,4 @@
-"""`tf.distribute`: training on several devices, over `jaxvars.distribute`.
+"""`tf.distribute`: training on several devices, over `jaxvars.parallel.strategies`.
 
     strategy = tf.distribute.MirroredStrategy()
 
@@ -28,10 +28,10 @@ import types
 from contextlib import ExitStack
 from typing import Any, NoReturn, final
 
-from jaxvars import distribute as _core
 from jaxvars.display.repr import did_you_mean
-from jaxvars.distribute import InputContext as InputContext
-from jaxvars.distribute import ReduceOp as ReduceOp
+from jaxvars.parallel import strategies as _core
+from jaxvars.parallel.strategies import InputContext as InputContext
+from jaxvars.parallel.strategies import ReduceOp as ReduceOp
 from jaxvars.tf.distribute import options as _options
 from jaxvars.tf.distribute.options import CrossDeviceOps as CrossDeviceOps
 from jaxvars.tf.distribute.options import HierarchicalCopyAllReduce as HierarchicalCopyAllReduce
@@ -100,10 +100,10 @@ class MirroredStrategy(Strategy):
 
 @final
 class MultiWorkerMirroredStrategy(Strategy):
-    """Train on all devices of all processes; see `jv.distribute.MultiWorkerMirroredStrategy`.
+    """Train on all devices of all processes; see `jv.parallel.MultiWorkerMirroredStrategy`.
 
     Args:
-        cluster_resolver: must be None: `jv.distributed.initialize` takes its place.
+        cluster_resolver: must be None: `jv.parallel.initialize` takes its place.
         communication_options: of no effect: XLA chooses.
 
     Raises:
@@ -216,7 +216,7 @@ _ELSEWHERE = {
     ),
     **dict.fromkeys(
         ["Server", "cluster_resolver", "coordinator"],
-        "processes are started by jaxvars.launch and meet in jaxvars.distributed.initialize",
+        "processes are started by jaxvars.launch and meet in jaxvars.parallel.processes.initialize",
     ),
 }
 
@@ -225,7 +225,7 @@ def __getattr__(name: str) -> NoReturn:
     if name in _ELSEWHERE:
         raise AttributeError(f"tf.distribute has no {name}: {_ELSEWHERE[name]}.")
     hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.distribute has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.distribute has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__)

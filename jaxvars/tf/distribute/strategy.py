@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from types import MethodType
 from typing import Any, NoReturn, final
 
-from jaxvars import distribute as _core
 from jaxvars.core.frames import LOCAL
-from jaxvars.distribute import InputContext, ReduceOp
+from jaxvars.parallel import strategies as _core
+from jaxvars.parallel.strategies import InputContext, ReduceOp
 from jaxvars.tf import nest
 from jaxvars.tf.functions.function import BoundFunction, Function, function
 from jaxvars.tf.tensors.convert import to_array

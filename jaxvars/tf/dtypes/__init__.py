@@ -19,7 +19,7 @@ globals().update({name: dtype for name, dtype in DTYPES.items() if name not in E
 globals().update(half=DTYPES["float16"], double=DTYPES["float64"])
 
 _OTHERS = {*DTYPES, "bitcast", "complex", "double", "half", "saturate_cast", "QUANTIZED_DTYPES"}
-_elsewhere = operations(__name__, [], sorted(_OTHERS - set(EXPERIMENTAL)))
+_elsewhere = operations(__name__, sorted(_OTHERS - set(EXPERIMENTAL)))
 
 
 def __getattr__(name: str) -> Any:

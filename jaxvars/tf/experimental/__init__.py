@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
     if name in _ABSENT:
         raise AttributeError(f"tf.experimental has no attribute {name!r}: {_ABSENT[name]}")
     hint = did_you_mean(name, [*_ABSENT, *globals()])
-    raise AttributeError(f"tf.experimental has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.experimental has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__, EXPERIMENTAL)

@@ -180,7 +180,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     Args:
         f: takes and returns tensors; may read and assign variables.
     """
-    core = _custom.recompute_grad(lambda *args, **kwargs: _recomputed(f, args, kwargs))
+    core = _custom.recompute(lambda *args, **kwargs: _recomputed(f, args, kwargs))
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> Any:

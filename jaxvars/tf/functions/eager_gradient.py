@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars.autodiff.custom_gradient import with_pullback
-from jaxvars.autodiff.recording import is_inexact
+from jaxvars.autodiff.nodes import is_inexact
+from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import conjugated

@@ -20,9 +20,9 @@ import jax
 
 from jaxvars.autograph.calls import as_written, converted, function_in
 from jaxvars.autograph.calls import call as converted_call
-from jaxvars.compiler.function import _Mode
-from jaxvars.compiler.function import compile as _compile
-from jaxvars.core.frames import TRACING
+from jaxvars.compiler.decorator import compile as _compile
+from jaxvars.compiler.eager_mode import Mode
+from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
 from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
@@ -139,7 +139,7 @@ class Function:
             TypeError: when the arguments do not fit the function, or its `input_signature`.
             ValueError: when it creates variables on any call but its first.
         """
-        if kwargs or self._specs is not None or _Mode.eager:
+        if kwargs or self._specs is not None or Mode.eager:
             return self._careful_call(args, kwargs)
         given = [x._array if type(x) is Tensor else outside(x) for x in args]
         try:
@@ -151,7 +151,7 @@ class Function:
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _Mode.eager:
+        if Mode.eager:
             return self.python_function(*args, **kwargs)
         new, words = (args, kwargs) if self._specs is None else self._specs.fitted(args, kwargs)
         given = {key: outside(value) for key, value in words.items()}

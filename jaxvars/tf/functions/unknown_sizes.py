@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import jax
 
-from jaxvars.compiler.signature import Call, Traced
+from jaxvars.compiler.leaves import Traced
+from jaxvars.compiler.signature import Call
 from jaxvars.compiler.symbolic_calls import Axes
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tf.functions.arguments import is_spec

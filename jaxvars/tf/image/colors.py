@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.math.elements import magnitude
-from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import refused
@@ -31,8 +31,17 @@ def is_float(dtype: Any) -> bool:
 
 
 # ---------------------------------------------------------------- types
+@op("image.convert_image_dtype", "image", kinds="float int")
 def convert_image_dtype(image: Value, dtype: Any, saturate: Any = False) -> Value:
-    """Return an image as another type, with its range: floats are from 0 to 1."""
+    """Convert to another type, with its range: floats are from 0 to 1.
+
+    Example: `tf.image.convert_image_dtype(p(2, 2, 1), tf.uint8, saturate=True)`.
+    """
+    return converted(image, dtype, saturate)
+
+
+def converted(image: Value, dtype: Any, saturate: Any = False) -> Value:
+    """Return an image of another type, with its range."""
     wanted = as_dtype(dtype).dtype
     if image.dtype == wanted:
         return image
@@ -67,21 +76,29 @@ def in_floats(image: Value, func: Callable[[Value], Value], saturate: bool = Tru
     """Return what a function makes of an image as floats, as the type of the image."""
     if is_float(image.dtype):
         return func(image)
-    return convert_image_dtype(func(convert_image_dtype(image, _FLOAT)), image.dtype, saturate)
+    return converted(func(converted(image, _FLOAT)), image.dtype, saturate)
 
 
 # ---------------------------------------------------------------- brightness
+@op("image.adjust_brightness", "image", kinds="float int")
 def adjust_brightness(image: Value, delta: Any) -> Value:
-    """Return an image with a number added."""
+    """Add a number, on the scale of 0 to 1.
+
+    Example: `tf.image.adjust_brightness(p(2, 2, 1), 0.1)`.
+    """
     return in_floats(image, lambda x: x + jnp.asarray(_plain(delta), x.dtype))
 
 
-def adjust_contrast(images: Value, factor: Any) -> Value:
-    """Return images with each channel's distance from its mean multiplied."""
+@op("image.adjust_contrast", "images", op="AdjustContrastv2", kinds="float int")
+def adjust_contrast(images: Value, contrast_factor: Any) -> Value:
+    """Multiply the distance of each channel from its mean.
+
+    Example: `tf.image.adjust_contrast(p(2, 2, 2), 2.0)`.
+    """
     if images.ndim < 3:
         raise refused(f"input must be at least 3-D, got shape{list(images.shape)}")
 
-    return in_floats(images, lambda x: _spread(x, jnp.asarray(_plain(factor), x.dtype)))
+    return in_floats(images, lambda x: _spread(x, jnp.asarray(_plain(contrast_factor), x.dtype)))
 
 
 @jax.jit
@@ -90,7 +107,12 @@ def _spread(x: Value, factor: Value) -> Value:
     return (x - mean) * factor + mean
 
 
-def _adjust_gamma(image: Value, gamma: Any, gain: Any) -> Value:
+@op("image.adjust_gamma", "image", kinds="float int")
+def adjust_gamma(image: Value, gamma: Any = 1, gain: Any = 1) -> Value:
+    """Raise to a power, and multiply.
+
+    Example: `tf.image.adjust_gamma(p(2, 2, 1), 2.0, 3)`.
+    """
     if isinstance(gamma, int | float) and gamma < 0:
         raise refused("Gamma should be a non-negative real number.")
     power, factor = _plain(gamma), _plain(gain)
@@ -103,8 +125,13 @@ def _plain(number: Any) -> Any:
     return number if isinstance(number, int | float) else _convert.to_array(number)
 
 
+@op("image.per_image_standardization", "image", kinds="float int")
 @jax.jit
-def _standardized(image: Value) -> Value:
+def per_image_standardization(image: Value) -> Value:
+    """Subtract the mean of each image, and divide by its standard deviation.
+
+    Example: `tf.image.per_image_standardization(p(2, 2, 1))`.
+    """
     x = image if image.dtype == np.float16 else image.astype(np.float32)
     mean = jnp.mean(x, axis=(-3, -2, -1), keepdims=True)
     spread = jnp.std(x, axis=(-3, -2, -1), keepdims=True)
@@ -113,7 +140,12 @@ def _standardized(image: Value) -> Value:
 
 
 # ---------------------------------------------------------------- colors
-def _to_gray(images: Value) -> Value:
+@op("image.rgb_to_grayscale", "images", kinds="float int")
+def rgb_to_grayscale(images: Value) -> Value:
+    """Weigh the three colors to one.
+
+    Example: `tf.image.rgb_to_grayscale(p(2, 2, 3))`.
+    """
     if images.shape[-1:] != (3,):
         raise refused(f"The last dimension of an RGB image is 3, not {images.shape[-1:]}")
 
@@ -124,14 +156,24 @@ def _to_gray(images: Value) -> Value:
     return in_floats(images, gray, saturate=False)
 
 
-def _from_gray(images: Value) -> Value:
+@op("image.grayscale_to_rgb", "images")
+def grayscale_to_rgb(images: Value) -> Value:
+    """Repeat the only channel three times.
+
+    Example: `tf.image.grayscale_to_rgb(p(2, 2, 1))`.
+    """
     if images.shape[-1:] != (1,):
         raise refused("Last dimension of a grayscale image should be size 1.")
     return jnp.repeat(images, 3, axis=-1)
 
 
+@op("image.rgb_to_hsv", "images", kinds="float")
 @jax.jit
-def _to_hsv(images: Value) -> Value:
+def rgb_to_hsv(images: Value) -> Value:
+    """Convert to hue, saturation and value.
+
+    Example: `tf.image.rgb_to_hsv(p(1, 1, 3))`.
+    """
     r, g, b = (images[..., i] for i in range(3))
     high, low = images.max(-1), images.min(-1)
     width = high - low
@@ -148,8 +190,13 @@ def _to_hsv(images: Value) -> Value:
     return jnp.stack([hue, saturation, high], -1)
 
 
+@op("image.hsv_to_rgb", "images", kinds="float")
 @jax.jit
-def _from_hsv(images: Value) -> Value:
+def hsv_to_rgb(images: Value) -> Value:
+    """Convert from hue, saturation and value.
+
+    Example: `tf.image.hsv_to_rgb(tf.constant([[[0.1, 0.5, 0.3]]]))`.
+    """
     hue, saturation, value = images[..., 0] * 6, images[..., 1], images[..., 2]
     parts = [jnp.abs(hue - 3) - 1, 2 - jnp.abs(hue - 2), 2 - jnp.abs(hue - 4)]
     return jnp.stack(
@@ -157,8 +204,12 @@ def _from_hsv(images: Value) -> Value:
     )
 
 
+@op("image.adjust_hue", "image", kinds="float int")
 def adjust_hue(image: Value, delta: Any) -> Value:
-    """Return an image with its hue turned by a number, where 1 is all around."""
+    """Turn the hue; 1 is all around.
+
+    Example: `tf.image.adjust_hue(p(1, 1, 3), 0.1)`.
+    """
     if isinstance(delta, int | float) and not -1 <= delta <= 1:
         raise refused("delta must be in the interval [-1, 1]")
 
@@ -167,25 +218,36 @@ def adjust_hue(image: Value, delta: Any) -> Value:
 
 @jax.jit
 def _turned(x: Value, delta: Value) -> Value:
-    hsv = _to_hsv(x)
-    return _from_hsv(hsv.at[..., 0].set((hsv[..., 0] + delta) % 1))
+    hsv = rgb_to_hsv.__wrapped__(x)
+    return hsv_to_rgb.__wrapped__(hsv.at[..., 0].set((hsv[..., 0] + delta) % 1))
 
 
-def adjust_saturation(image: Value, factor: Any) -> Value:
-    """Return an image with its saturation multiplied."""
-    return in_floats(image, lambda x: _saturated(x, jnp.asarray(_plain(factor), x.dtype)))
+@op("image.adjust_saturation", "image", kinds="float int")
+def adjust_saturation(image: Value, saturation_factor: Any) -> Value:
+    """Multiply the saturation.
+
+    Example: `tf.image.adjust_saturation(p(1, 1, 3), 0.5)`.
+    """
+    return in_floats(
+        image, lambda x: _saturated(x, jnp.asarray(_plain(saturation_factor), x.dtype))
+    )
 
 
 @jax.jit
 def _saturated(x: Value, factor: Value) -> Value:
-    hsv = _to_hsv(x)
-    return _from_hsv(hsv.at[..., 1].set(jnp.clip(hsv[..., 1] * factor, 0, 1)))
+    hsv = rgb_to_hsv.__wrapped__(x)
+    return hsv_to_rgb.__wrapped__(hsv.at[..., 1].set(jnp.clip(hsv[..., 1] * factor, 0, 1)))
 
 
 # ---------------------------------------------------------------- numbers
-def _psnr(a: Value, b: Value, max_val: Any) -> Value:
-    top = convert_image_dtype(jnp.asarray(_plain(max_val)).astype(a.dtype), _FLOAT)
-    x, y = convert_image_dtype(a, _FLOAT), convert_image_dtype(b, _FLOAT)
+@op("image.psnr", "a b", kinds="float int")
+def psnr(a: Value, b: Value, max_val: Any) -> Value:
+    """Return the ratio of the largest value and the error of images, in decibels.
+
+    Example: `tf.image.psnr(p(2, 2, 1), p(2, 2, 1), 1.0)`.
+    """
+    top = converted(jnp.asarray(_plain(max_val)).astype(a.dtype), _FLOAT)
+    x, y = converted(a, _FLOAT), converted(b, _FLOAT)
     return _decibels(top, x, y)
 
 
@@ -195,128 +257,14 @@ def _decibels(top: Value, x: Value, y: Value) -> Value:
     return 20 * jnp.log10(top) - 10 * jnp.log10(error)
 
 
+@op("image.total_variation", "images", kinds="float int")
 @jax.jit
-def _variation(images: Value) -> Value:
+def total_variation(images: Value) -> Value:
+    """Add up the differences of neighboring pixels.
+
+    Example: `tf.image.total_variation(p(2, 3, 2))`.
+    """
     down = magnitude(images[..., 1:, :, :] - images[..., :-1, :, :])
     across = magnitude(images[..., :, 1:, :] - images[..., :, :-1, :])
     axes = (-3, -2, -1)
     return down.sum(axes, dtype=images.dtype) + across.sum(axes, dtype=images.dtype)
-
-
-ROWS = [
-    Row(
-        "convert_image_dtype", "image", "image, dtype, saturate=False", convert_image_dtype,
-        kinds="float int", doc="Convert to another type, with its range: floats are from 0 to 1.",
-        examples=(
-            "image.convert_image_dtype(p(2, 2, 1), tf.uint8, saturate=True)",
-            "image.convert_image_dtype(tf.constant([[[0], [51], [255]]], tf.uint8), tf.float32)",
-            "image.convert_image_dtype(tf.constant([256, 65535], tf.uint16), tf.uint8)",
-            "image.convert_image_dtype(tf.constant([3], tf.uint8), tf.int32)",
-        ),
-    ),
-    Row(
-        "adjust_brightness", "image", "image, delta", adjust_brightness, kinds="float int",
-        doc="Add a number, on the scale of 0 to 1.",
-        examples=(
-            "image.adjust_brightness(p(2, 2, 1), 0.1)",
-            "image.adjust_brightness(tf.constant([[[0, 100, 250]]], tf.uint8), 0.1)",
-            "image.adjust_brightness(tf.constant([[[0, 100, 250]]], tf.uint8), -0.5)",
-        ),
-    ),
-    Row(
-        "adjust_contrast", "images", "images, contrast_factor", adjust_contrast,
-        op="AdjustContrastv2",
-        kinds="float int", doc="Multiply the distance of each channel from its mean.",
-        examples=(
-            "image.adjust_contrast(p(2, 2, 2), 2.0)", "image.adjust_contrast(p(2, 2), 2.0)",
-            "image.adjust_contrast(tf.constant([[[0], [100]], [[60], [250]]], tf.uint8), 0.5)",
-        ),
-    ),
-    Row(
-        "adjust_gamma", "image", "image, gamma=1, gain=1", _adjust_gamma, kinds="float int",
-        doc="Raise to a power, and multiply.",
-        examples=(
-            "image.adjust_gamma(p(2, 2, 1), 2.0, 3)", "image.adjust_gamma(tf.ones([2, 2, 1]))",
-            "image.adjust_gamma(tf.constant([[[0, 100, 250]]], tf.uint8), 0.5)",
-        ),
-    ),
-    Row(
-        "adjust_hue", "image", "image, delta", adjust_hue, kinds="float int",
-        doc="Turn the hue; 1 is all around.",
-        examples=(
-            "image.adjust_hue(p(1, 1, 3), 0.1)",
-            "image.adjust_hue(tf.constant([[[0.1, 0.5, 0.3]]]), -0.4)",
-            "image.adjust_hue(tf.constant([[[0, 100, 250]]], tf.uint8), 0.1)",
-        ),
-    ),
-    Row(
-        "adjust_saturation", "image", "image, saturation_factor", adjust_saturation,
-        kinds="float int",
-        doc="Multiply the saturation.",
-        examples=(
-            "image.adjust_saturation(p(1, 1, 3), 0.5)",
-            "image.adjust_saturation(tf.constant([[[0.1, 0.5, 0.3]]]), 2.0)",
-            "image.adjust_saturation(tf.constant([[[0, 100, 250]]], tf.uint8), 0.5)",
-        ),
-    ),
-    Row(
-        "per_image_standardization", "image", "image", _standardized, kinds="float int",
-        doc="Subtract the mean of each image, and divide by its standard deviation.",
-        examples=(
-            "image.per_image_standardization(p(2, 2, 1))",
-            "image.per_image_standardization(i(2, 2, 1, 3))",
-            "image.per_image_standardization(tf.zeros([2, 2, 1]))",
-        ),
-    ),
-    Row(
-        "rgb_to_grayscale", "images", "images", _to_gray, kinds="float int",
-        doc="Weigh the three colors to one.",
-        examples=(
-            "image.rgb_to_grayscale(p(2, 2, 3))", "image.rgb_to_grayscale(p(1, 2, 1, 3))",
-            "image.rgb_to_grayscale(tf.constant([[[0, 100, 250]]], tf.uint8))",
-            "image.rgb_to_grayscale(p(2, 2))",
-        ),
-    ),
-    Row(
-        "grayscale_to_rgb", "images", "images", _from_gray,
-        doc="Repeat the only channel three times.",
-        examples=(
-            "image.grayscale_to_rgb(p(2, 2, 1))", "image.grayscale_to_rgb(i(1, 2, 1, 1))",
-            "image.grayscale_to_rgb(i(0, 2, 1))",
-        ),
-    ),
-    Row(
-        "rgb_to_hsv", "images", "images", _to_hsv, kinds="float",
-        doc="Convert to hue, saturation and value.",
-        examples=(
-            "image.rgb_to_hsv(p(1, 1, 3))", "image.rgb_to_hsv(tf.zeros([1, 1, 3]))",
-            "image.rgb_to_hsv(tf.constant([[[0.1, 0.5, 0.3]]]))",
-        ),
-    ),
-    Row(
-        "hsv_to_rgb", "images", "images", _from_hsv, kinds="float",
-        doc="Convert from hue, saturation and value.",
-        examples=(
-            "image.hsv_to_rgb(tf.constant([[[0.1, 0.5, 0.3]]]))",
-            "image.hsv_to_rgb(tf.zeros([1, 1, 3]))",
-            "image.hsv_to_rgb(tf.constant([[0.9, 1.0, 2.0]]))",
-        ),
-    ),
-    Row(
-        "psnr", "a b", "a, b, max_val", _psnr, kinds="float int",
-        doc="Return the ratio of the largest value and the error of images, in decibels.",
-        examples=(
-            "image.psnr(p(2, 2, 1), p(2, 2, 1), 1.0)",
-            "image.psnr(tf.ones([2, 2, 1]), tf.ones([2, 2, 1]), 1.0)",
-            "image.psnr(*[tf.constant([[[n]]], tf.uint8) for n in (9, 12)], max_val=255)",
-        ),
-    ),
-    Row(
-        "total_variation", "images", "images", _variation, kinds="float int",
-        doc="Add up the differences of neighboring pixels.",
-        examples=(
-            "image.total_variation(p(2, 3, 2))", "image.total_variation(i(2, 2, 2, 1))",
-            "image.total_variation(tf.ones([1, 1, 1]))",
-        ),
-    ),
-]  # fmt: skip

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf.errors import UnimplementedError
-from jaxvars.tf.image.colors import convert_image_dtype
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.image.colors import converted
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import ints, known, one_int, refused
@@ -85,24 +85,52 @@ def _own_mode(image: Any) -> str:
     return "L" if image.mode in ("1", "I", "I;16", "F") else "RGB"
 
 
-def _decode_png(contents: Any, channels: int, dtype: Any) -> Value:
+@op(
+    "image.decode_png", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_png",),
+)  # fmt: skip
+def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Value:
+    """Read a PNG file, or another image.
+
+    Example:
+    `tf.image.decode_png(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
+    """
     kind = as_dtype(dtype).dtype
     if kind not in (np.dtype(np.uint8), np.dtype(np.uint16)):
         raise Refused(TypeError(f"dtype must be uint8 or uint16, not {as_dtype(dtype).name}"))
     return _array(_pixels(_opened(contents), channels, kind))
 
 
-def _decode_bmp(contents: Any, channels: int) -> Value:
+@op(
+    "image.decode_bmp", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_bmp",),
+)  # fmt: skip
+def decode_bmp(contents: Any, channels: int = 0) -> Value:
+    """Read a BMP file.
+
+    Example: `tf.image.decode_bmp(b'BM')`.
+    """
     image = _opened(contents)
     if image.format != "BMP":
         raise refused(f"Trying to decode {image.format} format using DecodeBmp op.")
     return _array(_pixels(image, channels))
 
 
-def _decode_jpeg(
-    contents: Any, channels: int, ratio: int, fancy_upscaling: bool, try_recover_truncated: bool,
-    acceptable_fraction: float, dct_method: str,
+@op(
+    "image.decode_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_jpeg",),
+)  # fmt: skip
+def decode_jpeg(
+    contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
 ) -> Value:  # fmt: skip
+    """Read a JPEG file, or another image.
+
+    Example:
+    `tf.image.decode_jpeg(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
+    """
     if ratio not in (1, 2, 4, 8):
         raise refused(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     made = _pixels(_opened(contents), channels)
@@ -114,14 +142,25 @@ def _decode_jpeg(
     return _array(np.rint(blocks.mean((1, 3))).astype(np.uint8))
 
 
-def _decode_and_crop_jpeg(
-    contents: Any, crop_window: Any, channels: int, ratio: int, fancy_upscaling: bool,
-    try_recover_truncated: bool, acceptable_fraction: float, dct_method: str,
+@op(
+    "image.decode_and_crop_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_and_crop_jpeg",),
+)  # fmt: skip
+def decode_and_crop_jpeg(
+    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
+    fancy_upscaling: bool = True, try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1, dct_method: str = "",
 ) -> Value:  # fmt: skip
+    """Read a part of a JPEG file.
+
+    Example:
+    `tf.image.decode_and_crop_jpeg(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
+    tf.uint8))), [1, 2, 2, 1])`.
+    """
     window = ints(crop_window, "crop_window")
     if len(window) != 4:
         raise refused(f"crop_window must have four elements {list(window)}")
-    whole = np.asarray(_decode_jpeg(contents, channels, ratio, True, False, 1.0, ""))
+    whole = np.asarray(decode_jpeg.__wrapped__(contents, channels, ratio, True, False, 1.0, ""))
     top, left, height, width = window
     if (
         min(top, left, height - 1, width - 1) < 0
@@ -132,7 +171,17 @@ def _decode_and_crop_jpeg(
     return _array(whole[top : top + height, left : left + width])
 
 
-def _decode_gif(contents: Any) -> Value:
+@op(
+    "image.decode_gif", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_gif",),
+)  # fmt: skip
+def decode_gif(contents: Any) -> Value:
+    """Read the frames of a GIF file.
+
+    Example:
+    `tf.image.decode_gif(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
+    """
     image = _opened(contents)
     if image.format != "GIF":
         return _array(_pixels(image, 3)[None])
@@ -145,7 +194,19 @@ def _frames(image: Any) -> np.ndarray:
     return np.stack([np.asarray(x.convert("RGB")) for x in ImageSequence.Iterator(image)])
 
 
-def _decode_image(contents: Any, channels: Any, dtype: Any, expand_animations: bool) -> Value:
+@op(
+    "image.decode_image", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.decode_image",),
+)  # fmt: skip
+def decode_image(
+    contents: Any, channels: Any = None, dtype: Any = "uint8", *, expand_animations: bool = True
+) -> Value:
+    """Read an image of any kind.
+
+    Example:
+    `tf.image.decode_image(tf.io.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8)))`.
+    """
     count, kind = int(channels or 0), as_dtype(dtype).dtype
     image = _opened(contents)
     if image.format == "GIF":
@@ -156,15 +217,33 @@ def _decode_image(contents: Any, channels: Any, dtype: Any, expand_animations: b
     else:
         wide = kind == np.uint16 or image.mode.startswith("I")
         made = _pixels(image, count, np.uint16 if wide else np.uint8)
-    return convert_image_dtype(_array(made), kind)
+    return converted(_array(made), kind)
 
 
-def _is_jpeg(contents: Any) -> Value:
+@op(
+    "image.is_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.is_jpeg",),
+)  # fmt: skip
+def is_jpeg(contents: Any) -> Value:
+    """Tell whether a file is a JPEG.
+
+    Example: `tf.image.is_jpeg(b'abc')`.
+    """
     starts = [text[:3] == b"\xff\xd8\xff" for text in contents.ravel()]
     return _array(np.array(starts, bool).reshape(contents.shape))
 
 
-def _extract_jpeg_shape(contents: Any, output_type: Any) -> Value:
+@op(
+    "image.extract_jpeg_shape", "contents", kinds="string", text=True, eager_only=HOST,
+    aliases=("io.extract_jpeg_shape",),
+)  # fmt: skip
+def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Value:
+    """Return the height, width and channels of a JPEG file.
+
+    Example:
+    `tf.image.extract_jpeg_shape(tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77,
+    tf.uint8))))`.
+    """
     image = _opened(contents)
     if image.format != "JPEG":
         raise refused("Invalid JPEG data")
@@ -186,7 +265,16 @@ def _written(pixels: np.ndarray, kind: str, **options: Any) -> Any:
     return file.getvalue()
 
 
-def _encode_png(image: Value, compression: int) -> Any:
+@op("image.encode_png", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_png",))
+def encode_png(image: Value, compression: int = -1) -> Any:
+    """Write an image as a PNG file.
+
+    Example:
+    `tf.image.decode_png(tf.image.encode_png(tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20,
+    tf.uint8), compression=3))`.
+
+    Differs from TensorFlow: the file has other bytes, of the same pixels.
+    """
     pixels = known(image, "image")
     if pixels.dtype not in (np.dtype(np.uint8), np.dtype(np.uint16)):
         raise refused(
@@ -203,11 +291,20 @@ def _encode_png(image: Value, compression: int) -> Any:
     return _text(pixels, pixels.ndim - 3, lambda x: _written(x, "PNG", **options))
 
 
-def _encode_jpeg(
-    image: Value, format: str, quality: int, progressive: bool, optimize_size: bool,
-    chroma_downsampling: bool, density_unit: str, x_density: int, y_density: int,
-    xmp_metadata: str,
+@op("image.encode_jpeg", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_jpeg",))
+def encode_jpeg(
+    image: Value, format: str = "", quality: int = 95, progressive: bool = False,
+    optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in",
+    x_density: int = 300, y_density: int = 300, xmp_metadata: str = "",
 ) -> Any:  # fmt: skip
+    """Write an image as a JPEG file.
+
+    Example:
+    `tf.image.extract_jpeg_shape(tf.image.encode_jpeg(tf.cast(tf.reshape(tf.range(12), [2, 2,
+    3]) * 20, tf.uint8)))`.
+
+    Differs from TensorFlow: the file has other bytes.
+    """
     pixels = known(image, "image")
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[-1] not in (1, 3):
         raise refused(
@@ -230,127 +327,17 @@ def _text(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
     return made
 
 
-def adjust_jpeg_quality(image: Value, jpeg_quality: Any, dct_method: Any) -> Value:
-    """Return an image as it is after it was a JPEG file."""
+@op("image.adjust_jpeg_quality", "image", kinds="float int", eager_only=HOST)
+def adjust_jpeg_quality(image: Value, jpeg_quality: Any, dct_method: Any = "") -> Value:
+    """Lose what JPEG loses at a quality.
+
+    Example: `tf.image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)`.
+    """
     quality = one_int(jpeg_quality, "jpeg_quality")
-    bytes_of = np.asarray(known(convert_image_dtype(image, np.uint8, saturate=True), "image"))
+    bytes_of = np.asarray(known(converted(image, np.uint8, saturate=True), "image"))
     written = _written(bytes_of, "JPEG", quality=quality, subsampling=2)
     pixels = _pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
-    return convert_image_dtype(_array(pixels), image.dtype)
+    return converted(_array(pixels), image.dtype)
 
 
 _PIXELS = "tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8)"
-_FILE = f"tf.io.encode_png({_PIXELS})"
-_EVEN = "tf.io.encode_jpeg(tf.fill([8, 16, 3], tf.constant(77, tf.uint8)))"
-_JPEG = (
-    "ratio=1, fancy_upscaling=True, try_recover_truncated=False, acceptable_fraction=1, "
-    "dct_method=''"
-)
-
-
-def _both(name: str) -> tuple[str, ...]:
-    return (f"io.{name}",)
-
-
-ROWS = [
-    Row(
-        "decode_png", "contents", "contents, channels=0, dtype='uint8'", _decode_png, text=True,
-        kinds="string", doc="Read a PNG file, or another image.", eager_only=HOST,
-        aliases=_both("decode_png"),
-        examples=(
-            f"image.decode_png({_FILE})", f"image.decode_png({_FILE}, channels=1)",
-            f"image.decode_png({_FILE}, 4)", "image.decode_png(b'abc')",
-        ),
-    ),
-    Row(
-        "decode_image", "contents",
-        "contents, channels=None, dtype='uint8', *, expand_animations=True", _decode_image,
-        text=True, kinds="string", doc="Read an image of any kind.", eager_only=HOST,
-        aliases=_both("decode_image"),
-        examples=(
-            f"image.decode_image({_FILE})", f"image.decode_image({_FILE}, 1, tf.float32)",
-            "image.decode_image(b'GIF89a')",
-        ),
-    ),
-    Row(
-        "decode_bmp", "contents", "contents, channels=0", _decode_bmp, text=True, kinds="string",
-        doc="Read a BMP file.", eager_only=HOST, aliases=_both("decode_bmp"),
-        examples=(
-            "image.decode_bmp(b'BM')", f"image.decode_bmp({_FILE})", "image.decode_bmp(['a', 'b'])",
-        ),
-    ),
-    Row(
-        "decode_jpeg", "contents", f"contents, channels=0, {_JPEG}", _decode_jpeg, text=True,
-        kinds="string", doc="Read a JPEG file, or another image.", eager_only=HOST,
-        aliases=_both("decode_jpeg"),
-        examples=(
-            f"image.decode_jpeg({_FILE})", f"image.decode_jpeg({_FILE}, channels=3)",
-            "image.decode_jpeg(b'abc')",
-        ),
-    ),
-    Row(
-        "decode_and_crop_jpeg", "contents", f"contents, crop_window, channels=0, {_JPEG}",
-        _decode_and_crop_jpeg, text=True, kinds="string", doc="Read a part of a JPEG file.",
-        eager_only=HOST, aliases=_both("decode_and_crop_jpeg"),
-        examples=(
-            f"image.decode_and_crop_jpeg({_EVEN}, [1, 2, 2, 1])",
-            f"image.decode_and_crop_jpeg({_EVEN}, [0, 0, 1, 1], channels=1)",
-            f"image.decode_and_crop_jpeg({_EVEN}, [1, 2, 20, 1])",
-        ),
-    ),
-    Row(
-        "decode_gif", "contents", "contents", _decode_gif, text=True, kinds="string",
-        doc="Read the frames of a GIF file.", eager_only=HOST, aliases=_both("decode_gif"),
-        examples=(
-            f"image.decode_gif({_FILE})", "image.decode_gif(b'GIF89a')", "image.decode_gif(b'')",
-        ),
-    ),
-    Row(
-        "is_jpeg", "contents", "contents", _is_jpeg, text=True, kinds="string",
-        doc="Tell whether a file is a JPEG.", eager_only=HOST, aliases=_both("is_jpeg"),
-        examples=(
-            "image.is_jpeg(b'abc')", f"image.is_jpeg({_EVEN})", f"image.is_jpeg({_FILE})",
-        ),
-    ),
-    Row(
-        "extract_jpeg_shape", "contents", "contents, output_type='int32'", _extract_jpeg_shape,
-        text=True, kinds="string", doc="Return the height, width and channels of a JPEG file.",
-        eager_only=HOST, aliases=_both("extract_jpeg_shape"),
-        examples=(
-            f"image.extract_jpeg_shape({_EVEN})",
-            f"image.extract_jpeg_shape({_EVEN}, output_type=tf.int64)",
-            "image.extract_jpeg_shape(b'a')",
-        ),
-    ),
-    Row(
-        "encode_png", "image", "image, compression=-1", _encode_png, kinds="int float",
-        doc="Write an image as a PNG file.", eager_only=HOST, aliases=_both("encode_png"),
-        differs="the file has other bytes, of the same pixels.",
-        examples=(
-            f"image.decode_png(tf.image.encode_png({_PIXELS}, compression=3))",
-            "image.encode_png(tf.zeros([2, 2, 3]))", "image.encode_png(tf.zeros([2, 2], tf.uint8))",
-        ),
-    ),
-    Row(
-        "encode_jpeg", "image",
-        ("image, format='', quality=95, progressive=False, optimize_size=False, "
-         "chroma_downsampling=True, density_unit='in', x_density=300, y_density=300, "
-         "xmp_metadata=''"),
-        _encode_jpeg, kinds="int float", doc="Write an image as a JPEG file.", eager_only=HOST,
-        aliases=_both("encode_jpeg"), differs="the file has other bytes.",
-        examples=(
-            f"image.extract_jpeg_shape(tf.image.encode_jpeg({_PIXELS}))",
-            "image.encode_jpeg(tf.zeros([2, 2, 3]))",
-            f"image.encode_jpeg({_PIXELS}, quality=101)",
-        ),
-    ),
-    Row(
-        "adjust_jpeg_quality", "image", "image, jpeg_quality, dct_method=''", adjust_jpeg_quality,
-        kinds="float int", doc="Lose what JPEG loses at a quality.", eager_only=HOST,
-        examples=(
-            "image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)",
-            "image.adjust_jpeg_quality(tf.zeros([8, 8, 1], tf.uint8), 90)",
-            "image.adjust_jpeg_quality(tf.ones([8, 8, 3]), 20)",
-        ),
-    ),
-]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxvars.tf import random as _random
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
 from jaxvars.tracing import context
@@ -19,7 +19,13 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- patches
-def _extract_patches(images: Value, sizes: Any, strides: Any, rates: Any, padding: str) -> Value:
+@op("image.extract_patches", "images", kinds="float int bool")
+def extract_patches(images: Value, sizes: Any, strides: Any, rates: Any, padding: str) -> Value:
+    """Take all patches of a size, side by side as channels.
+
+    Example:
+    `tf.image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], 'VALID')`.
+    """
     if images.ndim != 4:
         raise refused(f"input must be 4-dimensional, not of shape {list(images.shape)}")
     (high, wide), steps, gaps = (ints(x, "a size")[1:3] for x in (sizes, strides, rates))
@@ -46,10 +52,17 @@ def _places(size: int, span: int, step: int, padding: str) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- boxes
-def _crop_and_resize(
-    image: Value, boxes: Value, box_indices: Value, crop_size: Any, method: str,
-    extrapolation_value: float,
+@op("image.crop_and_resize", "image boxes box_indices", kinds="float int")
+def crop_and_resize(
+    image: Value, boxes: Value, box_indices: Value, crop_size: Any, method: str = "bilinear",
+    extrapolation_value: float = 0.0,
 ) -> Value:  # fmt: skip
+    """Cut boxes out of images, and resize them to one size.
+
+    Example:
+    `tf.image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]], [1, 0],
+    [2, 3])`.
+    """
     if method not in ("bilinear", "nearest"):
         raise refused(f"method must be 'bilinear' or 'nearest', not {method!r}")
     if image.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -117,7 +130,14 @@ _TABLE = np.array(
 )  # fmt: skip
 
 
-def _draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
+@op("image.draw_bounding_boxes", "images boxes", kinds="float")
+def draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
+    """Draw the borders of boxes into images.
+
+    Example:
+    `tf.image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), [[[0.0, 0.0, 0.7, 0.7], [0.4, -0.5, 1.5,
+    0.9]]], None)`.
+    """
     if images.ndim != 4 or boxes.ndim != 3 or boxes.shape[2] != 4:
         raise refused("images must be 4-D, and boxes must be [batch, num_boxes, 4]")
     height, width, depth = images.shape[1:]
@@ -148,9 +168,19 @@ def _border(box: Value, height: int, width: int) -> Value:
 
 
 # ---------------------------------------------------------------- glimpses
-def _extract_glimpse(
-    input: Value, size: Any, offsets: Value, centered: bool, normalized: bool, noise: str
-) -> Value:
+@op("image.extract_glimpse", "input offsets", kinds="float")
+def extract_glimpse(
+    input: Value, size: Any, offsets: Value, centered: bool = True, normalized: bool = True,
+    noise: str = "uniform",
+) -> Value:  # fmt: skip
+    """Take a window of each image, at its own place.
+
+    Example:
+    `tf.image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero')`.
+
+    Differs from TensorFlow: the noise where a window leaves the image is made of other random
+    numbers.
+    """
     if noise not in ("uniform", "gaussian", "zero"):
         raise refused(f"noise must be 'uniform', 'gaussian' or 'zero', not {noise!r}")
     sizes = ints(size, "size")
@@ -189,54 +219,3 @@ def _noise(kind: str, like: Value) -> Value:
     if kind == "uniform":
         return _random.uniform(like.shape, 0, 255)._array.astype(like.dtype)
     return jnp.clip(_random.normal(like.shape, 128, 50)._array, 0, 255).astype(like.dtype)
-
-
-ROWS = [
-    Row(
-        "extract_patches", "images", "images, sizes, strides, rates, padding", _extract_patches,
-        kinds="float int bool", doc="Take all patches of a size, side by side as channels.",
-        examples=(
-            ("image.extract_patches(r(1, 4, 5, 2), [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, 1, 1], "
-             "'VALID')"),
-            ("image.extract_patches(i(1, 4, 3, 1), [1, 2, 2, 1], [1, 1, 2, 1], [1, 2, 1, 1], "
-             "'SAME')"),
-            "image.extract_patches(r(4, 4, 1), [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], 'SAME')",
-        ),
-    ),
-    Row(
-        "crop_and_resize", "image boxes box_indices",
-        "image, boxes, box_indices, crop_size, method='bilinear', extrapolation_value=0.0",
-        _crop_and_resize, kinds="float int",
-        doc="Cut boxes out of images, and resize them to one size.",
-        examples=(
-            ("image.crop_and_resize(r(2, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0], [0.2, 0.5, 0.1, 1.2]], "
-             "[1, 0], [2, 3])"),
-            "image.crop_and_resize(r(1, 4, 5, 1), [[0.0, 0.1, 0.9, 1.0]], [0], [2, 3], 'nearest')",
-            ("image.crop_and_resize(r(1, 3, 3, 2), [[-0.5, 0.0, 1.0, 1.0]], [0], [3, 1], "
-             "extrapolation_value=7.0)"),
-            "image.crop_and_resize(r(1, 3, 3, 1), [[0.0, 0.0, 1.0, 1.0]], [1], [2, 2])",
-        ),
-    ),
-    Row(
-        "draw_bounding_boxes", "images boxes", "images, boxes, colors", _draw_bounding_boxes,
-        kinds="float", doc="Draw the borders of boxes into images.",
-        examples=(
-            ("image.draw_bounding_boxes(tf.zeros([1, 4, 4, 3]), "
-             "[[[0.0, 0.0, 0.7, 0.7], [0.4, -0.5, 1.5, 0.9]]], None)"),
-            "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.1, 0.1, 0.9, 0.6]]], [[5.0]])",
-            "image.draw_bounding_boxes(tf.ones([1, 3, 3, 1]), [[[0.9, 0.1, 0.1, 0.6]]], None)",
-        ),
-    ),
-    Row(
-        "extract_glimpse", "input offsets",
-        "input, size, offsets, centered=True, normalized=True, noise='uniform'", _extract_glimpse,
-        kinds="float", doc="Take a window of each image, at its own place.",
-        differs="the noise where a window leaves the image is made of other random numbers.",
-        examples=(
-            "image.extract_glimpse(r(2, 4, 5, 1), [2, 3], [[0.1, -0.2], [0.9, 0.5]], noise='zero')",
-            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[1.0, 2.5]], False, False, 'zero')",
-            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[1.0, -1.0]], True, False, 'zero')",
-            "image.extract_glimpse(r(1, 4, 5, 1), [2, 3], [[0.5, 0.3]], False, True, 'zero')",
-        ),
-    ),
-]  # fmt: skip

@@ -14,14 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.image.colors import convert_image_dtype
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.image.colors import converted
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
-
-_FACTORS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 
 def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
@@ -29,15 +27,20 @@ def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
     if a.shape[-3:] != b.shape[-3:]:
         raise Refused(ValueError(f"Shapes {a.shape} and {b.shape} are incompatible"))
     given = max_val if isinstance(max_val, int | float) else _convert.to_array(max_val)
-    top = convert_image_dtype(jnp.asarray(given).astype(a.dtype), np.float32)
-    return convert_image_dtype(a, np.float32), convert_image_dtype(b, np.float32), top
+    top = converted(jnp.asarray(given).astype(a.dtype), np.float32)
+    return converted(a, np.float32), converted(b, np.float32), top
 
 
-def _ssim(
-    a: Value, b: Value, max_val: Any, filter_size: int, filter_sigma: float, k1: float, k2: float,
-    return_index_map: bool,
+@op("image.ssim", "img1 img2", kinds="float int")
+def ssim(
+    img1: Value, img2: Value, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
+    k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
 ) -> Value:  # fmt: skip
-    x, y, top = _both(a, b, max_val)
+    """Return how much images are alike in structure: 1 if they are the same.
+
+    Example: `tf.image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)`.
+    """
+    x, y, top = _both(img1, img2, max_val)
     _check_size(x, filter_size)
     light, contrast = _parts(x, y, top, int(filter_size), float(filter_sigma), k1, k2)
     whole = light * contrast
@@ -80,11 +83,18 @@ def _blurred(x: Value, kernel: np.ndarray) -> Value:
     return x
 
 
-def _ssim_multiscale(
-    a: Value, b: Value, max_val: Any, power_factors: Sequence[float], filter_size: int,
-    filter_sigma: float, k1: float, k2: float,
+@op("image.ssim_multiscale", "img1 img2", kinds="float int")
+def ssim_multiscale(
+    img1: Value, img2: Value, max_val: Any,
+    power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+    filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
 ) -> Value:  # fmt: skip
-    x, y, top = _both(a, b, max_val)
+    """Return how much images are alike in structure, at several scales.
+
+    Example:
+    `tf.image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5), filter_size=3)`.
+    """
+    x, y, top = _both(img1, img2, max_val)
     found: list[Value] = []
     for i in range(len(power_factors)):
         if i:
@@ -106,7 +116,12 @@ def _halved(x: Value) -> Value:
 
 
 # ---------------------------------------------------------------- edges
-def _sobel_edges(image: Value) -> Value:
+@op("image.sobel_edges", "image", kinds="float")
+def sobel_edges(image: Value) -> Value:
+    """Return how fast each pixel changes downwards and to the right, by Sobel's filter.
+
+    Example: `tf.image.sobel_edges(r(1, 3, 4, 2))`.
+    """
     if image.ndim != 4:
         raise refused(f"An image of shape {list(image.shape)} is no batch of 4 dimensions.")
     x = jnp.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
@@ -121,7 +136,12 @@ def _filtered(x: Value, down: tuple[int, ...], across: tuple[int, ...]) -> Value
     return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
 
 
-def _image_gradients(image: Value) -> tuple[Value, Value]:
+@op("image.image_gradients", "image", kinds="float int")
+def image_gradients(image: Value) -> tuple[Value, Value]:
+    """Return the differences of each pixel from the next ones, below and to the right.
+
+    Example: `tf.image.image_gradients(r(1, 3, 4, 2))`.
+    """
     if image.ndim != 4:
         raise Refused(
             ValueError(
@@ -135,49 +155,3 @@ def _image_gradients(image: Value) -> tuple[Value, Value]:
         jnp.pad(down, [(0, 0), (0, 1), (0, 0), (0, 0)]),
         jnp.pad(across, [(0, 0), (0, 0), (0, 1), (0, 0)]),
     )
-
-
-_SIGNATURE = "filter_size=11, filter_sigma=1.5, k1=0.01, k2=0.03"
-
-ROWS = [
-    Row(
-        "ssim", "img1 img2",
-        f"img1, img2, max_val, {_SIGNATURE}, return_index_map=False", _ssim, kinds="float int",
-        doc="Return how much images are alike in structure: 1 if they are the same.",
-        examples=(
-            "image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)",
-            "image.ssim(p(2, 5, 5, 1), p(2, 5, 5, 1), 2.0, filter_size=4)",
-            ("image.ssim(*[tf.ones([5, 5, 1], tf.uint8) * n for n in (9, 12)], max_val=255, "
-             "filter_size=3)"),
-            "image.ssim(p(4, 4, 1), p(4, 4, 1), 1.0, filter_size=3, return_index_map=True)",
-            "image.ssim(p(4, 4, 1), p(4, 4, 1), 1.0)", "image.ssim(p(4, 4, 1), p(4, 5, 1), 1.0)",
-        ),
-    ),
-    Row(
-        "ssim_multiscale", "img1 img2",
-        f"img1, img2, max_val, power_factors={_FACTORS}, {_SIGNATURE}", _ssim_multiscale,
-        kinds="float int", doc="Return how much images are alike in structure, at several scales.",
-        examples=(
-            "image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5), filter_size=3)",
-            ("image.ssim_multiscale(p(2, 7, 7, 1), tf.ones([2, 7, 7, 1]), 2.0, (0.2, 0.3, 0.5), "
-             "filter_size=2)"),
-            "image.ssim_multiscale(p(4, 4, 1), p(4, 4, 1), 1.0)",
-        ),
-    ),
-    Row(
-        "sobel_edges", "image", "image", _sobel_edges, kinds="float",
-        doc="Return how fast each pixel changes downwards and to the right, by Sobel's filter.",
-        examples=(
-            "image.sobel_edges(r(1, 3, 4, 2))", "image.sobel_edges(tf.ones([1, 2, 2, 1]))",
-            "image.sobel_edges(r(3, 3, 1))",
-        ),
-    ),
-    Row(
-        "image_gradients", "image", "image", _image_gradients, kinds="float int",
-        doc="Return the differences of each pixel from the next ones, below and to the right.",
-        examples=(
-            "image.image_gradients(r(1, 3, 4, 2))", "image.image_gradients(i(2, 1, 2, 1))",
-            "image.image_gradients(r(3, 3, 1))",
-        ),
-    ),
-]  # fmt: skip

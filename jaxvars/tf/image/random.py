@@ -6,7 +6,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -18,12 +17,13 @@ from jaxvars.tf import random as _random
 from jaxvars.tf.image import colors as colors
 from jaxvars.tf.image import files as files
 from jaxvars.tf.image import places as places
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.static import one_int
 
 Value: TypeAlias = Any
 Draw: TypeAlias = Callable[..., Value]
 
+_NUMBERS = "float int"
 _INT32 = np.iinfo(np.int32).max
 
 
@@ -45,6 +45,48 @@ def _flip(turn: Callable[[Value], Value], draw: Draw, image: Value, seed: Any) -
     return jnp.where(chosen > 0, turned, image)
 
 
+@op("image.random_flip_left_right", "image")
+def random_flip_left_right(image: Value, seed: Any = None) -> Value:
+    """Exchange left and right of every second image, by chance.
+
+    Example: `tf.image.random_flip_left_right(tf.ones([2, 3, 1]), seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _flip(places.flip_left_right.__wrapped__, _drawn, image, seed)
+
+
+@op("image.stateless_random_flip_left_right", "image")
+def stateless_random_flip_left_right(image: Value, seed: Any) -> Value:
+    """Exchange left and right of every second image, by chance, by a seed.
+
+    Example: `tf.image.stateless_random_flip_left_right(tf.ones([2, 3, 1]), seed=(1, 5))`.
+    """
+    return _flip(places.flip_left_right.__wrapped__, _of_seed, image, seed)
+
+
+@op("image.random_flip_up_down", "image")
+def random_flip_up_down(image: Value, seed: Any = None) -> Value:
+    """Exchange top and bottom of every second image, by chance.
+
+    Example: `tf.image.random_flip_up_down(tf.ones([2, 3, 1]), seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _flip(places.flip_up_down.__wrapped__, _drawn, image, seed)
+
+
+@op("image.stateless_random_flip_up_down", "image")
+def stateless_random_flip_up_down(image: Value, seed: Any) -> Value:
+    """Exchange top and bottom of every second image, by chance, by a seed.
+
+    Example: `tf.image.stateless_random_flip_up_down(tf.ones([2, 3, 1]), seed=(1, 5))`.
+    """
+    return _flip(places.flip_up_down.__wrapped__, _of_seed, image, seed)
+
+
 # ---------------------------------------------------------------- colors
 def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Value:
     return draw([], low, high, "float32", seed)
@@ -53,7 +95,28 @@ def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Value:
 def _brightness(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_brightness(image, _between(draw, -max_delta, max_delta, seed))
+    return colors.adjust_brightness.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+
+
+@op("image.random_brightness", "image", kinds=_NUMBERS)
+def random_brightness(image: Value, max_delta: Any, seed: Any = None) -> Value:
+    """Add a random number.
+
+    Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _brightness(_drawn, image, max_delta, seed)
+
+
+@op("image.stateless_random_brightness", "image", kinds=_NUMBERS)
+def stateless_random_brightness(image: Value, max_delta: Any, seed: Any) -> Value:
+    """Add a random number, by a seed.
+
+    Example: `tf.image.stateless_random_brightness(p(2, 2, 1), 1e-9, seed=(1, 5))`.
+    """
+    return _brightness(_of_seed, image, max_delta, seed)
 
 
 def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
@@ -61,15 +124,78 @@ def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
         raise Refused(ValueError("max_delta must be <= 0.5."))
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
-    return colors.adjust_hue(image, _between(draw, -max_delta, max_delta, seed))
+    return colors.adjust_hue.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
+
+
+@op("image.random_hue", "image", kinds=_NUMBERS)
+def random_hue(image: Value, max_delta: Any, seed: Any = None) -> Value:
+    """Turn the hue by a random number.
+
+    Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _hue(_drawn, image, max_delta, seed)
+
+
+@op("image.stateless_random_hue", "image", kinds=_NUMBERS)
+def stateless_random_hue(image: Value, max_delta: Any, seed: Any) -> Value:
+    """Turn the hue by a random number, by a seed.
+
+    Example: `tf.image.stateless_random_hue(tf.ones([1, 1, 3]), 0.5, seed=(1, 5))`.
+    """
+    return _hue(_of_seed, image, max_delta, seed)
 
 
 def _contrast(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
-    return colors.adjust_contrast(image, _factor(draw, lower, upper, seed))
+    return colors.adjust_contrast.__wrapped__(image, _factor(draw, lower, upper, seed))
+
+
+@op("image.random_contrast", "image", kinds=_NUMBERS)
+def random_contrast(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+    """Multiply the distance of each channel from its mean by a random number.
+
+    Example: `tf.image.random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _contrast(_drawn, image, lower, upper, seed)
+
+
+@op("image.stateless_random_contrast", "image", kinds=_NUMBERS)
+def stateless_random_contrast(image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+    """Multiply the distance of each channel from its mean by a random number, by a seed.
+
+    Example: `tf.image.stateless_random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=(1, 5))`.
+    """
+    return _contrast(_of_seed, image, lower, upper, seed)
 
 
 def _saturation(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
-    return colors.adjust_saturation(image, _factor(draw, lower, upper, seed))
+    return colors.adjust_saturation.__wrapped__(image, _factor(draw, lower, upper, seed))
+
+
+@op("image.random_saturation", "image", kinds=_NUMBERS)
+def random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+    """Multiply the saturation by a random number.
+
+    Example: `tf.image.random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _saturation(_drawn, image, lower, upper, seed)
+
+
+@op("image.stateless_random_saturation", "image", kinds=_NUMBERS)
+def stateless_random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+    """Multiply the saturation by a random number, by a seed.
+
+    Example: `tf.image.stateless_random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=(1, 5))`.
+    """
+    return _saturation(_of_seed, image, lower, upper, seed)
 
 
 def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Value:
@@ -86,7 +212,32 @@ def _quality(draw: Draw, image: Value, low: Any, high: Any, seed: Any) -> Value:
         raise Refused(ValueError("jpeg encoding range must be between 0 and 100."))
     if least >= most:
         raise Refused(ValueError("`min_jpeg_quality` must be less than `max_jpeg_quality`."))
-    return files.adjust_jpeg_quality(image, draw([], least, most, "int32", seed), "")
+    return files.adjust_jpeg_quality.__wrapped__(image, draw([], least, most, "int32", seed), "")
+
+
+@op("image.random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
+def random_jpeg_quality(
+    image: Value, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None
+) -> Value:
+    """Lose what JPEG loses, at a random quality.
+
+    Example: `tf.image.random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
+    """
+    return _quality(_drawn, image, min_jpeg_quality, max_jpeg_quality, seed)
+
+
+@op("image.stateless_random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
+def stateless_random_jpeg_quality(
+    image: Value, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any
+) -> Value:
+    """Lose what JPEG loses, at a random quality, by a seed.
+
+    Example: `tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=(1, 5))`.
+    """
+    return _quality(_of_seed, image, min_jpeg_quality, max_jpeg_quality, seed)
 
 
 # ---------------------------------------------------------------- crops
@@ -97,90 +248,22 @@ def _crop(draw: Draw, value: Value, size: Any, seed: Any) -> Value:
     return jax.lax.dynamic_slice(value, list(starts), sizes)
 
 
-def _pair(
-    name: str,
-    call: Callable[..., Value],
-    arguments: str,
-    doc: str,
-    examples: tuple[str, ...],
-    default: str = "",
-    **facts: Any,
-) -> list[Row]:
-    """Return the rows of a random change, with a seed of an operation and with one for each call.
+@op("image.random_crop", "value")
+def random_crop(value: Value, size: Any, seed: Any = None) -> Value:
+    """Cut out a random part.
 
-    Args:
-        name: of the operation.
-        call: what does it, from what draws numbers and the arguments.
-        arguments: the signature without the seed.
-        doc: what it does.
-        examples: calls without the seed, whose results do not depend on it, unless in the second.
-        default: of the seed for each call.
-        **facts: for the rows.
+    Example: `tf.image.random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=1)`.
+
+    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun anew by
+    `tf.random.set_seed`.
     """
-    tensor, calls = arguments.partition(",")[0], examples
-    return [
-        Row(
-            name, tensor, f"{arguments}, seed=None", functools.partial(call, _drawn), doc=doc,
-            examples=tuple(f"image.{name}({each}, seed={i + 1})" for i, each in enumerate(calls)),
-            differs="the numbers of a seed are TensorFlow's if the streams are begun anew by "
-            "`tf.random.set_seed`.",
-            **facts,
-        ),
-        Row(
-            f"stateless_{name}", tensor, f"{arguments}, seed{default}",
-            functools.partial(call, _of_seed), doc=f"{doc[:-1]}, by a seed.",
-            examples=tuple(
-                f"image.stateless_{name}({each}, seed=({i + 1}, 5))" for i, each in enumerate(calls)
-            ),
-            **facts,
-        ),
-    ]  # fmt: skip
+    return _crop(_drawn, value, size, seed)
 
 
-ROWS = [
-    *_pair(
-        "random_flip_left_right", functools.partial(_flip, places.flip_left_right), "image",
-        "Exchange left and right of every second image, by chance.",
-        ("tf.ones([2, 3, 1])", "tf.ones([2, 1, 1])", "tf.ones([1, 2, 3, 1])"),
-    ),
-    *_pair(
-        "random_flip_up_down", functools.partial(_flip, places.flip_up_down), "image",
-        "Exchange top and bottom of every second image, by chance.",
-        ("tf.ones([2, 3, 1])", "tf.ones([1, 2, 1])", "tf.ones([1, 2, 3, 1])"),
-    ),
-    *_pair(
-        "random_brightness", _brightness, "image, max_delta", "Add a random number.",
-        ("p(2, 2, 1), 1e-9", "tf.ones([2, 2, 1]), 1e-9", "tf.ones([2, 2, 1]), -1.0"),
-        kinds="float int",
-    ),
-    *_pair(
-        "random_contrast", _contrast, "image, lower, upper",
-        "Multiply the distance of each channel from its mean by a random number.",
-        ("tf.ones([2, 2, 1]), 0.5, 2.0", "tf.ones([1, 2, 2, 1]), 0.5, 2.0",
-         "tf.ones([1, 2, 2, 1]), 2.0, 1.0"),
-        kinds="float int",
-    ),
-    *_pair(
-        "random_saturation", _saturation, "image, lower, upper",
-        "Multiply the saturation by a random number.",
-        ("tf.ones([1, 1, 3]), 0.5, 2.0", "tf.zeros([1, 1, 3]), 0.5, 2.0",
-         "tf.ones([1, 1, 1, 3]), -1.0, 1.0"),
-        "=None", kinds="float int",
-    ),
-    *_pair(
-        "random_hue", _hue, "image, max_delta", "Turn the hue by a random number.",
-        ("tf.ones([1, 1, 3]), 0.5", "tf.zeros([1, 1, 3]), 0.1", "tf.ones([1, 1, 1, 3]), 0.6"),
-        kinds="float int",
-    ),
-    *_pair(
-        "random_jpeg_quality", _quality, "image, min_jpeg_quality, max_jpeg_quality",
-        "Lose what JPEG loses, at a random quality.",
-        ("tf.zeros([8, 8, 3]), 99, 100", "tf.zeros([8, 8, 3], tf.uint8), 99, 100",
-         "tf.zeros([8, 8, 3]), 80, 20"),
-        kinds="float int", eager_only=files.HOST,
-    ),
-    *_pair(
-        "random_crop", _crop, "value, size", "Cut out a random part.",
-        ("tf.ones([3, 3, 1]), [2, 2, 1]", "tf.ones([3, 3, 1]), [3, 3, 1]", "tf.ones([2]), [3]"),
-    ),
-]  # fmt: skip
+@op("image.stateless_random_crop", "value")
+def stateless_random_crop(value: Value, size: Any, seed: Any) -> Value:
+    """Cut out a random part, by a seed.
+
+    Example: `tf.image.stateless_random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=(1, 5))`.
+    """
+    return _crop(_of_seed, value, size, seed)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.image.places import check_rank
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.static import known, one_int, refused
 
 Value: TypeAlias = Any
@@ -44,9 +44,15 @@ class ResizeMethod:
     MITCHELLCUBIC = "mitchellcubic"
 
 
-def _resize(
-    images: Value, size: Any, method: Any, preserve_aspect_ratio: Any, antialias: Any
-) -> Value:
+@op("image.resize", "images", kinds="float int")
+def resize(
+    images: Value, size: Any, method: Any = "bilinear", preserve_aspect_ratio: Any = False,
+    antialias: Any = False,
+) -> Value:  # fmt: skip
+    """Resize images to a height and width.
+
+    Example: `tf.image.resize(r(2, 3, 1), [4, 5])`.
+    """
     check_rank(images)
     height, width = _new_size(images, size, preserve_aspect_ratio)
     if method not in _METHODS and method not in _OWN:
@@ -121,9 +127,15 @@ _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 # ---------------------------------------------------------------- with a border
-def _resize_with_pad(
-    image: Value, target_height: Any, target_width: Any, method: Any, antialias: Any
-) -> Value:
+@op("image.resize_with_pad", "image", kinds="float int")
+def resize_with_pad(
+    image: Value, target_height: Any, target_width: Any, method: Any = "bilinear",
+    antialias: Any = False,
+) -> Value:  # fmt: skip
+    """Resize to a height and width, with a border to keep the ratio.
+
+    Example: `tf.image.resize_with_pad(r(2, 4, 1), 4, 4)`.
+    """
     check_rank(image)
     sizes = [one_int(n, "a size") for n in (target_height, target_width)]
     if min(sizes) <= 0:
@@ -132,46 +144,10 @@ def _resize_with_pad(
     old = image.shape[-3:-1]
     ratio = max(n / target for n, target in zip(old, sizes, strict=True))
     new = [n / ratio for n in old]
-    small = _resize(image, [math.floor(n) for n in new], method, False, antialias)
+    small = resize.__wrapped__(image, [math.floor(n) for n in new], method, False, antialias)
     pads = [(0, 0)] * image.ndim
     for i, (target, exact) in enumerate(zip(sizes, new, strict=True)):
         before = max(0, math.floor((target - exact) / 2))
         axis = image.ndim - 3 + i
         pads[axis] = (before, target - before - small.shape[axis])
     return jnp.pad(small, pads)
-
-
-ROWS = [
-    Row(
-        "resize", "images",
-        "images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False", _resize,
-        kinds="float int", doc="Resize images to a height and width.",
-        examples=(
-            "image.resize(r(2, 3, 1), [4, 5])",
-            "image.resize(i(1, 4, 4, 1), [2, 3], method='nearest')",
-            "image.resize(i(4, 5, 1), [2, 3])", "image.resize(i(2, 3, 1), [4, 4], 'bicubic')",
-            "image.resize(i(5, 6, 1), [2, 3], antialias=True)",
-            "image.resize(i(2, 4, 1), [4, 4], preserve_aspect_ratio=True)",
-            "image.resize(i(4, 4, 1), [2, 7], 'lanczos3', antialias=True)",
-            "image.resize(r(2, 2, 1), [0, 3])",
-            "image.resize(r(5, 4, 1), [3, 6], 'area')",
-            "image.resize(r(5, 4, 1), [3, 6], 'gaussian')",
-            "image.resize(r(6, 4, 1), [3, 6], 'gaussian', antialias=True)",
-            "image.resize(r(5, 4, 1), [3, 6], 'mitchellcubic', antialias=True)",
-            "image.resize(r(1, 3, 4, 1), [2, 6], 'mitchellcubic')",
-            "image.resize(r(7, 3, 1), [3, 3], 'lanczos5', antialias=True)",
-            "image.resize(r(7, 3, 1), [3, 3], 'bicubic', antialias=True)",
-            "image.resize(r(2, 2, 1), [1, 1], 'box')",
-        ),
-    ),
-    Row(
-        "resize_with_pad", "image",
-        "image, target_height, target_width, method='bilinear', antialias=False", _resize_with_pad,
-        kinds="float int", doc="Resize to a height and width, with a border to keep the ratio.",
-        examples=(
-            "image.resize_with_pad(r(2, 4, 1), 4, 4)", "image.resize_with_pad(i(1, 3, 2, 1), 4, 4)",
-            "image.resize_with_pad(r(3, 5, 1), 4, 2, 'nearest')",
-            "image.resize_with_pad(r(3, 5, 1), 0, 2)",
-        ),
-    ),
-]  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import refused
 
 Value: TypeAlias = Any
@@ -39,24 +38,44 @@ _SPACES = {
 """What each axis is of each, as TensorFlow has it."""
 
 
-def _space(name: str) -> Callable[[Value], Value]:
-    def converted(images: Value) -> Value:
-        if images.shape[-1:] != (3,):
-            raise refused(f"The last dimension must be 3, not {images.shape[-1:]}")
-        matrix = np.asarray(_SPACES[name], images.dtype)
-        return jnp.tensordot(images, matrix, 1, precision=jax.lax.Precision.HIGHEST)
-
-    return converted
+def _converted(images: Value, name: str) -> Value:
+    if images.shape[-1:] != (3,):
+        raise refused(f"The last dimension must be 3, not {images.shape[-1:]}")
+    matrix = np.asarray(_SPACES[name], images.dtype)
+    return jnp.tensordot(images, matrix, 1, precision=jax.lax.Precision.HIGHEST)
 
 
-ROWS = [
-    Row(
-        name, "images", "images", _space(name), kinds="float",
-        doc=f"Convert from {name[:3].upper()} to {name[-3:].upper()}.",
-        examples=(
-            f"image.{name}(p(1, 2, 3))", f"image.{name}(tf.constant([[[0.1, 0.5, 0.3]]]))",
-            f"image.{name}(p(2, 2))",
-        ),
-    )
-    for name in _SPACES
-]  # fmt: skip
+@op("image.rgb_to_yiq", "images", kinds="float")
+def rgb_to_yiq(images: Value) -> Value:
+    """Convert from RGB to YIQ.
+
+    Example: `tf.image.rgb_to_yiq(p(1, 2, 3))`.
+    """
+    return _converted(images, "rgb_to_yiq")
+
+
+@op("image.yiq_to_rgb", "images", kinds="float")
+def yiq_to_rgb(images: Value) -> Value:
+    """Convert from YIQ to RGB.
+
+    Example: `tf.image.yiq_to_rgb(p(1, 2, 3))`.
+    """
+    return _converted(images, "yiq_to_rgb")
+
+
+@op("image.rgb_to_yuv", "images", kinds="float")
+def rgb_to_yuv(images: Value) -> Value:
+    """Convert from RGB to YUV.
+
+    Example: `tf.image.rgb_to_yuv(p(1, 2, 3))`.
+    """
+    return _converted(images, "rgb_to_yuv")
+
+
+@op("image.yuv_to_rgb", "images", kinds="float")
+def yuv_to_rgb(images: Value) -> Value:
+    """Convert from YUV to RGB.
+
+    Example: `tf.image.yuv_to_rgb(p(1, 2, 3))`.
+    """
+    return _converted(images, "yuv_to_rgb")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import random as _random
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_int, refused
 
@@ -70,16 +70,34 @@ def _chosen(
     return kept, found
 
 
-def _suppressed(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any
-) -> Value:
-    return _with_scores(boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0)[0]
+@op("image.non_max_suppression", "boxes scores", kinds="float", eager_only=_SIZE)
+def non_max_suppression(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
+) -> Value:  # fmt: skip
+    """Return the numbers of the best boxes, without those that overlap better ones.
+
+    Example:
+    `tf.image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0,
+    0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 3)`.
+    """
+    return non_max_suppression_with_scores.__wrapped__(
+        boxes, scores, max_output_size, iou_threshold, score_threshold, 0.0
+    )[0]
 
 
-def _with_scores(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
-    soft_nms_sigma: Any,
+@op("image.non_max_suppression_with_scores", "boxes scores", kinds="float", eager_only=_SIZE)
+def non_max_suppression_with_scores(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"), soft_nms_sigma: Any = 0.0,
 ) -> tuple[Value, Value]:  # fmt: skip
+    """Return the numbers and scores of the best boxes; those that overlap score less.
+
+    Example:
+    `tf.image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3,
+    3], [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 4, soft_nms_sigma=0.5,
+    iou_threshold=1.0)`.
+    """
     given, points = known(boxes, "boxes"), known(scores, "scores")
     if given.ndim != 2 or given.shape[1] != 4:
         raise refused(f"boxes must have 4 columns, and be 2-D: {list(given.shape)}")
@@ -99,10 +117,15 @@ def _with_scores(
     )
 
 
-def _overlaps(
-    overlaps: Value, scores: Value, max_output_size: Any, overlap_threshold: Any,
-    score_threshold: Any,
+@op("image.non_max_suppression_overlaps", "overlaps scores", kinds="float", eager_only=_SIZE)
+def non_max_suppression_overlaps(
+    overlaps: Value, scores: Value, max_output_size: Any, overlap_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"),
 ) -> Value:  # fmt: skip
+    """Return the numbers of the best boxes, of which the overlaps are given.
+
+    Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
+    """
     shares, points = known(overlaps, "overlaps"), known(scores, "scores")
     if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
         raise refused("overlaps must be square")
@@ -162,18 +185,27 @@ def _kept(
     return jax.lax.fori_loop(0, size, turn, state)[1:]
 
 
-def _padded(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any, score_threshold: Any,
-    pad_to_max_output_size: bool, sorted_input: bool, canonicalized_coordinates: bool,
-    tile_size: int,
+@op("image.non_max_suppression_padded", "boxes scores", kinds="float")
+def non_max_suppression_padded(
+    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    score_threshold: Any = float("-inf"), pad_to_max_output_size: bool = False,
+    sorted_input: bool = False, canonicalized_coordinates: bool = False, tile_size: int = 512,
 ) -> tuple[Value, Value]:  # fmt: skip
+    """Return the numbers of the best boxes, filled up with zeros, and how many they are.
+
+    Example:
+    `tf.image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
+    [1, 0, 0, 0.4]]), tf.constant([0.9, 0.8, 0.7, 0.95]), 5, pad_to_max_output_size=True)`.
+
+    Differs from TensorFlow: inside a `tf.function` there must be `pad_to_max_output_size=True`.
+    """
     size = one_int(max_output_size, "max_output_size")
     if not pad_to_max_output_size:
         if boxes.ndim != 2 or sorted_input or canonicalized_coordinates:
             raise Refused(
                 ValueError("'pad_to_max_output_size' (value False) must be True for batched input")
             )
-        kept = _suppressed(boxes, scores, size, iou_threshold, score_threshold)
+        kept = non_max_suppression.__wrapped__(boxes, scores, size, iou_threshold, score_threshold)
         return kept, jnp.asarray(len(kept), jnp.int32)
     run: Any = lambda b, s: _kept(b, s, size, iou_threshold, score_threshold)  # noqa: E731
     batch = scores.shape[:-1]
@@ -182,10 +214,19 @@ def _padded(
     return found.reshape(*batch, size), counts.reshape(batch)
 
 
-def _combined(
+@op("image.combined_non_max_suppression", "boxes scores", kinds="float")
+def combined_non_max_suppression(
     boxes: Value, scores: Value, max_output_size_per_class: Any, max_total_size: Any,
-    iou_threshold: Any, score_threshold: Any, pad_per_class: bool, clip_boxes: bool,
+    iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"), pad_per_class: bool = False,
+    clip_boxes: bool = True,
 ) -> Any:  # fmt: skip
+    """Keep the best boxes of each class, and of those the best.
+
+    Example:
+    `tf.image.combined_non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],
+    [1, 0, 0, 0.4]])[None, :, None], tf.stack([tf.constant([0.9, 0.8, 0.7, 0.95]),
+    1 - tf.constant([0.9, 0.8, 0.7, 0.95])], -1)[None], 2, 3)`.
+    """
     each = one_int(max_output_size_per_class, "max_output_size_per_class")
     most = one_int(max_total_size, "max_total_size")
     if boxes.ndim != 4 or scores.ndim != 3 or boxes.shape[2] not in (1, scores.shape[2]):
@@ -221,7 +262,7 @@ def _combined(
 
 # ---------------------------------------------------------------- random boxes
 def _distorted(
-    image_size: Any, bounding_boxes: Value, draw: Callable[[int], np.ndarray],
+    image_size: Any, bounding_boxes: Value, draw: Callable[[int], Any],
     min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
     use_image_if_no_bounding_boxes: Any,
 ) -> Any:  # fmt: skip
@@ -237,7 +278,7 @@ def _distorted(
     least = _number(min_object_covered)
     ratios = list(map(float, (0.75, 1.33) if aspect_ratio_range is None else aspect_ratio_range))
     areas = list(map(float, (0.05, 1.0) if area_range is None else area_range))
-    numbers = draw(4 * int(max_attempts or 100)).reshape(-1, 4)
+    numbers = np.asarray(draw(4 * int(max_attempts or 100))._array).reshape(-1, 4)
     found = (0, 0, height, width)
     for row in numbers:
         box = _crop_of(row, height, width, ratios, areas)
@@ -279,118 +320,49 @@ def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> 
     return False
 
 
-def _sampled(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
+@op(
+    "image.sample_distorted_bounding_box", "bounding_boxes", kinds="float",
+    eager_only="a box is drawn on the host, by trial",
+)  # fmt: skip
+def sample_distorted_bounding_box(
+    image_size: Any, bounding_boxes: Value, seed: Any = 0, min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
+    use_image_if_no_bounding_boxes: Any = None,
+) -> Any:  # fmt: skip
+    """Draw a box that covers enough of one of others.
+
+    Example:
+    `tf.image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1,
+    min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))`.
+
+    Differs from TensorFlow: the boxes are others.
+    """
     return _distorted(
-        size, boxes, lambda n: np.asarray(_random.uniform([n], seed=seed or None)._array), *rest
-    )
+        image_size, bounding_boxes, lambda n: _random.uniform([n], seed=seed or None),
+        min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
+    )  # fmt: skip
 
 
-def _sampled_of_seed(size: Any, boxes: Value, seed: Any, *rest: Any) -> Any:
+@op(
+    "image.stateless_sample_distorted_bounding_box", "bounding_boxes", kinds="float",
+    eager_only="a box is drawn on the host, by trial",
+)  # fmt: skip
+def stateless_sample_distorted_bounding_box(
+    image_size: Any, bounding_boxes: Value, seed: Any, min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
+    use_image_if_no_bounding_boxes: Any = None,
+) -> Any:  # fmt: skip
+    """Draw a box that covers enough of one of others, by a seed.
+
+    Example:
+    `tf.image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], (1, 2),
+    min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0))`.
+
+    Differs from TensorFlow: the boxes are others.
+    """
     return _distorted(
-        size, boxes, lambda n: np.asarray(_random.stateless_uniform([n], seed)._array), *rest
-    )
-
-
-_BOXES = "tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0, 0.4]])"
-_SCORES = "tf.constant([0.9, 0.8, 0.7, 0.95])"
-_WHOLE = "min_object_covered=1.0, area_range=(1.0, 1.0), aspect_ratio_range=(1.0, 1.0)"
-_SAMPLE = (
-    "min_object_covered=0.1, aspect_ratio_range=None, area_range=None, max_attempts=None, "
-    "use_image_if_no_bounding_boxes=None"
-)
-
-ROWS = [
-    Row(
-        "non_max_suppression", "boxes scores",
-        "boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf')",
-        _suppressed, kinds="float", eager_only=_SIZE,
-        doc="Return the numbers of the best boxes, without those that overlap better ones.",
-        examples=(
-            f"image.non_max_suppression({_BOXES}, {_SCORES}, 3)",
-            f"image.non_max_suppression({_BOXES}, {_SCORES}, 5, 0.95, 0.75)",
-            "image.non_max_suppression(tf.zeros([0, 4]), tf.zeros([0]), 2)",
-            f"image.non_max_suppression({_BOXES}, {_SCORES}, 3, iou_threshold=2.0)",
-        ),
-    ),
-    Row(
-        "non_max_suppression_with_scores", "boxes scores",
-        ("boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf'), "
-         "soft_nms_sigma=0.0"),
-        _with_scores, kinds="float", eager_only=_SIZE,
-        doc="Return the numbers and scores of the best boxes; those that overlap score less.",
-        examples=(
-            (f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 4, soft_nms_sigma=0.5, "
-             "iou_threshold=1.0)"),
-            f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 4, 0.5, 0.1, 0.5)",
-            f"image.non_max_suppression_with_scores({_BOXES}, {_SCORES}, 2)",
-        ),
-    ),
-    Row(
-        "non_max_suppression_overlaps", "overlaps scores",
-        "overlaps, scores, max_output_size, overlap_threshold=0.5, score_threshold=float('-inf')",
-        _overlaps, kinds="float", eager_only=_SIZE,
-        doc="Return the numbers of the best boxes, of which the overlaps are given.",
-        examples=(
-            "image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)",
-            "image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2, 0.8)",
-            "image.non_max_suppression_overlaps([[1.0, 0.6]], [0.5], 2)",
-        ),
-    ),
-    Row(
-        "non_max_suppression_padded", "boxes scores",
-        ("boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float('-inf'), "
-         "pad_to_max_output_size=False, sorted_input=False, canonicalized_coordinates=False, "
-         "tile_size=512"),
-        _padded, kinds="float",
-        doc="Return the numbers of the best boxes, filled up with zeros, and how many they are.",
-        differs="inside a `tf.function` there must be `pad_to_max_output_size=True`.",
-        examples=(
-            (f"image.non_max_suppression_padded({_BOXES}, {_SCORES}, 5, "
-             "pad_to_max_output_size=True)"),
-            (f"image.non_max_suppression_padded({_BOXES}[None], {_SCORES}[None], 2, 0.95, "
-             "pad_to_max_output_size=True)"),
-            f"image.non_max_suppression_padded({_BOXES}, {_SCORES}, 3)",
-            f"image.non_max_suppression_padded({_BOXES}[None], {_SCORES}[None], 2)",
-        ),
-    ),
-    Row(
-        "combined_non_max_suppression", "boxes scores",
-        ("boxes, scores, max_output_size_per_class, max_total_size, iou_threshold=0.5, "
-         "score_threshold=float('-inf'), pad_per_class=False, clip_boxes=True"),
-        _combined, kinds="float", doc="Keep the best boxes of each class, and of those the best.",
-        examples=(
-            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
-             f"tf.stack([{_SCORES}, 1 - {_SCORES}], -1)[None], 2, 3)"),
-            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
-             f"tf.stack([{_SCORES}, 1 - {_SCORES}], -1)[None], 2, 10, 0.5, 0.25, True, False)"),
-            (f"image.combined_non_max_suppression({_BOXES}[None, :, None], "
-             f"{_SCORES}[None, :, None], 1, 3)"),
-        ),
-    ),
-    Row(
-        "sample_distorted_bounding_box", "bounding_boxes",
-        f"image_size, bounding_boxes, seed=0, {_SAMPLE}", _sampled, kinds="float",
-        doc="Draw a box that covers enough of one of others.", differs="the boxes are others.",
-        eager_only="a box is drawn on the host, by trial",
-        examples=(
-            ("image.sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], 1, "
-             f"{_WHOLE})"),
-            "image.sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]))",
-            ("image.sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), 3, "
-             f"use_image_if_no_bounding_boxes=True, {_WHOLE})"),
-        ),
-    ),
-    Row(
-        "stateless_sample_distorted_bounding_box", "bounding_boxes",
-        f"image_size, bounding_boxes, seed, {_SAMPLE}", _sampled_of_seed, kinds="float",
-        doc="Draw a box that covers enough of one of others, by a seed.",
-        differs="the boxes are others.", eager_only="a box is drawn on the host, by trial",
-        examples=(
-            ("image.stateless_sample_distorted_bounding_box([4, 4, 3], [[[0.0, 0.0, 1.0, 1.0]]], "
-             f"(1, 2), {_WHOLE})"),
-            "image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (1, 2))",
-            ("image.stateless_sample_distorted_bounding_box([4, 4, 3], tf.zeros([1, 0, 4]), (3, 4)"
-             f", use_image_if_no_bounding_boxes=True, {_WHOLE})"),
-        ),
-    ),
-]  # fmt: skip
+        image_size, bounding_boxes, lambda n: _random.stateless_uniform([n], seed),
+        min_object_covered, aspect_ratio_range, area_range, max_attempts,
+        use_image_if_no_bounding_boxes,
+    )  # fmt: skip

@@ -13,7 +13,6 @@ from typing import Any
 
 from jaxvars.tf import image as _image  # its files are read and written here, too
 from jaxvars.tf.io import gfile as gfile
-from jaxvars.tf.io import values as _io_values
 from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
 from jaxvars.tf.io.examples import FixedLenSequenceFeature as FixedLenSequenceFeature
 from jaxvars.tf.io.examples import VarLenFeature as VarLenFeature
@@ -24,13 +23,12 @@ from jaxvars.tf.io.records import TFRecordWriter as TFRecordWriter
 from jaxvars.tf.io.values import write_file as write_file
 from jaxvars.tf.registry.rows import operations
 
-_FILES = _image.__name__  # imported: its rows are found under `tf.io`, too
-ROWS = _io_values.ROWS
+_FILES = _image.__name__  # imported: its operations are found under `tf.io`, too
 __all__ = [
-    "ROWS", "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
+    "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
     "VarLenFeature", "gfile", "parse_example", "parse_single_example", "write_file",
 ]  # fmt: skip
-_found = operations(__name__, ROWS, __all__[1:])
+_found = operations(__name__, __all__)
 
 
 def __getattr__(name: str) -> Any:

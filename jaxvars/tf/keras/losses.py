@@ -26,12 +26,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 
-_KNOWN: dict[str, Any] = {
-    **{name: thing for name, thing in vars(_core).items() if name in _core._BY_NAME},
-    **_core._SHORT,
-}  # fmt: skip
-
-
+_KNOWN: dict[str, Any] = {**_core._BY_NAME, **_core._SHORT}
 _SHORT_NAMES = frozenset(_core._SHORT)
 
 

@@ -33,13 +33,10 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import face_of
 
-_FUNCTIONS: dict[str, Any] = {
-    name: thing
-    for name, thing in vars(_core).items()
-    if getattr(thing, "__module__", "").startswith(("jaxvars.losses.", "jaxvars.metrics."))
-    and not isinstance(thing, type)
+_KNOWN: dict[str, Any] = {
+    **_core._BY_NAME,
+    **{name: getattr(_core, name) for name in _core.__all__ if name.islower() and name != "get"},
 }
-_KNOWN: dict[str, Any] = {**_core._BY_NAME, **_FUNCTIONS}
 _SHORT: dict[str, Any] = {
     name: thing for name, thing in {**_core._SNAKE, **_core._SHORT}.items() if name not in _KNOWN
 }  # fmt: skip

@@ -33,10 +33,7 @@ from jaxvars.tf.tensors.tensor import Tensor, TensorLike
 from jaxvars.tf.variables.variable import Variable, face_of
 
 _KNOWN: dict[str, Any] = {
-    name: thing
-    for name, thing in vars(_core).items()
-    if isinstance(thing, type) and issubclass(thing, _core.Optimizer)
-    if thing is not _core.Optimizer
+    name: getattr(_core, name) for name in _core.__all__ if name != "Optimizer"
 }
 
 

@@ -14,10 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.math import counts as _math_counts
-from jaxvars.tf.math import pairs as _math_pairs
 from jaxvars.tf.math.pairs import maximum, minimum
-from jaxvars.tf.registry.rows import Refused, Row, axes, operations
+from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.slices import IndexedSlices
@@ -27,7 +25,15 @@ from jaxvars.tf.variables.variable import Variable
 Value: TypeAlias = Any
 
 
-def _clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Value:
+@op(
+    "clip_by_value", "t clip_value_min clip_value_max", op="Minimum", same=True, kinds="float int",
+    by_rows="t",
+)  # fmt: skip
+def clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Value:
+    """Replace values below and above the limits by these.
+
+    Example: `tf.clip_by_value(r(2, 3), -0.5, 0.5)`.
+    """
     clipped = _within(t, clip_value_min, clip_value_max)
     if clipped.shape != t.shape:
         raise ValueError(f"Incompatible shapes: {list(t.shape)} vs. {list(clipped.shape)}")
@@ -36,11 +42,16 @@ def _clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Va
 
 @jax.jit
 def _within(t: Value, least: Value, greatest: Value) -> Value:
-    return maximum(minimum(t, greatest), least)
+    return maximum.__wrapped__(minimum.__wrapped__(t, greatest), least)
 
 
-def _clip_by_norm(t: Value, clip_norm: Value, axis: Any) -> Value:
-    return _clipped(t, clip_norm, axes(axis))
+@op("clip_by_norm", "t clip_norm", op="Mul", same=True, kinds="float", by_rows="t")
+def clip_by_norm(t: Value, clip_norm: Value, axes: Any = None) -> Value:
+    """Scale down to a Euclidean norm, if it is greater.
+
+    Example: `tf.clip_by_norm(r(2, 3), 1.0)`.
+    """
+    return _clipped(t, clip_norm, axes_of(axes))
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -48,7 +59,7 @@ def _clipped(t: Value, clip_norm: Value, axis: Any) -> Value:
     total = jnp.sum(t * t, axis=axis, keepdims=True)
     positive = total > 0
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, total, 1)), total)
-    return t * clip_norm / maximum(norm, jnp.broadcast_to(clip_norm, norm.shape))
+    return t * clip_norm / maximum.__wrapped__(norm, jnp.broadcast_to(clip_norm, norm.shape))
 
 
 # ---------------------------------------------------------------- lists of gradients
@@ -64,7 +75,12 @@ def _values(t: Any) -> Any:
     return t.values if isinstance(t, IndexedSlices) else t
 
 
-def _global_norm(t_list: Any) -> Value:
+@op("linalg.global_norm", op="L2Loss")
+def global_norm(t_list: Any) -> Value:
+    """Return the Euclidean norm of all tensors of a list; None is left out.
+
+    Example: `tf.linalg.global_norm([r(2), None, r(2, 3)])`.
+    """
     found = [t for t in _arrays(t_list) if t is not None]
     return _root_of_squares(found) if found else jnp.zeros((), np.float32)
 
@@ -74,9 +90,14 @@ def _root_of_squares(arrays: list[Value]) -> Value:
     return jnp.sqrt(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
 
 
-def _clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any) -> tuple[Value, Value]:
+@op("clip_by_global_norm", op="Mul")
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Value, Value]:
+    """Scale a list of tensors down to a common norm, if it is greater; return both.
+
+    Example: `tf.clip_by_global_norm([r(2), None, r(2, 3)], 1.0)`.
+    """
     given = _arrays(t_list)
-    norm = _global_norm(t_list) if use_norm is None else to_array(use_norm)
+    norm = global_norm.__wrapped__(t_list) if use_norm is None else to_array(use_norm)
     limit = to_array(clip_norm, as_dtype(norm.dtype)) if norm.ndim == 0 else norm
     made = _scaled(given, limit, norm)
     return [t.with_values(Tensor(x)) if isinstance(t, IndexedSlices) else x
@@ -92,7 +113,12 @@ def _scaled(arrays: list[Value], limit: Value, norm: Value) -> list[Value]:
 
 
 # ---------------------------------------------------------------- saturate_cast
-def _saturate_cast(value: Value, dtype: Any) -> Value:
+@op("saturate_cast", "value", op="Cast")
+def saturate_cast(value: Value, dtype: Any) -> Value:
+    """Convert, with what is too small or large replaced by the limits of the type.
+
+    Example: `tf.saturate_cast(r(2, 3), np.float16)`.
+    """
     target = as_dtype(dtype)
     if value.dtype.kind == "c" and not target.is_complex:
         value = jnp.real(value)
@@ -127,59 +153,3 @@ def _held(number: int | float, dtype: np.dtype) -> np.ndarray:
     if abs(float(made)) > abs(number):
         made = np.asarray(jnp.nextafter(made, np.zeros((), dtype)))
     return made
-
-
-LINALG = [
-    Row(
-        "global_norm", "", "t_list", _global_norm, op="L2Loss",
-        doc="Return the Euclidean norm of all tensors of a list; None is left out.",
-        examples=(
-            "linalg.global_norm([r(2), None, r(2, 3)])", "linalg.global_norm([None])",
-            "linalg.global_norm(r(2))",
-        ),
-    ),
-]  # fmt: skip
-"""Rows of `tf.linalg`."""
-
-ROWS = [
-    Row(
-        "clip_by_value", "t clip_value_min clip_value_max", "t, clip_value_min, clip_value_max",
-        _clip_by_value, op="Minimum", same=True, kinds="float int", by_rows="t",
-        doc="Replace values below and above the limits by these.",
-        examples=(
-            "clip_by_value(r(2, 3), -0.5, 0.5)", "clip_by_value([1.0, nan, 3.0], 1.0, [1, 1, 2.0])",
-            "clip_by_value(i(4), 0, 3)", "clip_by_value(i(2), 0.0, 1.5)",
-        ),
-    ),
-    Row(
-        "clip_by_norm", "t clip_norm", "t, clip_norm, axes=None", _clip_by_norm, op="Mul",
-        same=True, kinds="float", by_rows="t",
-        doc="Scale down to a Euclidean norm, if it is greater.",
-        examples=(
-            "clip_by_norm(r(2, 3), 1.0)", "clip_by_norm(r(2, 3), 0.5, axes=[1])",
-            "clip_by_norm([0.0, 0.0], 1.0)",
-        ),
-    ),
-    Row(
-        "clip_by_global_norm", "", "t_list, clip_norm, use_norm=None", _clip_by_global_norm,
-        op="Mul",
-        doc="Scale a list of tensors down to a common norm, if it is greater; return both.",
-        examples=(
-            "clip_by_global_norm([r(2), None, r(2, 3)], 1.0)",
-            "clip_by_global_norm([r(2)], 5.0, use_norm=tf.constant(10.0))",
-            "clip_by_global_norm([[inf], [1.0]], 1.0)", "clip_by_global_norm(r(2), 1.0)",
-        ),
-    ),
-    Row(
-        "saturate_cast", "value", "value, dtype", _saturate_cast, op="Cast",
-        doc="Convert, with what is too small or large replaced by the limits of the type.",
-        examples=(
-            "saturate_cast(r(2, 3), np.float16)", "saturate_cast([300.0, -1.0, 7.9], np.uint8)",
-            "saturate_cast([3e9, -inf, inf], np.int32)", "saturate_cast([-1, 70000], np.int16)",
-        ),
-    ),
-    *_math_pairs.TOP_LEVEL,
-    *_math_counts.TOP_LEVEL,
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

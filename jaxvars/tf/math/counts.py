@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
@@ -26,20 +26,32 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- bincount
-def _bincount(
-    arr: Value, weights: Value, low: Any, high: Any, dtype: Any, axis: Any, binary: bool
-) -> Value:
+@op(
+    "math.bincount", "arr weights?", op="DenseBincount",
+    eager_only="The size of the result depends on values.",
+)  # fmt: skip
+def bincount(
+    arr: Value, weights: Value = None, minlength: Any = None, maxlength: Any = None,
+    dtype: Any = "int32", axis: Any = None, binary_output: bool = False,
+) -> Value:  # fmt: skip
+    """Count how often each number from 0 up is there.
+
+    Example: `tf.math.bincount([1, 2, 2], minlength=5)`.
+
+    Differs from TensorFlow: In a compiled function, minlength and maxlength must be given, and
+    equal.
+    """
     if axis not in (None, 0, -1):
         raise Refused(ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1"))
     if arr.dtype.kind not in "iu":
         arr = arr.astype(np.int32)
-    size = _bins(arr, _number(low), _number(high))
+    size = _bins(arr, _number(minlength), _number(maxlength))
     if weights is None:
         weights = jnp.ones(arr.shape, as_dtype(dtype).dtype)
     if weights.shape != arr.shape:
         raise ValueError("Input weights must have the same shape as arr")
     rows = arr.shape[0] if axis == -1 and arr.ndim > 1 else None
-    return _counted(arr, weights, size, rows, bool(binary))
+    return _counted(arr, weights, size, rows, bool(binary_output))
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
@@ -71,9 +83,20 @@ def _bins(arr: Value, low: int | None, high: int | None) -> int:
 
 
 # ---------------------------------------------------------------- confusion_matrix
-def _confusion_matrix(
-    labels: Value, predictions: Value, num_classes: Any, weights: Value, dtype: Any
-) -> Value:
+@op(
+    "math.confusion_matrix", "labels predictions weights?",
+    eager_only="The size of the result depends on values.",
+)  # fmt: skip
+def confusion_matrix(
+    labels: Value, predictions: Value, num_classes: Any = None, weights: Value = None,
+    dtype: Any = "int32",
+) -> Value:  # fmt: skip
+    """Count how often each class was taken for each class.
+
+    Example: `tf.math.confusion_matrix([1, 2], [1, 1], num_classes=3)`.
+
+    Differs from TensorFlow: In a compiled function, num_classes must be given.
+    """
     labels, predictions = _of_same_rank(labels, predictions)
     classes = _number(num_classes)
     _check_labels({"labels": labels, "predictions": predictions}, classes)
@@ -115,7 +138,12 @@ def _check_labels(arrays: dict[str, Value], classes: int | None) -> None:
 
 
 # ---------------------------------------------------------------- permutations, histograms
-def _invert_permutation(x: Value) -> Value:
+@op("math.invert_permutation", "x", kinds="int")
+def invert_permutation(x: Value) -> Value:
+    """Return the permutation that undoes one.
+
+    Example: `tf.math.invert_permutation([2, 0, 1])`.
+    """
     if x.ndim != 1:
         raise ValueError(f"invert_permutation expects a 1D vector, not shape {x.shape}.")
     if not context.is_tracer(x) and not np.array_equal(np.sort(x), np.arange(x.size)):
@@ -123,11 +151,18 @@ def _invert_permutation(x: Value) -> Value:
     return jnp.zeros_like(x).at[x].set(jnp.arange(x.size, dtype=x.dtype))
 
 
-def _bins_of(values: Value, limits: Value, nbins: Any, dtype: Any) -> Value:
+@op("histogram_fixed_width_bins", "values value_range", same=True, kinds="float int")
+def histogram_fixed_width_bins(
+    values: Value, value_range: Value, nbins: Any = 100, dtype: Any = "int32"
+) -> Value:
+    """Return the number of the bin of a range in which each value is.
+
+    Example: `tf.histogram_fixed_width_bins(r(2, 3), [-1.0, 1.0], 4)`.
+    """
     count = _number(nbins)
     if count is None or count <= 0:
         raise ValueError(f"nbins should be a positive number, but got '{nbins}'")
-    return _numbered(values, limits, count).astype(as_dtype(dtype).dtype)
+    return _numbered(values, value_range, count).astype(as_dtype(dtype).dtype)
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -136,16 +171,28 @@ def _numbered(values: Value, limits: Value, count: int) -> Value:
     return jnp.floor(jnp.clip(count * scaled, 0, count - 1)).astype(np.int32)
 
 
-def _histogram(values: Value, limits: Value, nbins: Any, dtype: Any) -> Value:
-    if not context.is_tracer(limits) and not np.diff(np.asarray(limits))[0] > 0:
+@op("histogram_fixed_width", "values value_range", same=True, kinds="float int")
+def histogram_fixed_width(
+    values: Value, value_range: Value, nbins: Any = 100, dtype: Any = "int32"
+) -> Value:
+    """Count how many values are in each of the bins of a range.
+
+    Example: `tf.histogram_fixed_width(r(9), [-1.0, 1.0], 4)`.
+    """
+    if not context.is_tracer(value_range) and not np.diff(np.asarray(value_range))[0] > 0:
         words = "value_range should satisfy value_range[0] < value_range[1]"
         raise Refused(InvalidArgumentError(None, None, words))
-    places = _bins_of(values, limits, nbins, "int32").reshape(-1)
+    places = histogram_fixed_width_bins.__wrapped__(values, value_range, nbins, "int32").reshape(-1)
     empty = jnp.zeros(_number(nbins) or 0, as_dtype(dtype).dtype)
     return empty.at[places].add(jnp.ones((), empty.dtype))
 
 
-def _accumulate_n(inputs: Sequence[Value], shape: Any, tensor_dtype: Any) -> Value:
+@op("math.accumulate_n", "inputs*", op="AddN", same=True)
+def accumulate_n(inputs: Sequence[Value], shape: Any = None, tensor_dtype: Any = None) -> Value:
+    """Add tensors of one shape.
+
+    Example: `tf.math.accumulate_n([r(2, 3), r(2, 3), r(2, 3)])`.
+    """
     if not inputs or any(x.shape != inputs[0].shape for x in inputs):
         raise Refused(ValueError("inputs must be a list of at least one Tensor of the same shape"))
     if tensor_dtype is not None and inputs[0].dtype != as_dtype(tensor_dtype).dtype:
@@ -154,7 +201,12 @@ def _accumulate_n(inputs: Sequence[Value], shape: Any, tensor_dtype: Any) -> Val
 
 
 # ---------------------------------------------------------------- quasi-random numbers
-def _sobol_sample(dim: Any, num_results: Any, skip: Any, dtype: Any) -> Value:
+@op("math.sobol_sample")
+def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Value:
+    """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo.
+
+    Example: `tf.math.sobol_sample(2, 5)`.
+    """
     from scipy.stats import qmc
 
     dim, count, skip = _number(dim), _number(num_results), _number(skip)
@@ -162,80 +214,3 @@ def _sobol_sample(dim: Any, num_results: Any, skip: Any, dtype: Any) -> Value:
         raise ValueError("dim and num_results must be positive, and skip not negative")
     stream = qmc.Sobol(dim, scramble=False, bits=32).fast_forward(skip + 1)
     return to_array(stream.random(count), as_dtype(dtype))
-
-
-ROWS = [
-    Row(
-        "bincount", "arr weights?",
-        "arr, weights=None, minlength=None, maxlength=None, dtype='int32', axis=None, "
-        "binary_output=False",
-        _bincount, op="DenseBincount", doc="Count how often each number from 0 up is there.",
-        examples=(
-            "math.bincount([1, 2, 2], minlength=5)", "math.bincount([[1, 2], [2, 2]], axis=-1)",
-            "math.bincount([0, 2, 1, 2], p(4), maxlength=2)", "math.bincount([-1])",
-            "math.bincount([[3, 0], [0, 0]], axis=-1, binary_output=True)", "math.bincount([])",
-        ),
-        eager_only="The size of the result depends on values.",
-        differs="In a compiled function, minlength and maxlength must be given, and equal.",
-    ),
-    Row(
-        "confusion_matrix", "labels predictions weights?",
-        "labels, predictions, num_classes=None, weights=None, dtype='int32'", _confusion_matrix,
-        doc="Count how often each class was taken for each class.",
-        examples=(
-            "math.confusion_matrix([1, 2], [1, 1], num_classes=3)",
-            "math.confusion_matrix([0, 2], [2, 2], weights=[0.5, 1.0], dtype=np.float32)",
-            "math.confusion_matrix([1, 3], [1, 1], 2)", "math.confusion_matrix([-1], [1])",
-            "math.confusion_matrix([[1], [0]], [1, 0])",
-        ),
-        differs="In a compiled function, num_classes must be given.",
-        eager_only="The size of the result depends on values.",
-    ),
-    Row(
-        "invert_permutation", "x", "x", _invert_permutation, kinds="int",
-        doc="Return the permutation that undoes one.",
-        examples=(
-            "math.invert_permutation([2, 0, 1])", "math.invert_permutation([2, 0, 0])",
-            "math.invert_permutation([1.0, 0.0])",
-        ),
-    ),
-    Row(
-        "accumulate_n", "inputs*", "inputs, shape=None, tensor_dtype=None", _accumulate_n,
-        op="AddN", same=True, doc="Add tensors of one shape.",
-        examples=(
-            "math.accumulate_n([r(2, 3), r(2, 3), r(2, 3)])", "math.accumulate_n([i(2)])",
-            "math.accumulate_n([r(2), r(3)])",
-        ),
-    ),
-    Row(
-        "sobol_sample", "", "dim, num_results, skip=0, dtype='float32'", _sobol_sample,
-        doc="Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo.",
-        examples=(
-            "math.sobol_sample(2, 5)", "math.sobol_sample(7, 3, skip=10)",
-            "math.sobol_sample(1, 4, 2, np.float64)",
-        ),
-    ),
-]  # fmt: skip
-
-TOP_LEVEL = [
-    Row(
-        "histogram_fixed_width", "values value_range",
-        "values, value_range, nbins=100, dtype='int32'", _histogram, same=True,
-        kinds="float int", doc="Count how many values are in each of the bins of a range.",
-        examples=(
-            "histogram_fixed_width(r(9), [-1.0, 1.0], 4)",
-            "histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 5.0, 15.0], [0.0, 5.0], nbins=5)",
-            "histogram_fixed_width(r(4), [1.0, 1.0], 4)",
-        ),
-    ),
-    Row(
-        "histogram_fixed_width_bins", "values value_range",
-        "values, value_range, nbins=100, dtype='int32'", _bins_of, same=True, kinds="float int",
-        doc="Return the number of the bin of a range in which each value is.",
-        examples=(
-            "histogram_fixed_width_bins(r(2, 3), [-1.0, 1.0], 4)",
-            "histogram_fixed_width_bins([-1.0, 0.0, 5.0], [0.0, 5.0], nbins=5)",
-            "histogram_fixed_width_bins(r(4), [1.0, 1.0], 4)",
-        ),
-    ),
-]  # fmt: skip

@@ -13,28 +13,23 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf import math
+from jaxvars.tf import bitwise, math
 from jaxvars.tf.arrays.indexing import getitem, index_of
 from jaxvars.tf.math import products as _products
-from jaxvars.tf.math.basic import TOP_LEVEL, equal, not_equal
-from jaxvars.tf.registry.rows import Row, function_of, operations
+from jaxvars.tf.math.basic import equal, not_equal
 from jaxvars.tf.tensors.convert import pair
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 
-Value: TypeAlias = Any
 Binary: TypeAlias = Callable[[Any, Any], Any]
 
 
-def _either(op: str, logical: Binary, bits: Callable[[Value, Value], Value]) -> Binary:
+def _either(logical: Binary, bits: Binary) -> Binary:
     """Return an operator that is logical or bitwise, by the type of its operands."""
-    bitwise = function_of(
-        Row(op, "x y", "x, y", bits, op=f"Bitwise{op}", same=True, kinds="int"), __name__
-    )
 
     def operator(x: Any, y: Any) -> Any:
         first = x if type(x) is Tensor else y
         is_bool = first._array.dtype == jnp.bool_ if type(first) is Tensor else _has_bools(x, y)
-        return logical(x, y) if is_bool else bitwise(x, y)
+        return logical(x, y) if is_bool else bits(x, y)
 
     return operator
 
@@ -57,12 +52,8 @@ def _equality(compare: Binary, op: str, otherwise: bool) -> Binary:
 
 
 def _inverted(x: Any) -> Any:
-    if x.dtype == "bool":
-        return math.logical_not(x)
-    return _INVERT(x)
+    return math.logical_not(x) if x.dtype == "bool" else bitwise.invert(x)
 
-
-_INVERT = function_of(Row("invert", "x", "x", jnp.bitwise_not, op="Invert", kinds="int"), __name__)
 
 OPERATIONS.update(
     {
@@ -80,15 +71,13 @@ OPERATIONS.update(
         "le": math.less_equal,
         "gt": math.greater,
         "ge": math.greater_equal,
-        "eq": _equality(equal, "Equal", otherwise=False),
-        "ne": _equality(not_equal, "NotEqual", otherwise=True),
-        "and": _either("And", math.logical_and, jnp.bitwise_and),
-        "or": _either("Or", math.logical_or, jnp.bitwise_or),
-        "xor": _either("Xor", math.logical_xor, jnp.bitwise_xor),
+        "eq": _equality(equal.__wrapped__, "Equal", otherwise=False),
+        "ne": _equality(not_equal.__wrapped__, "NotEqual", otherwise=True),
+        "and": _either(math.logical_and, bitwise.bitwise_and),
+        "or": _either(math.logical_or, bitwise.bitwise_or),
+        "xor": _either(math.logical_xor, bitwise.bitwise_xor),
         "invert": _inverted,
         "getitem": getitem,
         "index_of": index_of,
     }
 )
-
-__getattr__ = operations(__name__, TOP_LEVEL, space="")

@@ -13,39 +13,50 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 
 Value: TypeAlias = Any
 
+_INEXACT = "float complex"
 
+
+@op("math.maximum", "x y", op="Maximum", same=True, kinds="float int", aliases=("maximum",))
 @jax.jit
 def maximum(x: Value, y: Value) -> Value:
-    """Return the greater one; `x` if they are equal, to which the gradient goes then."""
+    """Return the greater one of each pair.
+
+    Example: `tf.math.maximum(r(2, 3), 0.0)`.
+    """
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.maximum(x, y)
     return jnp.where((x >= y) | jnp.isnan(x), x, y)
 
 
+@op("math.minimum", "x y", op="Minimum", same=True, kinds="float int", aliases=("minimum",))
 @jax.jit
 def minimum(x: Value, y: Value) -> Value:
-    """Return the smaller one; `x` if they are equal, to which the gradient goes then."""
+    """Return the smaller one of each pair.
+
+    Example: `tf.math.minimum(r(2, 3), r(3))`.
+    """
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.minimum(x, y)
     return jnp.where((x <= y) | jnp.isnan(x), x, y)
 
 
-def _unless_zero(of: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    """Return a function that is 0 where `x` is, whatever `y` is."""
-
-    def guarded(x: Value, y: Value) -> Value:
-        zero = x == 0
-        return jnp.where(zero, 0, of(x, jnp.where(zero, 1, y))).astype(x.dtype)
-
-    return jax.jit(guarded)
+def _unless_zero(x: Value, y: Value, of: Callable[[Value, Value], Value]) -> Value:
+    """Return 0 where `x` is 0, whatever `y` is."""
+    zero = x == 0
+    return jnp.where(zero, 0, of(x, jnp.where(zero, 1, y))).astype(x.dtype)
 
 
+@op("math.divide_no_nan", "x y", op="DivNoNan", same=True, kinds="float complex int")
 @jax.jit
-def _divide_no_nan(x: Value, y: Value) -> Value:
+def divide_no_nan(x: Value, y: Value) -> Value:
+    """Return x / y, and 0 where y is 0.
+
+    Example: `tf.math.divide_no_nan(r(2, 3), p(3))`.
+    """
     if x.dtype.kind in "iu":
         wide = jnp.float32 if x.dtype.itemsize < 4 else jnp.float64
         x, y = x.astype(wide), y.astype(wide)
@@ -53,13 +64,23 @@ def _divide_no_nan(x: Value, y: Value) -> Value:
     return jnp.where(zero, 0, x / jnp.where(zero, 1, y))
 
 
+@op("math.multiply_no_nan", "x y", op="MulNoNan", same=True, kinds=_INEXACT)
 @jax.jit
-def _multiply_no_nan(x: Value, y: Value) -> Value:
+def multiply_no_nan(x: Value, y: Value) -> Value:
+    """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
+
+    Example: `tf.math.multiply_no_nan(r(2, 3), r(3))`.
+    """
     return jnp.where((y == 0) & ~jnp.isfinite(x), 0, x) * y
 
 
+@op("math.squared_difference", "x y", same=True, kinds="float complex int")
 @jax.jit
-def _squared_difference(x: Value, y: Value) -> Value:
+def squared_difference(x: Value, y: Value) -> Value:
+    """Return (x - y)^2; of complex numbers, |x - y|^2.
+
+    Example: `tf.math.squared_difference(r(2, 3), r(3))`.
+    """
     difference = x - y
     return difference * jnp.conj(difference)
 
@@ -83,13 +104,23 @@ def _polyval(coeffs: list[Value], x: Value) -> Value:
     return total
 
 
-def _polynomial(coeffs: list[Value], x: Value) -> Value:
+@op("math.polyval", "coeffs* x", kinds=_INEXACT)
+def polyval(coeffs: list[Value], x: Value) -> Value:
+    """Return the value of a polynomial, by its coefficients from the highest power down.
+
+    Example: `tf.math.polyval([r(1), r(3), 2.0], r(2, 3))`.
+    """
     if not coeffs:
         return jnp.zeros(x.shape, x.dtype)
     return _polyval([jnp.asarray(c, x.dtype) for c in coeffs], x)
 
 
-def _complex(real: Value, imag: Value) -> Value:
+@op("complex", "real imag", op="Complex")
+def complex_(real: Value, imag: Value) -> Value:
+    """Make complex numbers of their parts.
+
+    Example: `tf.complex(r(2, 3), r(3))`.
+    """
     if real.dtype not in (jnp.float32, jnp.float64) or real.dtype != imag.dtype:
         raise Refused(
             TypeError(
@@ -100,104 +131,49 @@ def _complex(real: Value, imag: Value) -> Value:
     return jax.lax.complex(*jnp.broadcast_arrays(real, imag))
 
 
-_INEXACT = "float complex"
+@op("math.atan2", "y x", op="Atan2", same=True, kinds="float", aliases=("atan2",))
+def atan2(y: Value, x: Value) -> Value:
+    """Return the angle of the point (x, y).
 
-ROWS = [
-    Row(
-        "maximum", "x y", "x, y", maximum, op="Maximum", same=True, kinds="float int",
-        doc="Return the greater one of each pair.",
-        examples=(
-            "math.maximum(r(2, 3), 0.0)", "math.maximum([nan, 1, 2], [1, nan, 2.0])",
-            "math.maximum(z(2), 1)",
-        ),
-        aliases=("maximum",),
-    ),
-    Row(
-        "minimum", "x y", "x, y", minimum, op="Minimum", same=True, kinds="float int",
-        doc="Return the smaller one of each pair.",
-        examples=(
-            "math.minimum(r(2, 3), r(3))", "math.minimum([nan, 1, 2], [1, nan, 2.0])",
-            "math.minimum(i(2), 1.5)",
-        ),
-        aliases=("minimum",),
-    ),
-    Row(
-        "atan2", "y x", "y, x", jnp.arctan2, op="Atan2", same=True, kinds="float",
-        doc="Return the angle of the point (x, y).",
-        examples=(
-            "math.atan2(r(2, 3), r(3))", "math.atan2([0.0, 1.0, -1.0], [-1.0, 0.0, 0.0])",
-            "math.atan2(1, 1)",
-        ),
-        aliases=("atan2",),
-    ),
-    Row(
-        "squared_difference", "x y", "x, y", _squared_difference, same=True,
-        kinds="float complex int", doc="Return (x - y)^2; of complex numbers, |x - y|^2.",
-        examples=(
-            "math.squared_difference(r(2, 3), r(3))", "math.squared_difference(i(4), 3)",
-            "math.squared_difference(z(2), z(2))",
-        ),
-    ),
-    Row(
-        "xlogy", "x y", "x, y", _unless_zero(lambda x, y: x * jnp.log(y)), same=True,
-        kinds=_INEXACT, doc="Return x log(y), and 0 where x is 0.",
-        examples=(
-            "math.xlogy(p(2, 3), p(3))", "math.xlogy([0.0, 0.0, 1.0], [0.0, -1.0, 0.0])",
-            "math.xlogy(1, 1)",
-        ),
-    ),
-    Row(
-        "xlog1py", "x y", "x, y", _unless_zero(lambda x, y: x * jnp.log1p(y)), same=True,
-        kinds=_INEXACT, doc="Return x log(1 + y), and 0 where x is 0.",
-        examples=(
-            "math.xlog1py(p(2, 3), p(3))", "math.xlog1py([0.0, 1.0], -1.0)", "math.xlog1py(1, 1)",
-        ),
-    ),
-    Row(
-        "xdivy", "x y", "x, y", _unless_zero(lambda x, y: x / y), same=True,
-        kinds=_INEXACT, doc="Return x / y, and 0 where x is 0.",
-        examples=(
-            "math.xdivy(r(2, 3), p(3))", "math.xdivy([0.0, 1.0, -1.0], 0.0)", "math.xdivy(1, 1)",
-        ),
-    ),
-    Row(
-        "divide_no_nan", "x y", "x, y", _divide_no_nan, op="DivNoNan", same=True,
-        kinds="float complex int", doc="Return x / y, and 0 where y is 0.",
-        examples=(
-            "math.divide_no_nan(r(2, 3), p(3))", "math.divide_no_nan([0.0, 1.0], 0.0)",
-            "math.divide_no_nan(i(3), [1, 0, 2])",
-        ),
-    ),
-    Row(
-        "multiply_no_nan", "x y", "x, y", _multiply_no_nan, op="MulNoNan", same=True,
-        kinds=_INEXACT, doc="Return x * y, and 0 where y is 0, even if x is infinite or NaN.",
-        examples=(
-            "math.multiply_no_nan(r(2, 3), r(3))",
-            "math.multiply_no_nan([nan, inf, 2.0], [0.0, 0.0, nan])", "math.multiply_no_nan(1, 1)",
-        ),
-    ),
-    Row(
-        "nextafter", "x1 x2", "x1, x2", _nextafter, op="NextAfter", same=True, kinds="float",
-        doc="Return the next number from `x1` in the direction of `x2`.",
-        examples=(
-            "math.nextafter(r(2, 3), r(3))", "math.nextafter([0.0, 1.0, inf], [1.0, 1.0, 0.0])",
-            "math.nextafter(i(2), i(2))",
-        ),
-    ),
-    Row(
-        "polyval", "coeffs* x", "coeffs, x", _polynomial, kinds=_INEXACT,
-        doc="Return the value of a polynomial, by its coefficients from the highest power down.",
-        examples=(
-            "math.polyval([r(1), r(3), 2.0], r(2, 3))", "math.polyval([], r(2))",
-            "math.polyval([z(2)], z(2))",
-        ),
-    ),
-]  # fmt: skip
+    Example: `tf.math.atan2(r(2, 3), r(3))`.
+    """
+    return jnp.arctan2(y, x)
 
-TOP_LEVEL = [
-    Row(
-        "complex", "real imag", "real, imag", _complex, op="Complex",
-        doc="Make complex numbers of their parts.",
-        examples=("complex(r(2, 3), r(3))", "complex(1.0, [2.0, -0.5])", "complex(i(2), i(2))"),
-    ),
-]  # fmt: skip
+
+@op("math.xlogy", "x y", same=True, kinds=_INEXACT)
+@jax.jit
+def xlogy(x: Value, y: Value) -> Value:
+    """Return x log(y), and 0 where x is 0.
+
+    Example: `tf.math.xlogy(p(2, 3), p(3))`.
+    """
+    return _unless_zero(x, y, lambda x, y: x * jnp.log(y))
+
+
+@op("math.xlog1py", "x y", same=True, kinds=_INEXACT)
+@jax.jit
+def xlog1py(x: Value, y: Value) -> Value:
+    """Return x log(1 + y), and 0 where x is 0.
+
+    Example: `tf.math.xlog1py(p(2, 3), p(3))`.
+    """
+    return _unless_zero(x, y, lambda x, y: x * jnp.log1p(y))
+
+
+@op("math.xdivy", "x y", same=True, kinds=_INEXACT)
+@jax.jit
+def xdivy(x: Value, y: Value) -> Value:
+    """Return x / y, and 0 where x is 0.
+
+    Example: `tf.math.xdivy(r(2, 3), p(3))`.
+    """
+    return _unless_zero(x, y, lambda x, y: x / y)
+
+
+@op("math.nextafter", "x1 x2", op="NextAfter", same=True, kinds="float")
+def nextafter(x1: Value, x2: Value) -> Value:
+    """Return the next number from `x1` in the direction of `x2`.
+
+    Example: `tf.math.nextafter(r(2, 3), r(3))`.
+    """
+    return _nextafter(x1, x2)

@@ -11,23 +11,25 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 
 from jaxvars.tf.math.basic import hinted
-from jaxvars.tf.registry.rows import Refused, Row, operations, shape_text
+from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
 
 
-def _matmul(
-    a: Value,
-    b: Value,
-    transpose_a: bool,
-    transpose_b: bool,
-    adjoint_a: bool,
-    adjoint_b: bool,
-    a_is_sparse: bool,
-    b_is_sparse: bool,
-    output_type: Any,
-) -> Value:
+@op(
+    "matmul", "a b", op="MatMul", same=True, kinds="float complex int", pairing=hinted,
+    aliases=("linalg.matmul",),
+)  # fmt: skip
+def matmul(
+    a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False,
+    adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
+    b_is_sparse: bool = False, output_type: Any = None,
+) -> Value:  # fmt: skip
+    """Multiply matrices, or stacks of them.
+
+    Example: `tf.matmul(r(2, 3), r(3, 2))`.
+    """
     _check_ranks(a, b)
     if transpose_a or adjoint_a:
         a = _turned(a, "a", transpose_a, adjoint_a)
@@ -57,23 +59,3 @@ def _turned(x: Value, name: str, transpose: bool, adjoint: bool) -> Value:
         )
     turned = jnp.swapaxes(x, -1, -2)
     return jnp.conj(turned) if adjoint else turned
-
-
-ROWS = [
-    Row(
-        "matmul", "a b",
-        "a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False, "
-        "a_is_sparse=False, b_is_sparse=False, output_type=None",
-        _matmul, op="MatMul", same=True, pairing=hinted, kinds="float complex int",
-        doc="Multiply matrices, or stacks of them.",
-        examples=(
-            "matmul(r(2, 3), r(3, 2))", "matmul(r(2, 2, 3), r(4, 3), transpose_b=True)",
-            "matmul(z(2, 3), z(2, 3), adjoint_a=True)", "matmul(i(2, 3), i(3, 2))",
-            "matmul(r(2, 3), r(2, 3))", "matmul(r(3), r(3, 3))", "matmul(r(0, 3), r(3, 2))",
-            "matmul(r(2, 2), r(2, 2), transpose_a=True, adjoint_a=True)",
-        ),
-        aliases=("linalg.matmul",),
-    ),
-]  # fmt: skip
-
-__getattr__ = operations(__name__, ROWS, space="")

@@ -17,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf.registry.rows import Row, function_of
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
+
+_NUMBERS, _ORDERED = "float complex int", "float int"
 
 
 class TopKV2(NamedTuple):
@@ -60,14 +62,41 @@ def _shifted(
     return lax.pad(done, jnp.asarray(start, x.dtype), padding)
 
 
-def _scan(scan: Callable[..., Value], start: float) -> Callable[..., Value]:
-    """Return a function along an axis; `start` is its value of nothing."""
+def _scan(
+    scan: Callable[..., Value], x: Value, start: float, axis: Any, exclusive: Any, reverse: Any
+) -> Value:
+    """Run along an axis; `start` is the value of nothing."""
+    place = _place(x, axis, "ScanOp: Expected scan axis")
+    return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
-    def scanned(x: Value, axis: Any, exclusive: bool, reverse: bool) -> Value:
-        place = _place(x, axis, "ScanOp: Expected scan axis")
-        return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
-    return scanned
+@op("math.cumsum", "x", op="Cumsum", kinds=_NUMBERS, aliases=("cumsum",))
+def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+    """Return running sums along an axis.
+
+    Example: `tf.math.cumsum(r(2, 3), axis=1)`.
+    """
+    return _scan(lax.cumsum, x, 0, axis, exclusive, reverse)
+
+
+@op("math.cumprod", "x", op="Cumprod", kinds=_NUMBERS)
+def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+    """Return running products along an axis.
+
+    Example: `tf.math.cumprod(r(2, 3), axis=-1)`.
+    """
+    return _scan(lax.cumprod, x, 1, axis, exclusive, reverse)
+
+
+@op("math.cumulative_logsumexp", "x", kinds="float")
+def cumulative_logsumexp(
+    x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
+) -> Value:
+    """Return running log(sum(exp(x))) along an axis.
+
+    Example: `tf.math.cumulative_logsumexp(r(2, 3), axis=1)`.
+    """
+    return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
 
 
 def _place(x: Value, axis: Any, words: str) -> int:
@@ -80,41 +109,69 @@ def _place(x: Value, axis: Any, words: str) -> int:
 
 # ---------------------------------------------------------------- positions of extremes
 def _extreme(
-    find: Callable[..., Value], worst: float, types: set[str]
-) -> Callable[[Value, Any, Any], Value]:
+    find: Callable[..., Value], x: Value, worst: float, axis: Any, output_type: Any, types: str
+) -> Value:
     """Return argmax or argmin; `worst` stands for NaN."""
+    dtype = as_dtype(output_type)
+    if dtype.name not in types.split():
+        raise ValueError(f"Value for attr 'output_type' of {dtype.name} is not in the list")
+    place = _place(x, 0 if axis is None else axis, "Expected dimension")
+    if not x.shape[place]:
+        raise ValueError(f"Reduction axis {place} is empty in shape {list(x.shape)}")
+    return _found(find, x, worst, place, dtype.dtype)
 
-    @functools.partial(jax.jit, static_argnums=(1, 2))
-    def found(x: Value, axis: int, dtype: Any) -> Value:
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
-        return find(x, axis=axis).astype(dtype)
 
-    def checked(x: Value, axis: Any, output_type: Any) -> Value:
-        dtype = as_dtype(output_type)
-        if dtype.name not in types:
-            raise ValueError(f"Value for attr 'output_type' of {dtype.name} is not in the list")
-        place = _place(x, 0 if axis is None else axis, "Expected dimension")
-        if not x.shape[place]:
-            raise ValueError(f"Reduction axis {place} is empty in shape {list(x.shape)}")
-        return found(x, place, dtype.dtype)
+@functools.partial(jax.jit, static_argnums=(0, 2, 3, 4))
+def _found(find: Callable[..., Value], x: Value, worst: float, axis: int, dtype: Any) -> Value:
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
+    return find(x, axis=axis).astype(dtype)
 
-    return checked
+
+@op("math.argmax", "input", op="ArgMax", kinds="float int bool", aliases=("argmax",))
+def argmax(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+    """Return where the greatest element along an axis is: the first one if there are more.
+
+    Example: `tf.math.argmax(r(2, 3), axis=1)`.
+    """
+    types = "int16 uint16 int32 int64"
+    return _extreme(jnp.argmax, input, -np.inf, axis, output_type, types)
+
+
+@op("math.argmin", "input", op="ArgMin", kinds="float int bool", aliases=("argmin",))
+def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+    """Return where the smallest element along an axis is: the first one if there are more.
+
+    Example: `tf.math.argmin(r(2, 3), axis=1)`.
+    """
+    return _extreme(jnp.argmin, input, np.inf, axis, output_type, "int32 int64")
 
 
 # ---------------------------------------------------------------- the largest few
-def _top_k(x: Value, k: Any, is_sorted: bool, index_type: Any) -> TopKV2:
+@op("math.top_k", "input", op="TopKV2", kinds=_ORDERED, aliases=("nn.top_k",))
+def top_k(input: Value, k: Any = 1, sorted: bool = True, index_type: Any = "int32") -> TopKV2:
+    """Return the largest elements of rows, and where they were.
+
+    Example: `tf.math.top_k(r(2, 3), k=2)`.
+
+    Differs from TensorFlow: They are always sorted.
+    """
     k = k if type(k) is int else operator.index(np.asarray(k)[()])
-    if x.ndim < 1:
+    if input.ndim < 1:
         raise ValueError("input must be >= 1-D, got shape []")
-    if k > x.shape[-1] or k < 0:
-        raise ValueError(f"input must have at least k columns. Had {x.shape[-1]}, needed {k}")
-    values, indices = lax.top_k(x, k)
+    if k > input.shape[-1] or k < 0:
+        raise ValueError(f"input must have at least k columns. Had {input.shape[-1]}, needed {k}")
+    values, indices = lax.top_k(input, k)
     wanted = as_dtype(index_type).dtype
     return TopKV2(values, indices if indices.dtype == wanted else indices.astype(wanted))
 
 
-def _in_top_k(targets: Value, predictions: Value, k: Any) -> Value:
+@op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))
+def in_top_k(targets: Value, predictions: Value, k: Any) -> Value:
+    """Tell which targets are among the classes of the k largest predictions.
+
+    Example: `tf.math.in_top_k([0, 1, 2], r(3, 3), 2)`.
+    """
     if predictions.ndim != 2 or targets.ndim != 1:
         raise ValueError("predictions must be 2-dimensional, and targets 1-dimensional")
     if predictions.shape[0] != targets.shape[0]:
@@ -135,116 +192,39 @@ def _are_in_top_k(targets: Value, predictions: Value, k: Value) -> Value:
     return inside & known & (jnp.sum(predictions > own, 1) < k)
 
 
-def _approx(find: Callable[..., Any]) -> Callable[..., ApproxTopK]:
-    def found(
-        operand: Value, k: Any, dimension: int, recall: float, size: int, aggregate: bool
-    ) -> ApproxTopK:
-        return ApproxTopK(
-            *find(
-                operand, operator.index(k), reduction_dimension=dimension, recall_target=recall,
-                reduction_input_size_override=size, aggregate_to_topk=aggregate,
-            )
-        )  # fmt: skip
-
-    return found
+def _approx(find: Callable[..., Any], operand: Value, k: Any, *rest: Any) -> ApproxTopK:
+    dimension, recall, size, aggregate = rest
+    return ApproxTopK(
+        *find(
+            operand, operator.index(k), reduction_dimension=dimension, recall_target=recall,
+            reduction_input_size_override=size, aggregate_to_topk=aggregate,
+        )
+    )  # fmt: skip
 
 
-_ALONG = "x, axis=0, exclusive=False, reverse=False"
-_APPROX = (
-    "operand, k, reduction_dimension=-1, recall_target=0.95, "
-    "reduction_input_size_override=-1, aggregate_to_topk=True"
-)
-_NUMBERS, _ORDERED = "float complex int", "float int"
+@op("math.approx_max_k", "operand", op="ApproxTopK", kinds="float", aliases=("nn.approx_max_k",))
+def approx_max_k(
+    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
+) -> ApproxTopK:  # fmt: skip
+    """Return elements that are among the largest, and where they were.
 
-ROWS = [
-    Row(
-        "cumsum", "x", _ALONG, _scan(lax.cumsum, 0), op="Cumsum", kinds=_NUMBERS,
-        doc="Return running sums along an axis.",
-        examples=(
-            "math.cumsum(r(2, 3), axis=1)", "math.cumsum(i(4), exclusive=True, reverse=True)",
-            "math.cumsum(r(2), axis=1)", "math.cumsum(r(0, 2))",
-        ),
-        aliases=("cumsum",),
-    ),
-    Row(
-        "cumprod", "x", _ALONG, _scan(lax.cumprod, 1), op="Cumprod", kinds=_NUMBERS,
-        doc="Return running products along an axis.",
-        examples=(
-            "math.cumprod(r(2, 3), axis=-1)", "math.cumprod(i(4), exclusive=True, reverse=True)",
-            "math.cumprod(1.0)",
-        ),
-    ),
-    Row(
-        "cumulative_logsumexp", "x", _ALONG, _scan(lax.cumlogsumexp, -np.inf), kinds="float",
-        doc="Return running log(sum(exp(x))) along an axis.",
-        examples=(
-            "math.cumulative_logsumexp(r(2, 3), axis=1)",
-            "math.cumulative_logsumexp(r(3), exclusive=True, reverse=True)",
-            "math.cumulative_logsumexp(i(4))",
-        ),
-    ),
-    Row(
-        "argmax", "input", "input, axis=None, output_type='int64'",
-        _extreme(jnp.argmax, -np.inf, {"int16", "uint16", "int32", "int64"}),
-        op="ArgMax", kinds="float int bool",
-        doc="Return where the greatest element along an axis is: the first one if there are more.",
-        examples=(
-            "math.argmax(r(2, 3), axis=1)", "math.argmax([[1, 3, 3]], -1, np.int32)",
-            "math.argmax([nan, 1.0, 2.0])", "math.argmax(r(0, 3))", "math.argmax(r(2), axis=1)",
-        ),
-        aliases=("argmax",),
-    ),
-    Row(
-        "argmin", "input", "input, axis=None, output_type='int64'",
-        _extreme(jnp.argmin, np.inf, {"int32", "int64"}), op="ArgMin", kinds="float int bool",
-        doc="Return where the smallest element along an axis is: the first one if there are more.",
-        examples=(
-            "math.argmin(r(2, 3), axis=1)", "math.argmin(i(4), output_type=np.float32)",
-            "math.argmin([nan, 2.0, 1.0])",
-        ),
-        aliases=("argmin",),
-    ),
-    Row(
-        "top_k", "input", "input, k=1, sorted=True, index_type='int32'", _top_k, op="TopKV2",
-        kinds=_ORDERED, doc="Return the largest elements of rows, and where they were.",
-        examples=(
-            "math.top_k(r(2, 3), k=2)", "math.top_k([1, 3, 3], 2, index_type=np.int64)",
-            "math.top_k(r(2), 3)",
-        ),
-        differs="They are always sorted.",
-        aliases=("nn.top_k",),
-    ),
-    Row(
-        "in_top_k", "targets predictions", "targets, predictions, k", _in_top_k, op="InTopKV2",
-        kinds="int", doc="Tell which targets are among the classes of the k largest predictions.",
-        examples=(
-            "math.in_top_k([0, 1, 2], r(3, 3), 2)",
-            "math.in_top_k([1, 5], [[0.5, 0.5], [0.0, 1.0]], 1)",
-            "math.in_top_k([0, 0], [[1.0, nan], [inf, 0.0]], 2)", "math.in_top_k([0], r(2, 2), 1)",
-        ),
-        aliases=("nn.in_top_k",),
-    ),
-    Row(
-        "approx_max_k", "operand", _APPROX, _approx(lax.approx_max_k), op="ApproxTopK",
-        kinds="float", doc="Return elements that are among the largest, and where they were.",
-        examples=(
-            "math.approx_max_k(r(2, 3), 2)", "math.approx_max_k(r(4), 1)",
-            "math.approx_max_k(i(4), 2)",
-        ),
-        aliases=("nn.approx_max_k",),
-    ),
-]  # fmt: skip
+    Example: `tf.math.approx_max_k(r(2, 3), 2)`.
+    """
+    return _approx(
+        lax.approx_max_k, operand, k, reduction_dimension, recall_target,
+        reduction_input_size_override, aggregate_to_topk,
+    )  # fmt: skip
+
 
 # No row of the table: TensorFlow has it for other processors only, there is nothing to compare to.
-approx_min_k = function_of(
-    Row(
-        "approx_min_k",
-        "operand",
-        _APPROX,
-        _approx(lax.approx_min_k),
-        op="ApproxTopK",
-        kinds="float",
-        doc="Return elements that are among the smallest, and where they were.",
-    ),
-    "jaxvars.tf.math",
-)
+@op("math.approx_min_k", "operand", op="ApproxTopK", kinds="float", is_listed=False)
+def approx_min_k(
+    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
+) -> ApproxTopK:  # fmt: skip
+    """Return elements that are among the smallest, and where they were."""
+    return _approx(
+        lax.approx_min_k, operand, k, reduction_dimension, recall_target,
+        reduction_input_size_override, aggregate_to_topk,
+    )  # fmt: skip

@@ -20,12 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.registry.rows import op
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 Reduce: TypeAlias = Callable[[Value, Value, int], Value]
 
+_NUMBERS, _ORDERED = "float complex int", "float int"
+_SIZE = "The size of the result depends on values."
 _LIMIT_WORDS = (
     "the number of segments depends on values, which a compiled function does not know. Use "
     "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and its kin"
@@ -116,44 +118,41 @@ def _limit(dtype: Any, sign: int) -> Value:
 _prod = _with_gradient(
     lambda data, ids, count: jax.ops.segment_prod(data, ids, count), _product_of_others
 )
+_max_or_0 = _extreme(jax.ops.segment_max, 0, -1)
+_min_or_0 = _extreme(jax.ops.segment_min, 0, 1)
+_max_or_least = _extreme(jax.ops.segment_max, None, -1)
+_min_or_greatest = _extreme(jax.ops.segment_min, None, 1)
 
 
 # ---------------------------------------------------------------- segments, sorted and not
-def _sorted(reduce: Reduce) -> Callable[[Value, Value], Value]:
-    run = jax.jit(reduce, static_argnums=2)
-
-    def reduced(data: Value, ids: Value) -> Value:
-        _check_types(ids)
-        if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
-            raise ValueError("segment_ids should be the same size as dimension 0 of input.")
-        if context.is_tracer(ids):
-            raise ValueError(_LIMIT_WORDS)
-        known = np.asarray(ids)
-        if (np.diff(known) < 0).any() or (known < 0).any():
-            raise ValueError("segment ids are not increasing")
-        return run(data, ids, int(known[-1]) + 1 if known.size else 0)
-
-    return reduced
+def _sorted(reduce: Reduce, data: Value, ids: Value) -> Value:
+    _check_types(ids)
+    if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
+        raise ValueError("segment_ids should be the same size as dimension 0 of input.")
+    if context.is_tracer(ids):
+        raise ValueError(_LIMIT_WORDS)
+    known = np.asarray(ids)
+    if (np.diff(known) < 0).any() or (known < 0).any():
+        raise ValueError("segment ids are not increasing")
+    return _run(reduce, data, ids, int(known[-1]) + 1 if known.size else 0)
 
 
-def _unsorted(reduce: Reduce) -> Callable[[Value, Value, Any], Value]:
-    @functools.partial(jax.jit, static_argnums=2)
-    def run(data: Value, ids: Value, count: int) -> Value:
-        rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
-        return reduce(rows, ids.reshape(-1), count)
+def _unsorted(reduce: Reduce, data: Value, ids: Value, num_segments: Any) -> Value:
+    _check_types(ids)
+    if data.shape[: ids.ndim] != ids.shape:
+        raise ValueError(
+            f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
+            f"{list(ids.shape)}"
+        )
+    count = operator.index(np.asarray(num_segments)[()])
+    _check_range(ids, count)
+    return _run(reduce, data, ids, count)
 
-    def reduced(data: Value, ids: Value, num_segments: Any) -> Value:
-        _check_types(ids)
-        if data.shape[: ids.ndim] != ids.shape:
-            raise ValueError(
-                f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
-                f"{list(ids.shape)}"
-            )
-        count = operator.index(np.asarray(num_segments)[()])
-        _check_range(ids, count)
-        return run(data, ids, count)
 
-    return reduced
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def _run(reduce: Reduce, data: Value, ids: Value, count: int) -> Value:
+    rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
+    return reduce(rows, ids.reshape(-1), count)
 
 
 def _check_types(ids: Value) -> None:
@@ -173,50 +172,113 @@ def _check_range(ids: Value, count: int) -> None:
         raise ValueError(f"segment_ids[{place}] = {number} is out of range [0, {count})")
 
 
-def _sorted_row(what: str, reduce: Reduce, kinds: str, doc: str) -> Row:
-    name = f"segment_{what}"
-    return Row(
-        name, "data segment_ids", "data, segment_ids", _sorted(reduce), kinds=kinds,
-        doc=f"{doc}, of rows whose numbers increase.",
-        examples=(
-            f"math.{name}(r(4, 2), [0, 0, 1, 3])", f"math.{name}(i(3), [0, 2, 2])",
-            f"math.{name}(r(3), [0, 1, 0])",
-        ),
-        eager_only="The size of the result depends on values.",
-    )  # fmt: skip
+@op("math.segment_sum", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
+def segment_sum(data: Value, segment_ids: Value) -> Value:
+    """Add up, for each segment, of rows whose numbers increase.
+
+    Example: `tf.math.segment_sum(r(4, 2), [0, 0, 1, 3])`.
+    """
+    return _sorted(_sum, data, segment_ids)
 
 
-def _unsorted_row(what: str, reduce: Reduce, kinds: str, doc: str) -> Row:
-    name = f"unsorted_segment_{what}"
-    second = "r(2, 2)" if what == "sqrt_n" else "i(2, 2)"
-    return Row(
-        name, "data segment_ids", "data, segment_ids, num_segments", _unsorted(reduce),
-        kinds=kinds, doc=f"{doc}; negative numbers are left out.",
-        examples=(
-            f"math.{name}(r(4, 2), [2, 0, 2, -1], 4)",
-            f"math.{name}({second}, [[0, 1], [1, 0]], 3)", f"math.{name}(r(2), [0, 3], 2)",
-        ),
-        differs="In a compiled function, numbers that are too large are left out, too.",
-    )  # fmt: skip
+@op("math.segment_prod", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
+def segment_prod(data: Value, segment_ids: Value) -> Value:
+    """Multiply, for each segment, of rows whose numbers increase.
+
+    Example: `tf.math.segment_prod(r(4, 2), [0, 0, 1, 3])`.
+    """
+    return _sorted(_prod, data, segment_ids)
 
 
-_NUMBERS, _ORDERED, _GROUPS = "float complex int", "float int", "for each segment"
+@op("math.segment_mean", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
+def segment_mean(data: Value, segment_ids: Value) -> Value:
+    """Return the mean, for each segment, of rows whose numbers increase.
 
-ROWS = [
-    _sorted_row("sum", _sum, _NUMBERS, f"Add up, {_GROUPS}"),
-    _sorted_row("prod", _prod, _NUMBERS, f"Multiply, {_GROUPS}"),
-    _sorted_row("mean", _mean, _NUMBERS, f"Return the mean, {_GROUPS}"),
-    _sorted_row("max", _extreme(jax.ops.segment_max, 0, -1), _ORDERED,
-                f"Return the maximum, {_GROUPS}"),
-    _sorted_row("min", _extreme(jax.ops.segment_min, 0, 1), _ORDERED,
-                f"Return the minimum, {_GROUPS}"),
-    _unsorted_row("sum", _sum, _NUMBERS, f"Add up, {_GROUPS}"),
-    _unsorted_row("prod", _prod, _NUMBERS, f"Multiply, {_GROUPS}"),
-    _unsorted_row("mean", _wide_mean, _NUMBERS, f"Return the mean, {_GROUPS}"),
-    _unsorted_row("sqrt_n", _sqrt_n, "float complex",
-                  f"Return the sum divided by the root of the size, {_GROUPS}"),
-    _unsorted_row("max", _extreme(jax.ops.segment_max, None, -1), _ORDERED,
-                  f"Return the maximum, {_GROUPS}"),
-    _unsorted_row("min", _extreme(jax.ops.segment_min, None, 1), _ORDERED,
-                  f"Return the minimum, {_GROUPS}"),
-]  # fmt: skip
+    Example: `tf.math.segment_mean(r(4, 2), [0, 0, 1, 3])`.
+    """
+    return _sorted(_mean, data, segment_ids)
+
+
+@op("math.segment_max", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
+def segment_max(data: Value, segment_ids: Value) -> Value:
+    """Return the maximum, for each segment, of rows whose numbers increase.
+
+    Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
+    """
+    return _sorted(_max_or_0, data, segment_ids)
+
+
+@op("math.segment_min", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
+def segment_min(data: Value, segment_ids: Value) -> Value:
+    """Return the minimum, for each segment, of rows whose numbers increase.
+
+    Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
+    """
+    return _sorted(_min_or_0, data, segment_ids)
+
+
+@op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS)
+def unsorted_segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Add up, for each segment; negative numbers are left out.
+
+    Example: `tf.math.unsorted_segment_sum(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """
+    return _unsorted(_sum, data, segment_ids, num_segments)
+
+
+@op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS)
+def unsorted_segment_prod(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Multiply, for each segment; negative numbers are left out.
+
+    Example: `tf.math.unsorted_segment_prod(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """
+    return _unsorted(_prod, data, segment_ids, num_segments)
+
+
+@op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS)
+def unsorted_segment_mean(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Return the mean, for each segment; negative numbers are left out.
+
+    Example: `tf.math.unsorted_segment_mean(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """
+    return _unsorted(_wide_mean, data, segment_ids, num_segments)
+
+
+@op("math.unsorted_segment_sqrt_n", "data segment_ids", kinds="float complex")
+def unsorted_segment_sqrt_n(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Return the sum divided by the root of the size, for each segment; negative numbers are
+    left out.
+
+    Example: `tf.math.unsorted_segment_sqrt_n(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """  # noqa: D205 - one sentence
+    return _unsorted(_sqrt_n, data, segment_ids, num_segments)
+
+
+@op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED)
+def unsorted_segment_max(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Return the maximum, for each segment; negative numbers are left out.
+
+    Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """
+    return _unsorted(_max_or_least, data, segment_ids, num_segments)
+
+
+@op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED)
+def unsorted_segment_min(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+    """Return the minimum, for each segment; negative numbers are left out.
+
+    Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.
+
+    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    """
+    return _unsorted(_min_or_greatest, data, segment_ids, num_segments)

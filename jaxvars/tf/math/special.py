@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.special as sp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Row, operations
+from jaxvars.tf.registry.rows import op, operations
 
 Value: TypeAlias = Any
 
@@ -59,16 +59,6 @@ _k0e = _differentiable("k0e", lambda x, y: y - _k1e(x))
 _k1e = _differentiable("k1e", lambda x, y: y * (1 - 1 / x) - _k0e(x))
 
 
-@jax.jit
-def _fresnel_cos(x: Value) -> Value:
-    return sp.fresnel(x)[1]
-
-
-@jax.jit
-def _fresnel_sin(x: Value) -> Value:
-    return sp.fresnel(x)[0]
-
-
 @jax.custom_jvp
 @jax.jit
 def _spence(x: Value) -> Value:
@@ -83,42 +73,177 @@ def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
     return _spence(x), tangents[0] * slope
 
 
+@op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",))
+def bessel_i0(x: Value) -> Value:
+    """Return the modified Bessel function of the first kind, of order 0.
+
+    Example: `tf.math.special.bessel_i0(p(2, 3))`.
+    """
+    return sp.i0(x)
+
+
+@op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",))
+def bessel_i0e(x: Value) -> Value:
+    """Return exp(-|x|) times the function bessel_i0.
+
+    Example: `tf.math.special.bessel_i0e(p(2, 3))`.
+    """
+    return sp.i0e(x)
+
+
+@op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",))
+def bessel_i1(x: Value) -> Value:
+    """Return the modified Bessel function of the first kind, of order 1.
+
+    Example: `tf.math.special.bessel_i1(p(2, 3))`.
+    """
+    return sp.i1(x)
+
+
+@op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",))
+def bessel_i1e(x: Value) -> Value:
+    """Return exp(-|x|) times the function bessel_i1.
+
+    Example: `tf.math.special.bessel_i1e(p(2, 3))`.
+    """
+    return sp.i1e(x)
+
+
+@op("math.special.bessel_j0", "x", kinds="float")
+def bessel_j0(x: Value) -> Value:
+    """Return the Bessel function of the first kind, of order 0.
+
+    Example: `tf.math.special.bessel_j0(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _j0(x)
+
+
+@op("math.special.bessel_j1", "x", kinds="float")
+def bessel_j1(x: Value) -> Value:
+    """Return the Bessel function of the first kind, of order 1.
+
+    Example: `tf.math.special.bessel_j1(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _j1(x)
+
+
+@op("math.special.bessel_k0", "x", kinds="float")
+def bessel_k0(x: Value) -> Value:
+    """Return the modified Bessel function of the second kind, K0.
+
+    Example: `tf.math.special.bessel_k0(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _k0(x)
+
+
+@op("math.special.bessel_k0e", "x", kinds="float")
+def bessel_k0e(x: Value) -> Value:
+    """Return exp(x) times the function bessel_k0.
+
+    Example: `tf.math.special.bessel_k0e(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _k0e(x)
+
+
+@op("math.special.bessel_k1", "x", kinds="float")
+def bessel_k1(x: Value) -> Value:
+    """Return the modified Bessel function of the second kind, K1.
+
+    Example: `tf.math.special.bessel_k1(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _k1(x)
+
+
+@op("math.special.bessel_k1e", "x", kinds="float")
+def bessel_k1e(x: Value) -> Value:
+    """Return exp(x) times the function bessel_k1.
+
+    Example: `tf.math.special.bessel_k1e(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _k1e(x)
+
+
+@op("math.special.bessel_y0", "x", kinds="float")
+def bessel_y0(x: Value) -> Value:
+    """Return the Bessel function of the second kind, of order 0.
+
+    Example: `tf.math.special.bessel_y0(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _y0(x)
+
+
+@op("math.special.bessel_y1", "x", kinds="float")
+def bessel_y1(x: Value) -> Value:
+    """Return the Bessel function of the second kind, of order 1.
+
+    Example: `tf.math.special.bessel_y1(p(2, 3))`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    return _y1(x)
+
+
+@op("math.special.dawsn", "x", kinds="float")
 @jax.jit
-def _dawsn(x: Value) -> Value:
+def dawsn(x: Value) -> Value:
+    """Return exp(-x^2) times the integral of exp(t^2) from 0 to x.
+
+    Example: `tf.math.special.dawsn(p(2, 3))`.
+    """
     return sp.dawsn(x)
 
 
-def _row(name: str, call: Callable[[Value], Value], doc: str, differs: str = "") -> Row:
-    return Row(
-        name, "x", "x", call, kinds="float", doc=doc, differs=differs,
-        examples=(
-            f"math.special.{name}(p(2, 3))", f"math.special.{name}([5.0, 20.0])",
-            f"math.special.{name}(1)",
-        ),
-        aliases=(f"math.{name}",) if name[:8] == "bessel_i" else (),
-    )  # fmt: skip
+@op("math.special.expint", "x", kinds="float")
+@jax.jit
+def expint(x: Value) -> Value:
+    """Return the exponential integral Ei.
+
+    Example: `tf.math.special.expint(p(2, 3))`.
+    """
+    return sp.expi(x)
 
 
-_HOST = "It is computed on the host."
+@op("math.special.fresnel_cos", "x", kinds="float")
+@jax.jit
+def fresnel_cos(x: Value) -> Value:
+    """Return the integral of cos(pi t^2 / 2) from 0 to x.
 
-ROWS = [
-    _row("bessel_i0", sp.i0, "Return the modified Bessel function of the first kind, of order 0."),
-    _row("bessel_i0e", sp.i0e, "Return exp(-|x|) times the function bessel_i0."),
-    _row("bessel_i1", sp.i1, "Return the modified Bessel function of the first kind, of order 1."),
-    _row("bessel_i1e", sp.i1e, "Return exp(-|x|) times the function bessel_i1."),
-    _row("bessel_j0", _j0, "Return the Bessel function of the first kind, of order 0.", _HOST),
-    _row("bessel_j1", _j1, "Return the Bessel function of the first kind, of order 1.", _HOST),
-    _row("bessel_k0", _k0, "Return the modified Bessel function of the second kind, K0.", _HOST),
-    _row("bessel_k0e", _k0e, "Return exp(x) times the function bessel_k0.", _HOST),
-    _row("bessel_k1", _k1, "Return the modified Bessel function of the second kind, K1.", _HOST),
-    _row("bessel_k1e", _k1e, "Return exp(x) times the function bessel_k1.", _HOST),
-    _row("bessel_y0", _y0, "Return the Bessel function of the second kind, of order 0.", _HOST),
-    _row("bessel_y1", _y1, "Return the Bessel function of the second kind, of order 1.", _HOST),
-    _row("dawsn", _dawsn, "Return exp(-x^2) times the integral of exp(t^2) from 0 to x."),
-    _row("expint", jax.jit(sp.expi), "Return the exponential integral Ei."),
-    _row("fresnel_cos", _fresnel_cos, "Return the integral of cos(pi t^2 / 2) from 0 to x."),
-    _row("fresnel_sin", _fresnel_sin, "Return the integral of sin(pi t^2 / 2) from 0 to x."),
-    _row("spence", _spence, "Return the integral of log(t) / (1 - t) from 1 to x."),
-]  # fmt: skip
+    Example: `tf.math.special.fresnel_cos(p(2, 3))`.
+    """
+    return sp.fresnel(x)[1]
 
-__getattr__ = operations(__name__, ROWS, space="math.special")
+
+@op("math.special.fresnel_sin", "x", kinds="float")
+@jax.jit
+def fresnel_sin(x: Value) -> Value:
+    """Return the integral of sin(pi t^2 / 2) from 0 to x.
+
+    Example: `tf.math.special.fresnel_sin(p(2, 3))`.
+    """
+    return sp.fresnel(x)[0]
+
+
+@op("math.special.spence", "x", kinds="float")
+def spence(x: Value) -> Value:
+    """Return the integral of log(t) / (1 - t) from 1 to x.
+
+    Example: `tf.math.special.spence(p(2, 3))`.
+    """
+    return _spence(x)
+
+
+__getattr__ = operations(__name__, space="math.special")

@@ -10,15 +10,16 @@ from typing import Any
 
 from jaxvars.tf.listing import HOMES
 from jaxvars.tf.math.scan import approx_min_k as approx_min_k
-from jaxvars.tf.nn import activations as _nn_activations
-from jaxvars.tf.nn import backprop as _nn_backprop
-from jaxvars.tf.nn import convolutions as _nn_conv
-from jaxvars.tf.nn import labels as _nn_labels
-from jaxvars.tf.nn import losses as _nn_losses
-from jaxvars.tf.nn import morphology as _nn_morphology
-from jaxvars.tf.nn import norm as _nn_norm
-from jaxvars.tf.nn import pooling as _nn_pool
-from jaxvars.tf.nn import top as _nn_top  # noqa: F401 - its rows are at the top level
+from jaxvars.tf.nn import (
+    activations,
+    backprop,
+    convolutions,
+    labels,
+    losses,
+    morphology,
+    norm,
+    pooling,
+)
 from jaxvars.tf.nn.backprop import with_space_to_batch as with_space_to_batch
 from jaxvars.tf.nn.dropout_mask import dropout as dropout
 from jaxvars.tf.nn.dropout_mask import stateless_dropout as _stateless_dropout
@@ -37,20 +38,12 @@ from jaxvars.tf.random.candidates import (
 )
 from jaxvars.tf.registry.rows import operations
 
-ROWS = [
-    *_nn_activations.ROWS,
-    *_nn_losses.ROWS,
-    *_nn_conv.ROWS,
-    *_nn_pool.ROWS,
-    *_nn_norm.ROWS,
-    *_nn_morphology.ROWS,
-    *_nn_backprop.ROWS,
-    *_nn_labels.ROWS,
-]
-
 experimental = types.SimpleNamespace(stateless_dropout=_stateless_dropout)
 
-_rows = operations(__name__, ROWS, others=["dropout"])
+_PARTS = (activations, backprop, convolutions, labels, losses, morphology, norm, pooling)
+"""Imported: their operations are in the table."""
+
+_rows = operations(__name__, others=["dropout"])
 HOMES["nn.space_to_batch"] = "jaxvars.tf.arrays.shape:space_to_batch"
 
 _ABSENT = {

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.nn.convolutions import _depthwise
-from jaxvars.tf.nn.morphology import _space_paddings
-from jaxvars.tf.registry.rows import Row, find
+from jaxvars.tf.nn.convolutions import depthwise_conv2d
+from jaxvars.tf.nn.morphology import required_space_to_batch_paddings
+from jaxvars.tf.registry.rows import find, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -38,14 +38,6 @@ def _by_filter(
 ) -> Value:
     start = jnp.zeros(_sizes(shape), upstream.dtype)
     return jax.vjp(lambda filters: conv(x, filters, *rest), start)[1](upstream)[0]
-
-
-def _depthwise_input(shape: Any, filters: Value, upstream: Value, *rest: Any) -> Value:
-    return _by_input(_depthwise, shape, filters, upstream, *rest)
-
-
-def _depthwise_filter(x: Value, shape: Any, upstream: Value, *rest: Any) -> Value:
-    return _by_filter(_depthwise, x, shape, upstream, *rest)
 
 
 def with_space_to_batch(
@@ -81,7 +73,7 @@ def with_space_to_batch(
     if axes != list(range(1, 1 + len(axes))):
         axes, rates, base = _from_one(axes, rates, base)
     sizes = [int(x.shape[axis]) for axis in axes]
-    pads, crops = _space_paddings(sizes, rates, base)
+    pads, crops = required_space_to_batch_paddings.__wrapped__(sizes, rates, base)
     made = op(
         find("space_to_batch")(x, rates, pads), num_spatial_dims=len(_sizes(dilation_rate)),
         padding="VALID",
@@ -109,32 +101,35 @@ def _from_one(axes: list[int], rates: tuple[int, ...], base: Any) -> Any:
     return list(range(1, last + 1)), tuple(all_rates), all_base
 
 
-_DEPTHWISE = "out_backprop, strides, padding, data_format='NHWC', dilations=(1, 1, 1, 1)"
-ROWS = [
-    Row(
-        "depthwise_conv2d_backprop_input", "filter out_backprop",
-        f"input_sizes, filter, {_DEPTHWISE}", _depthwise_input, same=True, kinds="float",
-        doc="Return the derivative of `tf.nn.depthwise_conv2d` with respect to its input.",
-        examples=(
-            ("nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), "
-            "[1, 1, 1, 1], 'SAME')"),
-            ("nn.depthwise_conv2d_backprop_input([1, 4, 4, 2], r(2, 2, 2, 1), r(1, 2, 2, 2), "
-            "[1, 2, 2, 1], 'VALID')"),
-            ("nn.depthwise_conv2d_backprop_input([1, 3, 3, 1], r(3, 3, 1, 1), r(1, 1, 1, 1), "
-            "[1, 1, 1, 1], 'VALID')"),
-        ),
-    ),
-    Row(
-        "depthwise_conv2d_backprop_filter", "input out_backprop",
-        f"input, filter_sizes, {_DEPTHWISE}", _depthwise_filter, same=True, kinds="float",
-        doc="Return the derivative of `tf.nn.depthwise_conv2d` with respect to its filters.",
-        examples=(
-            ("nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), "
-            "[1, 1, 1, 1], 'SAME')"),
-            ("nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 2), [2, 2, 2, 1], r(1, 2, 2, 2), "
-            "[1, 2, 2, 1], 'VALID')"),
-            ("nn.depthwise_conv2d_backprop_filter(r(1, 3, 3, 1), [3, 3, 1, 1], r(1, 1, 1, 1), "
-            "[1, 1, 1, 1], 'VALID')"),
-        ),
-    ),
-]  # fmt: skip
+@op("nn.depthwise_conv2d_backprop_input", "filter out_backprop", same=True, kinds="float")
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any, filter: Value, out_backprop: Value, strides: Any, padding: Any,
+    data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
+) -> Value:  # fmt: skip
+    """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its input.
+
+    Example:
+    `tf.nn.depthwise_conv2d_backprop_input([1, 4, 4, 1], r(2, 2, 1, 2), r(1, 4, 4, 2), [1, 1, 1, 1],
+    'SAME')`.
+    """
+    return _by_input(
+        depthwise_conv2d.__wrapped__, input_sizes, filter, out_backprop, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip
+
+
+@op("nn.depthwise_conv2d_backprop_filter", "input out_backprop", same=True, kinds="float")
+def depthwise_conv2d_backprop_filter(
+    input: Value, filter_sizes: Any, out_backprop: Value, strides: Any, padding: Any,
+    data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
+) -> Value:  # fmt: skip
+    """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its filters.
+
+    Example:
+    `tf.nn.depthwise_conv2d_backprop_filter(r(1, 4, 4, 1), [2, 2, 1, 2], r(1, 4, 4, 2), [1, 1, 1,
+    1], 'SAME')`.
+    """
+    return _by_filter(
+        depthwise_conv2d.__wrapped__, input, filter_sizes, out_backprop, strides, padding,
+        data_format, dilations,
+    )  # fmt: skip

@@ -6,14 +6,18 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.sparse_tensor import host_array
 
 Value: TypeAlias = Any
 
 
-def _unique_labels(labels: Value) -> tuple[Value, Value]:
-    """Return the unique labels of each row in the order they come, and where each label is."""
+@op("nn.ctc_unique_labels", "labels", kinds="int")
+def ctc_unique_labels(labels: Value) -> tuple[Value, Value]:
+    """Return the labels of each row once, and where each label is among them.
+
+    Example: `tf.nn.ctc_unique_labels([[1, 2, 3, 3], [4, 4, 5, 0]])`.
+    """
     same = labels[:, :, None] == labels[:, None, :]
     first = jnp.argmax(same, 2)  # where the label came first
     is_first = first == jnp.arange(labels.shape[1])
@@ -26,7 +30,15 @@ def _unique_labels(labels: Value) -> tuple[Value, Value]:
     return unique[:, :-1], found
 
 
-def _collapse(labels: Value, seq_length: Value) -> tuple[Value, Value]:
+@op(
+    "nn.collapse_repeated", "labels seq_length", kinds="int",
+    eager_only="How many are left depends on values.",
+)  # fmt: skip
+def collapse_repeated(labels: Value, seq_length: Value) -> tuple[Value, Value]:
+    """Return labels with neighbours that are the same taken as one, and how many are left.
+
+    Example: `tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4])`.
+    """
     known = host_array(seq_length, "nn.collapse_repeated")
     changes = jnp.pad(labels[:, 1:] != labels[:, :-1], ((0, 0), (1, 0)), constant_values=True)
     keep = changes & (jnp.arange(labels.shape[1]) < jnp.asarray(known)[:, None])
@@ -35,24 +47,3 @@ def _collapse(labels: Value, seq_length: Value) -> tuple[Value, Value]:
     places = jnp.where(keep, jnp.cumsum(keep, 1) - 1, size)
     made = jnp.zeros((len(labels), size + 1), labels.dtype)
     return made.at[jnp.arange(len(labels))[:, None], places].set(labels)[:, :size], counts
-
-
-ROWS = [
-    Row(
-        "ctc_unique_labels", "labels", "labels", _unique_labels, kinds="int",
-        doc="Return the labels of each row once, and where each label is among them.",
-        examples=(
-            "nn.ctc_unique_labels([[1, 2, 3, 3], [4, 4, 5, 0]])", "nn.ctc_unique_labels(i(2, 4))",
-            "nn.ctc_unique_labels([[7]])",
-        ),
-    ),
-    Row(
-        "collapse_repeated", "labels seq_length", "labels, seq_length", _collapse, kinds="int",
-        doc="Return labels with neighbours that are the same taken as one, and how many are left.",
-        examples=(
-            "nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4])",
-            "nn.collapse_repeated([[4, 4]], [2])", "nn.collapse_repeated([[1, 2, 2, 3]], [1])",
-        ),
-        eager_only="How many are left depends on values.",
-    ),
-]  # fmt: skip

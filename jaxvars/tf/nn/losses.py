@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
-from jaxvars.tf.registry.rows import Refused, Row, shape_text
+from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.convert import as_given
 from jaxvars.tracing import context
 
@@ -33,8 +33,16 @@ def _check_same_shape(logits: Value, labels: Value) -> None:
         )
 
 
+@op(
+    "nn.sigmoid_cross_entropy_with_logits", "labels logits", op="LogisticLoss", same=True,
+    kinds="float",
+)  # fmt: skip
 @jax.jit
-def sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
+def sigmoid_cross_entropy_with_logits(labels: Value = None, logits: Value = None) -> Value:
+    """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.
+
+    Example: `tf.nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
+    """
     _check_same_shape(logits, labels)
     positive = logits >= 0  # not jnp.abs, whose derivative at 0 is another
     relu = jnp.where(positive, logits, jnp.zeros_like(logits))
@@ -42,8 +50,16 @@ def sigmoid_cross_entropy(labels: Value, logits: Value) -> Value:
     return relu - logits * labels + jnp.log1p(jnp.exp(negative))
 
 
+@op(
+    "nn.weighted_cross_entropy_with_logits", "labels logits pos_weight", op="LogisticLoss",
+    same=True, kinds="float",
+)  # fmt: skip
 @jax.jit
-def _weighted_cross_entropy(labels: Value, logits: Value, pos_weight: Value) -> Value:
+def weighted_cross_entropy_with_logits(labels: Value, logits: Value, pos_weight: Value) -> Value:
+    """Return the cross entropy of a sigmoid, with a weight for positive labels.
+
+    Example: `tf.nn.weighted_cross_entropy_with_logits(p(2, 3), r(2, 3), 2.5)`.
+    """
     _check_same_shape(logits, labels)
     weight = 1 + (pos_weight - 1) * labels
     tail = jnp.log1p(jnp.exp(-jnp.abs(logits))) + jax.nn.relu(-logits)
@@ -54,7 +70,15 @@ def _wide(logits: Value) -> Value:
     return logits.astype(jnp.float32) if logits.dtype.itemsize == 2 else logits
 
 
-def _softmax_cross_entropy(labels: Value, logits: Value, axis: int) -> Value:
+@op(
+    "nn.softmax_cross_entropy_with_logits", "labels logits", op="SoftmaxCrossEntropyWithLogits",
+    kinds="float int",
+)  # fmt: skip
+def softmax_cross_entropy_with_logits(labels: Value, logits: Value, axis: int = -1) -> Value:
+    """Return the cross entropy of rows of probabilities and the softmax of logits.
+
+    Example: `tf.nn.softmax_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
+    """
     wide = _wide(logits)
     try:
         np.broadcast_shapes(labels.shape, logits.shape)
@@ -87,7 +111,18 @@ def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Value, Val
     return _cross_entropy(labels, logits, axis), jnp.sum(by_logits + by_labels, axis=axis)
 
 
-def _sparse_softmax_cross_entropy(labels: Value, logits: Value) -> Value:
+@op(
+    "nn.sparse_softmax_cross_entropy_with_logits", "labels logits",
+    op="SparseSoftmaxCrossEntropyWithLogits", kinds="int",
+)  # fmt: skip
+def sparse_softmax_cross_entropy_with_logits(labels: Value, logits: Value) -> Value:
+    """Return the cross entropy of classes, as integers, and the softmax of logits.
+
+    Example: `tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=r(2, 3))`.
+
+    Differs from TensorFlow: on a GPU and in compiled functions a label that is no class gives NaN,
+    and on a CPU InvalidArgumentError.
+    """
     _check_sparse(labels, logits)
     return _sparse_cross_entropy(labels, logits)
 
@@ -141,12 +176,22 @@ def _check_labels(labels: Value, classes: int) -> None:
         )
 
 
+@op("nn.l2_loss", "t", op="L2Loss", kinds="float")
 @jax.jit
-def _l2_loss(t: Value) -> Value:
+def l2_loss(t: Value) -> Value:
+    """Return half of the sum of squares.
+
+    Example: `tf.nn.l2_loss(r(2, 3))`.
+    """
     return jnp.sum(jnp.square(t), dtype=t.dtype) / jnp.asarray(2, t.dtype)
 
 
-def _log_poisson_loss(targets: Value, log_input: Value, compute_full_loss: Any) -> Value:
+@op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float")
+def log_poisson_loss(targets: Value, log_input: Value, compute_full_loss: Any = False) -> Value:
+    """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input).
+
+    Example: `tf.nn.log_poisson_loss(p(4), r(4))`.
+    """
     return _poisson(targets, log_input, bool(compute_full_loss))
 
 
@@ -160,14 +205,23 @@ def _poisson(targets: Value, log_input: Value, compute_full_loss: bool) -> Value
     return result
 
 
-def _average_loss(losses: Value, sample_weight: Value | None, global_batch_size: Any) -> Value:
-    if losses.ndim == 0:
+@op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float")
+def compute_average_loss(
+    per_example_loss: Value, sample_weight: Value = None, global_batch_size: Any = None
+) -> Value:
+    """Return the sum of losses, divided by the size of the whole batch.
+
+    Example: `tf.nn.compute_average_loss(r(4))`.
+
+    Differs from TensorFlow: without `global_batch_size` the batch given is the whole one.
+    """
+    if per_example_loss.ndim == 0:
         raise Refused(
             ValueError("Invalid value passed for `per_example_loss`. Expected a tensor with rank "
                        "at least 1.")
         )  # fmt: skip
-    size = losses.shape[0] if global_batch_size is None else global_batch_size
-    return _average(losses, sample_weight, as_given(size, losses.dtype))
+    size = per_example_loss.shape[0] if global_batch_size is None else global_batch_size
+    return _average(per_example_loss, sample_weight, as_given(size, per_example_loss.dtype))
 
 
 @jax.jit
@@ -178,12 +232,20 @@ def _average(losses: Value, sample_weight: Value | None, size: Value) -> Value:
     return jnp.sum(losses) / size
 
 
-def _ctc_loss(
+@op("nn.ctc_loss", "labels logits label_length logit_length", op="CTCLoss", kinds="int")
+def ctc_loss(
     labels: Value, logits: Value, label_length: Value, logit_length: Value,
-    time_major: Any, unique: Any, blank: Any,
+    logits_time_major: Any = True, unique: Any = None, blank_index: Any = None,
 ) -> Value:  # fmt: skip
-    batch = jnp.swapaxes(logits, 0, 1) if time_major else logits
-    index = int(blank or 0)
+    """Return the loss of label sequences whose times are not known.
+
+    Example: `tf.nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])`.
+
+    Differs from TensorFlow: `labels` are a dense array; `unique` has no effect. A sequence too long
+    for its frames costs about 1e5, not infinity. Computed by optax.
+    """
+    batch = jnp.swapaxes(logits, 0, 1) if logits_time_major else logits
+    index = int(blank_index or 0)
     index = index + batch.shape[2] if index < 0 else index
     return _ctc(labels, batch, label_length, logit_length, index)
 
@@ -201,95 +263,10 @@ def _ctc(
     return loss.astype(batch.dtype)
 
 
-ROWS = [
-    Row(
-        "sigmoid_cross_entropy_with_logits", "labels logits", "labels=None, logits=None",
-        sigmoid_cross_entropy, op="LogisticLoss", same=True, kinds="float",
-        doc="Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.",
-        examples=(
-            "nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))",
-            "nn.sigmoid_cross_entropy_with_logits(labels=[1.0, 0.0], logits=[0.0, -90.0])",
-            "nn.sigmoid_cross_entropy_with_logits(labels=p(3), logits=r(2))",
-        ),
-    ),
-    Row(
-        "weighted_cross_entropy_with_logits", "labels logits pos_weight",
-        "labels, logits, pos_weight", _weighted_cross_entropy, op="LogisticLoss", same=True,
-        kinds="float",
-        doc="Return the cross entropy of a sigmoid, with a weight for positive labels.",
-        examples=(
-            "nn.weighted_cross_entropy_with_logits(p(2, 3), r(2, 3), 2.5)",
-            "nn.weighted_cross_entropy_with_logits(labels=p(2), logits=r(2), pos_weight=p(2))",
-            "nn.weighted_cross_entropy_with_logits(p(2), r(3), 2.0)",
-        ),
-    ),
-    Row(
-        "softmax_cross_entropy_with_logits", "labels logits", "labels, logits, axis=-1",
-        _softmax_cross_entropy, op="SoftmaxCrossEntropyWithLogits", kinds="float int",
-        doc="Return the cross entropy of rows of probabilities and the softmax of logits.",
-        examples=(
-            "nn.softmax_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))",
-            "nn.softmax_cross_entropy_with_logits(p(3, 2), r(3, 2), axis=0)",
-            "nn.softmax_cross_entropy_with_logits(p(2, 3), tf.cast(r(2, 3), 'float16'))",
-            "nn.softmax_cross_entropy_with_logits(p(2, 3), r(2, 4))",
-        ),
-    ),
-    Row(
-        "sparse_softmax_cross_entropy_with_logits", "labels logits", "labels, logits",
-        _sparse_softmax_cross_entropy, op="SparseSoftmaxCrossEntropyWithLogits", kinds="int",
-        doc="Return the cross entropy of classes, as integers, and the softmax of logits.",
-        differs="on a GPU and in compiled functions a label that is no class gives NaN, and on a "
-        "CPU InvalidArgumentError.",
-        examples=(
-            "nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=r(2, 3))",
-            "nn.sparse_softmax_cross_entropy_with_logits(labels=[[0, 1]], logits=r(1, 2, 2))",
-            "nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 3], logits=r(2, 3))",
-            "nn.sparse_softmax_cross_entropy_with_logits(labels=i(2, 3), logits=r(2, 3))",
-        ),
-    ),
-    Row(
-        "log_poisson_loss", "targets log_input", "targets, log_input, compute_full_loss=False",
-        _log_poisson_loss, same=True, kinds="float",
-        doc="Return the loss of counts whose distribution is Poisson's, of mean exp(log_input).",
-        examples=(
-            "nn.log_poisson_loss(p(4), r(4))", "nn.log_poisson_loss(3.0 * p(4), r(4), True)",
-            "nn.log_poisson_loss(p(0), r(0))",
-        ),
-    ),
-    Row(
-        "l2_loss", "t", "t", _l2_loss, op="L2Loss", kinds="float",
-        doc="Return half of the sum of squares.",
-        examples=("nn.l2_loss(r(2, 3))", "nn.l2_loss(r(0))", "nn.l2_loss(3.0)"),
-    ),
-    Row(
-        "compute_average_loss", "per_example_loss sample_weight?",
-        "per_example_loss, sample_weight=None, global_batch_size=None", _average_loss,
-        kinds="float", doc="Return the sum of losses, divided by the size of the whole batch.",
-        differs="without `global_batch_size` the batch given is the whole one.",
-        examples=(
-            "nn.compute_average_loss(r(4))", "nn.compute_average_loss(r(4), p(4), 8)",
-            "nn.compute_average_loss(r(2, 2), global_batch_size=2)",
-        ),
-    ),
-    Row(
-        "scale_regularization_loss", "regularization_loss", "regularization_loss", jnp.sum,
-        kinds="float", doc="Return the sum of losses, for one replica.",
-        examples=(
-            "nn.scale_regularization_loss(r(4))", "nn.scale_regularization_loss(2.0)",
-            "nn.scale_regularization_loss([1.0, 2.0])",
-        ),
-    ),
-    Row(
-        "ctc_loss", "labels logits label_length logit_length",
-        "labels, logits, label_length, logit_length, logits_time_major=True, unique=None, "
-        "blank_index=None", _ctc_loss, op="CTCLoss", kinds="int",
-        doc="Return the loss of label sequences whose times are not known.",
-        differs="`labels` are a dense array; `unique` has no effect. A sequence too long for its "
-        "frames costs about 1e5, not infinity. Computed by optax.",
-        examples=(
-            "nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])",
-            "nn.ctc_loss([[1, 0]], r(1, 3, 3), [2], [3], logits_time_major=False, blank_index=-1)",
-            "nn.ctc_loss([[1, 1]], r(3, 1, 2), [2], [3], blank_index=0)",
-        ),
-    ),
-]  # fmt: skip
+@op("nn.scale_regularization_loss", "regularization_loss", kinds="float")
+def scale_regularization_loss(regularization_loss: Value) -> Value:
+    """Return the sum of losses, for one replica.
+
+    Example: `tf.nn.scale_regularization_loss(r(4))`.
+    """
+    return jnp.sum(regularization_loss)

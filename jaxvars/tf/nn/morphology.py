@@ -16,38 +16,53 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- dilation and erosion
-def _dilation(
-    x: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
+@op("nn.dilation2d", "input filters", op="Dilation2D", same=True, kinds="float int")
+def dilation2d(
+    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
 ) -> Value:
+    """Return the largest sum of each window of images and a filter [height, width, in].
+
+    Example:
+    `tf.nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
+    """
     if data_format != "NHWC":
         raise Refused(ValueError("NHWC is the only data format that is there."))
     where = layout(2, data_format)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     spread = reach(filters.shape[:2], gaps)
-    pads = paddings(padding, x.shape[1:3], spread, steps, where)
-    least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    padded = jnp.pad(x, [(0, 0), *pads, (0, 0)])
-    inside = np.pad(np.ones((1, *x.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
+    pads = paddings(padding, input.shape[1:3], spread, steps, where)
+    least = -np.inf if input.dtype.kind not in "iu" else np.iinfo(input.dtype).min
+    padded = jnp.pad(input, [(0, 0), *pads, (0, 0)])
+    inside = np.pad(np.ones((1, *input.shape[1:3], 1), bool), [(0, 0), *pads, (0, 0)])
     ends = [(n - r) // s for n, r, s in zip(padded.shape[1:3], spread, steps, strict=True)]
     made: Any = None
     for a, b in itertools.product(*map(range, filters.shape[:2])):
         rows = slice(a * gaps[0], a * gaps[0] + ends[0] * steps[0] + 1, steps[0])
         columns = slice(b * gaps[1], b * gaps[1] + ends[1] * steps[1] + 1, steps[1])
         sums = padded[:, rows, columns] + filters[a, b]
-        part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, x.dtype))
+        part = jnp.where(inside[:, rows, columns], sums, jnp.asarray(least, input.dtype))
         made = part if made is None else jnp.where(part > made, part, made)  # the first of equals
     return made
 
 
-def _erosion(x: Value, filters: Value, *rest: Any) -> Value:
-    return -_dilation(-x, filters[::-1, ::-1], *rest)
+@op("nn.erosion2d", "value filters", op="Dilation2D", same=True, kinds="float int")
+def erosion2d(
+    value: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Value:
+    """Return the smallest difference of each window of images and a filter.
+
+    Example:
+    `tf.nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])`.
+    """
+    turned = filters[::-1, ::-1]
+    return -dilation2d.__wrapped__(-value, turned, strides, padding, data_format, dilations)
 
 
 # ---------------------------------------------------------------- pools of fractional sizes
@@ -199,19 +214,28 @@ class IsotonicRegression(NamedTuple):
     segments: Value
 
 
-def _isotonic(x: Value, decreasing: bool, axis: int) -> IsotonicRegression:
-    wide = {"i": 4, "u": 4}.get(x.dtype.kind)
+@op("nn.isotonic_regression", "inputs", kinds="float int")
+def isotonic_regression(
+    inputs: Value, decreasing: bool = True, axis: int = -1
+) -> IsotonicRegression:
+    """Return the nearest numbers that are in order, along an axis.
+
+    Example: `tf.nn.isotonic_regression(r(2, 5))`.
+
+    Differs from TensorFlow: The groups are found on the host.
+    """
+    wide = {"i": 4, "u": 4}.get(inputs.dtype.kind)
     if wide is not None:
-        x = x.astype(np.float64 if x.dtype.itemsize >= wide else np.float32)
-    moved = jnp.moveaxis(x, axis, -1)
+        inputs = inputs.astype(np.float64 if inputs.dtype.itemsize >= wide else np.float32)
+    moved = jnp.moveaxis(inputs, axis, -1)
     shape = jax.ShapeDtypeStruct(moved.shape, np.int32)
     groups = jax.pure_callback(
         functools.partial(_groups, bool(decreasing)), shape, jax.lax.stop_gradient(moved),
         vmap_method="expand_dims",
     )  # fmt: skip
     same = groups[..., :, None] == groups[..., None, :]
-    weights = same / jnp.sum(same, -1, keepdims=True, dtype=x.dtype)
-    made = jnp.sum(weights.astype(x.dtype) * moved[..., None, :], -1)
+    weights = same / jnp.sum(same, -1, keepdims=True, dtype=inputs.dtype)
+    made = jnp.sum(weights.astype(inputs.dtype) * moved[..., None, :], -1)
     return IsotonicRegression(jnp.moveaxis(made, -1, axis), jnp.moveaxis(groups, -1, axis))
 
 
@@ -230,18 +254,35 @@ def _groups(decreasing: bool, x: Any) -> np.ndarray:
     return made
 
 
-def _batch_norm(
-    x: Value, mean: Value, variance: Value, beta: Value, gamma: Value, epsilon: Any, scales: bool
-) -> Value:
-    scale = jax.lax.rsqrt(variance + jnp.asarray(epsilon, x.dtype))
-    scale = scale * gamma if scales else scale
-    return x * scale + (beta - mean * scale)
+@op(
+    "nn.batch_norm_with_global_normalization", "input mean variance beta gamma", same=True,
+    kinds="float",
+)  # fmt: skip
+def batch_norm_with_global_normalization(
+    input: Value, mean: Value, variance: Value, beta: Value, gamma: Value, variance_epsilon: Any,
+    scale_after_normalization: bool,
+) -> Value:  # fmt: skip
+    """Normalise by means and variances given.
+
+    Example:
+    `tf.nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, True)`.
+    """
+    scale = jax.lax.rsqrt(variance + jnp.asarray(variance_epsilon, input.dtype))
+    scale = scale * gamma if scale_after_normalization else scale
+    return input * scale + (beta - mean * scale)
 
 
-def _space_paddings(input_shape: Any, block_shape: Any, base: Any) -> tuple[Value, Value]:
-    """Return the paddings, and the crops that undo what blocks add."""
+@op("required_space_to_batch_paddings")
+def required_space_to_batch_paddings(
+    input_shape: Any, block_shape: Any, base_paddings: Any = None
+) -> tuple[Value, Value]:
+    """Return the paddings that `tf.space_to_batch` needs, and its crops.
+
+    Example: `tf.required_space_to_batch_paddings([4, 5], [2, 2])`.
+    """
     sizes, blocks = np.asarray(input_shape), np.asarray(block_shape)
-    pads = np.zeros((len(blocks), 2), np.int32) if base is None else np.asarray(base)
+    none = np.zeros((len(blocks), 2), np.int32)
+    pads = none if base_paddings is None else np.asarray(base_paddings)
     if sizes.shape != blocks.shape:
         raise InvalidArgumentError(
             None, None, f"Shapes {sizes.shape} and {blocks.shape} are incompatible"
@@ -249,64 +290,3 @@ def _space_paddings(input_shape: Any, block_shape: Any, base: Any) -> tuple[Valu
     more = -(sizes + pads.sum(1)) % blocks
     found = np.stack([pads[:, 0], pads[:, 1] + more], 1).astype(np.int32)
     return found, np.stack([np.zeros_like(more), more], 1).astype(np.int32)
-
-
-_SIGNATURE = "{}, filters, strides, padding, data_format, dilations"
-
-ROWS = [
-    Row(
-        "dilation2d", "input filters", _SIGNATURE.format("input"), _dilation, op="Dilation2D",
-        same=True, kinds="float int",
-        doc="Return the largest sum of each window of images and a filter [height, width, in].",
-        examples=(
-            "nn.dilation2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
-            "nn.dilation2d(r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1])",
-            "nn.dilation2d(i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
-        ),
-    ),
-    Row(
-        "erosion2d", "value filters", _SIGNATURE.format("value"), _erosion, op="Dilation2D",
-        same=True, kinds="float int",
-        doc="Return the smallest difference of each window of images and a filter.",
-        examples=(
-            "nn.erosion2d(r(1, 4, 4, 1), r(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
-            "nn.erosion2d(r(1, 5, 5, 2), r(2, 2, 2), [1, 2, 2, 1], 'VALID', 'NHWC', [1, 2, 2, 1])",
-            "nn.erosion2d(i(1, 3, 3, 1), i(2, 2, 1), [1, 1, 1, 1], 'SAME', 'NHWC', [1, 1, 1, 1])",
-        ),
-    ),
-    Row(
-        "isotonic_regression", "inputs", "inputs, decreasing=True, axis=-1", _isotonic,
-        kinds="float int", doc="Return the nearest numbers that are in order, along an axis.",
-        examples=(
-            "nn.isotonic_regression(r(2, 5))", "nn.isotonic_regression([3.0, 1.0, 2.0], False)",
-            "nn.isotonic_regression(i(4), axis=0)",
-        ),
-        differs="The groups are found on the host.",
-    ),
-    Row(
-        "batch_norm_with_global_normalization", "input mean variance beta gamma",
-        "input, mean, variance, beta, gamma, variance_epsilon, scale_after_normalization",
-        _batch_norm, same=True, kinds="float", doc="Normalise by means and variances given.",
-        examples=(
-            ("nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, "
-            "True)"),
-            ("nn.batch_norm_with_global_normalization(r(1, 2, 2, 3), r(3), p(3), r(3), p(3), 0.1, "
-            "False)"),
-            ("nn.batch_norm_with_global_normalization(r(1, 1, 1, 2), r(2), 0.0 * p(2), r(2), p(2), "
-            "0.5, True)"),
-        ),
-    ),
-]  # fmt: skip
-
-SPACE = [
-    Row(
-        "required_space_to_batch_paddings", "", "input_shape, block_shape, base_paddings=None",
-        _space_paddings, doc="Return the paddings that `tf.space_to_batch` needs, and its crops.",
-        examples=(
-            "required_space_to_batch_paddings([4, 5], [2, 2])",
-            "required_space_to_batch_paddings([4, 5], [2, 3], [[1, 0], [0, 2]])",
-            "required_space_to_batch_paddings([6], [3])",
-        ),
-    ),
-]  # fmt: skip
-"""Of the top level."""

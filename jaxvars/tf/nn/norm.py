@@ -14,15 +14,20 @@ from jaxvars.tf.arrays.gather import rows_at
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.pairs import maximum
 from jaxvars.tf.nn.shapes import layout
-from jaxvars.tf.registry.rows import Row, axes, shape_text
+from jaxvars.tf.registry.rows import axes_of, op, shape_text
 from jaxvars.tf.tensors.convert import as_given
 
 Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- moments
-def _moments(x: Value, along: Any, shift: Any, keepdims: Any) -> tuple[Value, Value]:
-    return _mean_and_variance(x, axes(along), bool(keepdims))
+@op("nn.moments", "x", kinds="float")
+def moments(x: Value, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Value, Value]:
+    """Return the mean and the variance along axes.
+
+    Example: `tf.nn.moments(r(2, 3), axes=[0])`.
+    """
+    return _mean_and_variance(x, axes_of(axes), bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -39,8 +44,15 @@ def _square_abs(x: Value) -> Value:
     return (x * jnp.conj(x)) if x.dtype.kind == "c" else jnp.square(x)
 
 
-def _weighted_moments(x: Value, along: Any, weights: Value, keepdims: Any) -> tuple[Value, Value]:
-    return _weighted(x, axes(along), weights, bool(keepdims))
+@op("nn.weighted_moments", "x frequency_weights", kinds="float")
+def weighted_moments(
+    x: Value, axes: Any, frequency_weights: Value, keepdims: Any = False
+) -> tuple[Value, Value]:
+    """Return the mean and the variance along axes, each element counted by its weight.
+
+    Example: `tf.nn.weighted_moments(r(2, 3), [1], p(2, 3))`.
+    """
+    return _weighted(x, axes_of(axes), frequency_weights, bool(keepdims))
 
 
 @functools.partial(jax.jit, static_argnums=(1, 3))
@@ -58,10 +70,15 @@ def _weighted(x: Value, where: Any, weights: Value, keepdims: bool) -> tuple[Val
     return mean.astype(x.dtype), variance.astype(x.dtype)
 
 
-def _sufficient_statistics(
-    x: Value, along: Any, shift: Value | None, keepdims: Any
+@op("nn.sufficient_statistics", "x shift?", kinds="float")
+def sufficient_statistics(
+    x: Value, axes: Any, shift: Value = None, keepdims: Any = False
 ) -> tuple[Value, ...]:
-    where = range(x.ndim) if along is None else np.ravel(np.asarray(along)).tolist()
+    """Return the count, the sum and the sum of squares, which give the moments.
+
+    Example: `tf.nn.sufficient_statistics(r(2, 3), [0])`.
+    """
+    where = range(x.ndim) if axes is None else np.ravel(np.asarray(axes)).tolist()
     count = functools.reduce(operator.mul, (x.shape[axis] for axis in where), 1)
     moved = x if shift is None else x - shift
     at = tuple(where)
@@ -71,19 +88,30 @@ def _sufficient_statistics(
     return parts if shift is None else (*parts, shift)
 
 
-def _normalize_moments(
+@op("nn.normalize_moments", "counts mean_ss variance_ss shift?", kinds="float")
+def normalize_moments(
     counts: Value, mean_ss: Value, variance_ss: Value, shift: Value | None
 ) -> tuple[Value, Value]:
+    """Return the mean and the variance that sums of values and squares stand for.
+
+    Example: `tf.nn.normalize_moments(4.0, r(3), p(3), None)`.
+    """
     moved = mean_ss / counts
     mean = moved if shift is None else moved + shift
     return mean, variance_ss / counts - jnp.square(moved)
 
 
 # ---------------------------------------------------------------- normalisation
-def _batch_normalization(
-    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None, epsilon: Any
-) -> Value:
-    return _normalized(x, mean, variance, offset, scale, as_given(epsilon, variance.dtype))
+@op("nn.batch_normalization", "x mean variance offset? scale?", op="Mul", kinds="float")
+def batch_normalization(
+    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None,
+    variance_epsilon: Any,
+) -> Value:  # fmt: skip
+    """Return x less a mean, by a deviation, times a scale, plus an offset.
+
+    Example: `tf.nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)`.
+    """
+    return _normalized(x, mean, variance, offset, scale, as_given(variance_epsilon, variance.dtype))
 
 
 @jax.jit
@@ -97,8 +125,17 @@ def _normalized(
     return x * factor.astype(x.dtype) + rest.astype(x.dtype)
 
 
-def _local_response(x: Value, radius: int, bias: Any, alpha: Any, beta: Any) -> Value:
-    return _responses(x, int(radius), *(as_given(each, x.dtype) for each in (bias, alpha, beta)))
+@op("nn.local_response_normalization", "input", op="LRN", kinds="float", aliases=("nn.lrn",))
+def local_response_normalization(
+    input: Value, depth_radius: int = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
+) -> Value:
+    """Return an image by a power of the squares of the channels nearby.
+
+    Example: `tf.nn.local_response_normalization(r(1, 1, 2, 4))`.
+    """
+    return _responses(
+        input, int(depth_radius), *(as_given(each, input.dtype) for each in (bias, alpha, beta))
+    )
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -110,7 +147,12 @@ def _responses(x: Value, radius: int, bias: Value, alpha: Value, beta: Value) ->
     return x / (bias + alpha * total) ** beta
 
 
-def _bias_add(value: Value, bias: Value, data_format: Any) -> Value:
+@op("nn.bias_add", "value bias", op="BiasAdd", same=True, kinds="float complex int")
+def bias_add(value: Value, bias: Value, data_format: Any = None) -> Value:
+    """Add a bias to the channels.
+
+    Example: `tf.nn.bias_add(r(2, 3), r(3))`.
+    """
     first = data_format is not None and data_format.startswith("NC")
     if data_format not in (None, "N...C", "NC...") and value.ndim > 2:
         first = layout(value.ndim - 2, data_format).channels_first
@@ -126,7 +168,14 @@ def _bias_add(value: Value, bias: Value, data_format: Any) -> Value:
 
 
 # ---------------------------------------------------------------- lookups
-def _embedding_lookup(params: Value, ids: Value, max_norm: Any) -> Value:
+@op("nn.embedding_lookup", "params ids", op="GatherV2", kinds="float int complex")
+def embedding_lookup(params: Value, ids: Value, max_norm: Any = None) -> Value:
+    """Return rows of a table by index, scaled down to a norm if one is given.
+
+    Example: `tf.nn.embedding_lookup(r(4, 2), [3, 0, 3])`.
+
+    Differs from TensorFlow: on a GPU and in compiled functions an index out of range gives zeros.
+    """
     rows = rows_at(params, ids)
     if max_norm is None:
         return rows
@@ -134,85 +183,4 @@ def _embedding_lookup(params: Value, ids: Value, max_norm: Any) -> Value:
     squares = jnp.sum(jnp.square(rows), inner, keepdims=True)
     norm = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     limit = jnp.asarray(max_norm, rows.dtype)
-    return rows * limit / maximum(norm, jnp.broadcast_to(limit, norm.shape))
-
-
-ROWS = [
-    Row(
-        "moments", "x", "x, axes, shift=None, keepdims=False", _moments, kinds="float",
-        doc="Return the mean and the variance along axes.",
-        examples=(
-            "nn.moments(r(2, 3), axes=[0])", "nn.moments(r(2, 3), [0, 1], keepdims=True)",
-            "nn.moments(tf.cast(r(2, 3), 'float16'), -1)",
-        ),
-    ),
-    Row(
-        "weighted_moments", "x frequency_weights", "x, axes, frequency_weights, keepdims=False",
-        _weighted_moments, kinds="float",
-        doc="Return the mean and the variance along axes, each element counted by its weight.",
-        examples=(
-            "nn.weighted_moments(r(2, 3), [1], p(2, 3))", "nn.weighted_moments(r(2, 3), 0, 2.0)",
-            "nn.weighted_moments(r(2, 3), [0, 1], p(2, 1), keepdims=True)",
-        ),
-    ),
-    Row(
-        "sufficient_statistics", "x shift?", "x, axes, shift=None, keepdims=False",
-        _sufficient_statistics, kinds="float",
-        doc="Return the count, the sum and the sum of squares, which give the moments.",
-        examples=(
-            "nn.sufficient_statistics(r(2, 3), [0])",
-            "nn.sufficient_statistics(r(2, 3), [0, 1], shift=1.5)",
-            "nn.sufficient_statistics(r(2, 3), [-1], keepdims=True)",
-        ),
-    ),
-    Row(
-        "normalize_moments", "counts mean_ss variance_ss shift?",
-        "counts, mean_ss, variance_ss, shift", _normalize_moments, kinds="float",
-        doc="Return the mean and the variance that sums of values and squares stand for.",
-        examples=(
-            "nn.normalize_moments(4.0, r(3), p(3), None)",
-            "nn.normalize_moments(4.0, r(3), p(3), shift=r(3))",
-            "nn.normalize_moments(p(2), r(2), p(2), 1.0)",
-        ),
-    ),
-    Row(
-        "batch_normalization", "x mean variance offset? scale?",
-        "x, mean, variance, offset, scale, variance_epsilon", _batch_normalization, op="Mul",
-        kinds="float", doc="Return x less a mean, by a deviation, times a scale, plus an offset.",
-        examples=(
-            "nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)",
-            "nn.batch_normalization(r(2, 3), r(3), p(3), None, None, 1e-3)",
-            "nn.batch_normalization(r(2, 3), 0.5, p(3), r(3), scale=None, variance_epsilon=1)",
-        ),
-    ),
-    Row(
-        "local_response_normalization", "input",
-        "input, depth_radius=5, bias=1, alpha=1, beta=0.5", _local_response, op="LRN",
-        kinds="float", aliases=("nn.lrn",),
-        doc="Return an image by a power of the squares of the channels nearby.",
-        examples=(
-            "nn.local_response_normalization(r(1, 1, 2, 4))",
-            "nn.lrn(r(1, 2, 1, 4), 1, 2, 0.5, 0.75)",
-            "nn.lrn(r(1, 1, 1, 3), depth_radius=2)",
-        ),
-    ),
-    Row(
-        "bias_add", "value bias", "value, bias, data_format=None", _bias_add, op="BiasAdd",
-        same=True, kinds="float complex int", doc="Add a bias to the channels.",
-        examples=(
-            "nn.bias_add(r(2, 3), r(3))", "nn.bias_add(r(1, 2, 2, 2), r(2), data_format='NCHW')",
-            "nn.bias_add(r(2, 3), r(2))", "nn.bias_add(i(2, 3), [1, 2, 3])",
-        ),
-    ),
-    Row(
-        "embedding_lookup", "params ids", "params, ids, max_norm=None", _embedding_lookup,
-        op="GatherV2", kinds="float int complex",
-        doc="Return rows of a table by index, scaled down to a norm if one is given.",
-        differs="on a GPU and in compiled functions an index out of range gives zeros.",
-        examples=(
-            "nn.embedding_lookup(r(4, 2), [3, 0, 3])",
-            "nn.embedding_lookup(r(3, 2), [[1], [2]], max_norm=0.5)",
-            "nn.embedding_lookup(r(3, 2), [0, 3])",
-        ),
-    ),
-]  # fmt: skip
+    return rows * limit / maximum.__wrapped__(norm, jnp.broadcast_to(limit, norm.shape))

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.tf.nn.losses import sigmoid_cross_entropy
+from jaxvars.tf.nn.losses import sigmoid_cross_entropy_with_logits
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
@@ -43,7 +43,7 @@ def nce_loss(
         weights, biases, labels, inputs, (num_sampled, num_classes, num_true), sampled_values,
         remove_accidental_hits, None,
     )  # fmt: skip
-    return Tensor(jnp.sum(sigmoid_cross_entropy(labels, logits), 1))
+    return Tensor(jnp.sum(sigmoid_cross_entropy_with_logits.__wrapped__(labels, logits), 1))
 
 
 def sampled_softmax_loss(

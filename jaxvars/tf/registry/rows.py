@@ -1,17 +1,16 @@
-"""The table of operations: a row says TensorFlow's name and signature, and what is called.
+"""The table of operations: `op`, above a function of arrays, makes TensorFlow's operation of it.
 
-    ROWS = [
-        Row("add", "x y", "x, y", jnp.add, op="AddV2", same=True,
-            doc="Add, element by element.",
-            examples=("math.add(r(2, 3), r(3))", "math.add(i(4), 2)", "math.add(r(0), 1.0)")),
-    ]
-    __getattr__ = operations(__name__, ROWS)
+    @op("math.add", "x y", same=True, op="AddV2", aliases=("add",))
+    def add(x: Value, y: Value) -> Value:
+        '''Add, element by element.'''
+        return jnp.add(x, y)
 
-From it come the functions, their docstrings, the page "what there is and what differs", and the
-tests: each example is run eagerly, compiled and differentiated, and compared with TensorFlow's.
+What the name stands for then takes tensors, and an argument `name`, which is ignored; the function
+of arrays is its `__wrapped__`. From the table come the namespaces and the page "what there is and
+what differs".
 
 Rules this file keeps:
-- a function is written when it is first asked for, with TensorFlow's signature, so that a call
+- what converts the arguments is written as code when an operation is first called, so that a call
   costs little more than that of JAX's function;
 - tensors among the arguments are converted by TensorFlow's rules (`tensors/convert.py`), results
   are Tensors;
@@ -22,10 +21,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from types import CodeType, FunctionType
+from typing import Any, ParamSpec, Protocol, TypeAlias, cast, final
 
 import jax
 import numpy as np
@@ -33,7 +34,7 @@ import numpy as np
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf.errors import InvalidArgumentError, OpError
-from jaxvars.tf.listing import HOMES, lister
+from jaxvars.tf.listing import HOMES, lister, operations_in
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
@@ -41,9 +42,10 @@ from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
+P = ParamSpec("P")
 
 TABLE: dict[str, Row] = {}
-"""All rows, by full name: "math.add", or "concat" for those of a file with an underscore."""
+"""All rows, by full name: "math.add", or "concat" for `tf.concat`."""
 
 _KINDS: dict[str, Callable[[DType], bool]] = {
     "float": lambda d: d.is_floating,
@@ -54,7 +56,7 @@ _KINDS: dict[str, Callable[[DType], bool]] = {
 }
 
 _TEMPLATE = """
-def {name}({signature}):
+def op{signature}:
 {conversions}
     try:
         result = {fold}call({arguments})
@@ -66,6 +68,14 @@ def {name}({signature}):
 """
 
 
+class Operation(Protocol[P]):
+    """What `op` makes of a function of arrays."""
+
+    __wrapped__: Callable[P, Any]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+
+
 @final
 class Refused(Exception):  # noqa: N818 - it says what was done, and users never see it
     """What an operation raises for TensorFlow's exception to be raised as it is.
@@ -73,7 +83,7 @@ class Refused(Exception):  # noqa: N818 - it says what was done, and users never
     Args:
         error: the exception; other ones of `call` are raised as InvalidArgumentError.
 
-    Wrong, in a function that a row calls: `raise TypeError("...")`. Cure: `raise
+    Wrong, in a function below `op`: `raise TypeError("...")`. Cure: `raise
     Refused(TypeError("..."))`.
     """
 
@@ -85,115 +95,176 @@ class Refused(Exception):  # noqa: N818 - it says what was done, and users never
 @final
 @dataclass(frozen=True)
 class Row:
-    """An operation.
+    """An operation in the table; for what is not said here see `op`.
 
     Args:
-        name: TensorFlow's, within its namespace.
-        tensors: which arguments are tensors, in words: "x y". One with a star, "values*", is a list
-            of tensors. One with a question mark, "bias?", may be None.
-        signature: TensorFlow's, as written there, without `name=None`, which is added.
-        call: what does it: takes arrays for the tensors and the other arguments as they are, all by
-            position, and returns an array or a structure of arrays.
-        op: what TensorFlow calls the operation in its messages; `name` in capitals if empty.
-        same: the tensors must be of one type; what is no tensor is converted to it.
-        pairing: what makes arrays of one type of two tensors, if it is not `_convert.pair`.
-        kinds: which types the first tensor may have, in words: "float complex"; all if empty.
-        examples: calls as one writes them after `tf.`, three or more, edge cases among them.
-            `r(2, 3)` is a float32 array of random numbers, `p(2, 3)` of positive ones, `i(4)` of
-            integers, `b(4)` of bools, `z(2)` of complex numbers. TensorFlow ran each once.
-        doc: what it does, in one imperative sentence.
-        differs: what is not as in TensorFlow, in a sentence.
-        aliases: other full names, like "add" of `tf.add`.
-        text: `call` takes text (NumPy arrays of bytes objects), too.
-        by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
-        eager_only: why it can't be part of a compiled function: the size of its result depends on
-            values.
+        call: the function of arrays.
+        function: what users call.
     """
 
-    name: str
-    tensors: str
-    signature: str
     call: Callable[..., Any]
-    op: str = ""
-    same: bool = False
-    kinds: str = ""
-    examples: tuple[str, ...] = ()
-    doc: str = ""
-    differs: str = ""
-    aliases: tuple[str, ...] = ()
-    text: bool = False
-    eager_only: str = ""
-    pairing: Callable[[Any, Any, str], tuple[Value, Value]] | None = None
-    by_rows: str = ""
+    function: Any
+    tensors: str
+    op: str
+    same: bool
+    kinds: str
+    aliases: tuple[str, ...]
+    text: bool
+    eager_only: str
+    pairing: Callable[[Any, Any, str], tuple[Value, Value]]
+    by_rows: str
+
+
+def op(
+    name: str,
+    tensors: str = "",
+    *,
+    op: str = "",
+    same: bool = False,
+    kinds: str = "",
+    aliases: tuple[str, ...] = (),
+    text: bool = False,
+    eager_only: str = "",
+    pairing: Callable[[Any, Any, str], tuple[Value, Value]] = _convert.pair,
+    by_rows: str = "",
+    is_listed: bool = True,
+) -> Callable[[Callable[P, Any]], Operation[P]]:
+    """Return a decorator of functions that take arrays for tensors: it makes an operation of one.
+
+    The function's parameters are TensorFlow's without `name`, which is added. Its docstring says
+    what it does, in one imperative sentence, and has a paragraph "Differs from TensorFlow: ..." if
+    something does.
+
+    Args:
+        name: TensorFlow's, in full: "math.add".
+        tensors: which arguments are tensors, in words: "x y". One with a star, "values*", is a list
+            of tensors. One with a question mark, "bias?", may be None.
+        op: what TensorFlow calls the operation in its messages; the name in capitals if empty.
+        same: the tensors must be of one type; what is not a tensor is converted to it.
+        kinds: which types the first tensor may have, in words: "float complex"; all if empty.
+        aliases: other full names, like "add" of `tf.add`.
+        text: the function takes strings (NumPy arrays of bytes objects), too.
+        eager_only: why it can't be part of a compiled function: the size of its result depends on
+            values.
+        pairing: what makes arrays of one type of two tensors.
+        by_rows: the argument that may be `tf.IndexedSlices`, and then the result is, too.
+        is_listed: it is in the table.
+    """
+    space, _, short = name.rpartition(".")
+
+    def made(call: Callable[P, Any]) -> Operation[P]:
+        below: Any = inspect.unwrap(call)
+        signature = inspect.signature(below)
+        parameters = [*signature.parameters.values()]
+        name_too = inspect.Parameter("name", parameters[-1].kind, default=None)
+        module = f"jaxvars.tf.{space}" if space else "jaxvars.tf"
+        names: dict[str, Any] = {"__name__": module, "written": _written}
+        function: Any = FunctionType(_FIRST_CALL, names, short)
+        function.__module__, function.__qualname__ = module, short
+        function.__doc__, function.__wrapped__ = call.__doc__, call
+        function.__signature__ = signature.replace(parameters=[*parameters, name_too])
+        if below.__kwdefaults__:
+            function.__defaults__ = below.__defaults__
+            function.__kwdefaults__ = {**below.__kwdefaults__, "name": None}
+        else:
+            function.__defaults__ = (*(below.__defaults__ or ()), None)
+        names["row"] = row = Row(
+            call, function, tensors, op, same, kinds, aliases, text, eager_only, pairing, by_rows,
+        )  # fmt: skip
+        if is_listed:
+            TABLE[name] = row
+            HOMES.update(dict.fromkeys([name, *aliases], f"{call.__module__}:{call.__name__}"))
+        return cast(Operation[P], function)
+
+    return made
+
+
+def _first_call(*args: Any, **kwargs: Any) -> Any:
+    """Write the code of the operation whose globals these are, and call it."""
+    names = globals()
+    return names["written"](names["row"])(*args, **kwargs)
+
+
+_FIRST_CALL = _first_call.__code__.replace(co_name="a tf operation")  # no def has this name
 
 
 def operations(
-    module: str, rows: Sequence[Row], others: Sequence[str] = (), space: str | None = None
+    module: str, others: Sequence[str] = (), space: str | None = None
 ) -> Callable[[str], Any]:
-    """Return a module's `__getattr__`, which makes the functions of a table when asked for.
+    """Return a namespace's `__getattr__`, which finds operations where they are defined.
 
     Args:
         module: its `__name__`.
-        rows: the table.
-        others: names that are there without a row, for the hint.
+        others: names that are there and not in the table, for the hint.
         space: the namespace, if it is not that of the file: "math.special".
     """
     space = module.removeprefix("jaxvars.tf.") if space is None else space
-    by_name = {row.name: row for row in rows}
-    for row in rows:
-        full = f"{space}.{row.name}" if space else row.name
-        TABLE[full] = row
-        HOMES.update(dict.fromkeys([full, *row.aliases], f"{module}:{row.name}"))
-
     setattr(sys.modules[module], "__dir__", lister(module, others, space))  # noqa: B010 - pyright knows no such name
 
     def attribute(name: str) -> Any:
-        if name not in by_name:
+        found = find(f"{space}.{name}")
+        if found is None:
+            known = sorted([*operations_in(space), *others])
             if name == "__all__":
-                return sorted([*by_name, *others])
-            if space and (elsewhere := find(f"{space}.{name}")) is not None:
-                return elsewhere
-            hint = did_you_mean(name, [*by_name, *others])
-            where = f"tf.{space}" if space else "tf"
-            raise AttributeError(f"{where} has no attribute {name!r}.{' ' + hint if hint else ''}")
-        made = function_of(by_name[name], module)
-        setattr(sys.modules[module], name, made)
-        return made
+                return known
+            hint = did_you_mean(name, known)
+            raise AttributeError(f"tf.{space} has no attribute {name!r}.{hint}")
+        setattr(sys.modules[module], name, found)
+        return found
 
     return attribute
 
 
-def function_of(row: Row, module: str) -> Callable[..., Any]:
-    """Return the function that a row describes."""
+def _written(row: Row) -> Any:
+    """Return the operation of a row, with code that converts its arguments."""
     names: dict[str, Any] = {
         "call": row.call, "Tensor": Tensor, "wrap": wrap, "to_array": _convert.to_array,
-        "pair": row.pairing or _convert.pair, "alike": _convert.alike, "checked": _checked,
+        "pair": row.pairing, "alike": _convert.alike, "checked": _checked,
         "ERRORS": (TypeError, ValueError, JaxvarsError, NotImplementedError, IndexError),
         "translated": _translated, "row": row, "listed": _listed, "REFUSED": Refused,
         "static": _static, "is_static": _convert.is_static, "ndarray": np.ndarray,
         "ARRAYS": ARRAYS, "allowed": set(), "class_of": type,  # `type` may be an argument
-        "IndexedSlices": IndexedSlices,
+        "IndexedSlices": IndexedSlices, "function": row.function,
     }  # fmt: skip
-    parameters = _parameters(row.signature)
+    function, below, given = row.function, inspect.unwrap(row.call), _given(row)
+    signature = inspect.signature(function)
+    plain = [p.replace(annotation=p.empty, default=p.empty) for p in signature.parameters.values()]
     source = _TEMPLATE.format(
-        name=row.name,
-        signature=", ".join(filter(None, [row.signature, "name=None"])),
+        signature=inspect.Signature(plain),
         conversions="\n".join(f"    {line}" for line in _conversions(row)) or "    pass",
-        arguments=", ".join(parameters),
-        op=row.op or row.name.title().replace("_", ""),
-        fold=_fold(row, parameters),
+        arguments=given,
+        op=_op_of(row),
+        fold=_fold(row, given),
         operands=f"({', '.join(row.tensors.split())})" if _is_pair(row) else "()",
     )
-    exec(compile(source, f"<tf.{row.name}>", "exec"), names)
-    made = names[row.name]
-    made.__module__, made.__qualname__, made.__doc__ = module, row.name, docstring(row)
-    return made
+    function.__globals__.update(names)
+    name = f"{function.__module__}.{function.__name__}".removeprefix("jaxvars.")
+    function.__code__ = _compiled(source, below.__code__).replace(co_name=name)
+    return function
 
 
-def _fold(row: Row, parameters: list[str]) -> str:
+def _given(row: Row, apart: str = "") -> str:
+    """Return the arguments of a call of `row.call`; of one, `apart`, its values."""
+    return ", ".join(
+        (f"{p.name}=" if p.kind is p.KEYWORD_ONLY else "")
+        + (f"{p.name}.values" if p.name == apart else p.name)
+        for p in inspect.signature(row.call).parameters.values()
+    )
+
+
+def _compiled(source: str, below: CodeType) -> CodeType:
+    """Return the code of a function, all of it where another one is defined, for tracebacks."""
+    line = below.co_firstlineno
+    place = ast.Pass(lineno=line, end_lineno=line, col_offset=-1, end_col_offset=-1)
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        ast.copy_location(node, place)
+    return compile(tree, below.co_filename, "exec").co_consts[0]
+
+
+def _fold(row: Row, given: str) -> str:
     """Return what comes before the call: the choice of computing with sizes on the host."""
     words = [word for word in row.tensors.split() if word[-1] != "?"]
-    given = ", ".join(parameters)
     if not words or row.text:
         return ""
     if any(word[-1] == "*" for word in words):
@@ -203,10 +274,14 @@ def _fold(row: Row, parameters: list[str]) -> str:
     return f"static(call, {given}) if {known} else "
 
 
-def _static(call: Callable[..., Any], *arguments: Any) -> Any:
+def _static(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compute with sizes, which are known: while a function is traced, too."""
     with context.at(context.EVAL):
-        return jax.tree.map(np.asarray, call(*arguments))
+        return jax.tree.map(np.asarray, call(*args, **kwargs))
+
+
+def _op_of(row: Row) -> str:
+    return row.op or row.function.__name__.title().replace("_", "")
 
 
 def _is_pair(row: Row) -> bool:
@@ -216,8 +291,7 @@ def _is_pair(row: Row) -> bool:
 
 def _conversions(row: Row) -> list[str]:
     """Return the lines that make arrays of the tensors."""
-    words = row.tensors.split()
-    op = row.op or row.name.title().replace("_", "")
+    words, op = row.tensors.split(), _op_of(row)
     plain = [word for word in words if word[-1] not in "*?"]
     lines = _rows_apart(row)
     if _is_pair(row):
@@ -245,8 +319,7 @@ def _conversions(row: Row) -> list[str]:
 def _rows_apart(row: Row) -> list[str]:
     """Return the lines that do with the rows of `tf.IndexedSlices` what is done with a tensor."""
     x = row.by_rows
-    given = ", ".join(f"{p}.values" if p == x else p for p in _parameters(row.signature))
-    line = f"if class_of({x}) is IndexedSlices: return {x}.with_values({row.name}({given}))"
+    line = f"if class_of({x}) is IndexedSlices: return {x}.with_values(function({_given(row, x)}))"
     return [line] if x else []
 
 
@@ -268,12 +341,6 @@ def _checked(array: Value, row: Row, op: str) -> Any:
             f"{', '.join(kinds)} [Op:{op}] name: ",
         )
     return array.dtype
-
-
-def _parameters(signature: str) -> list[str]:
-    """Return the names of the parameters in a signature."""
-    arguments = ast.parse(f"def f({signature}): pass").body[0].args  # pyright: ignore[reportAttributeAccessIssue] - a function
-    return [arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
 
 
 def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Exception:
@@ -301,7 +368,7 @@ def shape_text(array: Value) -> str:
     return f"[{','.join(map(str, array.shape))}]"
 
 
-def axes(axis: Any) -> int | tuple[int, ...] | None:
+def axes_of(axis: Any) -> int | tuple[int, ...] | None:
     """Return an axis argument, a number, a tensor or a list of them, as JAX takes it."""
     if axis is None or type(axis) is int:
         return axis
@@ -313,13 +380,3 @@ def find(name: str) -> Any:
     """Return the function of a full name or alias; None if there is none."""
     module, _, operation = HOMES.get(name, "").partition(":")
     return getattr(importlib.import_module(module), operation) if module else None
-
-
-def docstring(row: Row) -> str:
-    """Return the docstring of an operation, made of its row."""
-    parts = [row.doc]
-    if row.examples:
-        parts.append(f"Example: `tf.{row.examples[0]}`.")
-    if row.differs:
-        parts.append(f"Differs from TensorFlow: {row.differs}")
-    return "\n\n".join(parts) + "\n"

@@ -5,7 +5,7 @@
     loaded = tf.saved_model.load("model")
     loaded(x), loaded.signatures["serving_default"](x=x)
 
-It is what `jv.saved` writes and runs: a folder with one file, `saved_model.jaxvars`, in it.
+It is what `jv.export` writes and runs: a folder with one file, `saved_model.jaxvars`, in it.
 
     tree                which object has what
     functions, serving  programs of functions, and of signatures
@@ -23,9 +23,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, final
 
-from jaxvars import saved as core
+from jaxvars import export as core
 from jaxvars.core.module import Module as CoreModule
-from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import SavedError
@@ -221,7 +221,7 @@ def contains_saved_model(export_dir: Any) -> bool:
 _MISSING = {
     "SAVED_MODEL_FILENAME_PB": "the file is called tf.saved_model.FILE",
     "SAVED_MODEL_FILENAME_PBTXT": "the file is called tf.saved_model.FILE",
-    "SAVED_MODEL_SCHEMA_VERSION": "the file says its own format: jaxvars.saved",
+    "SAVED_MODEL_SCHEMA_VERSION": "the file says its own format: jaxvars.export",
     "VARIABLES_DIRECTORY": "variables are in the file tf.saved_model.FILE, too",
     "VARIABLES_FILENAME": "variables are in the file tf.saved_model.FILE, too",
     "DEBUG_DIRECTORY": "programs have no debug information",
@@ -233,7 +233,7 @@ def __getattr__(name: str) -> NoReturn:
     if name in _MISSING:
         raise AttributeError(f"tf.saved_model has no {name}: {_MISSING[name]}.")
     hint = did_you_mean(name, list(globals()))
-    raise AttributeError(f"tf.saved_model has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.saved_model has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__)

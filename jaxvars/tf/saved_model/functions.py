@@ -16,9 +16,9 @@ from typing import Any
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
 from jaxvars.compiler.function import Function as CoreFunction
 from jaxvars.errors import SavedError
-from jaxvars.saved.functions import Known, _first_objects
-from jaxvars.saved.functions import _trace as trace
-from jaxvars.tensors.tensor import TensorSpec as CoreSpec
+from jaxvars.export.functions import Known, _first_objects
+from jaxvars.export.functions import _trace as trace
+from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf import nest
 from jaxvars.tf.errors import OpError
 from jaxvars.tf.functions.arguments import outside

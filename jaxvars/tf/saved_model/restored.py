@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, final
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
-from jaxvars.saved.forms import Static
-from jaxvars.saved.forms import Tensor as TensorForm
-from jaxvars.saved.functions import Known
-from jaxvars.saved.functions import _trace as trace
-from jaxvars.saved.loaded import SavedFunction
-from jaxvars.tensors.tensor import TensorSpec as CoreSpec
+from jaxvars.export.forms import Static
+from jaxvars.export.forms import Tensor as TensorForm
+from jaxvars.export.functions import Known
+from jaxvars.export.functions import _trace as trace
+from jaxvars.export.loaded import SavedFunction
+from jaxvars.tensors.spec import TensorSpec as CoreSpec
 from jaxvars.tf.functions.arguments import inside, outside
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jaxvars.compiler.concrete_function import ConcreteFunction as CoreConcrete
-from jaxvars.compiler.function import compile as _compile
-from jaxvars.saved.functions import _trace as trace
+from jaxvars.compiler.decorator import compile as _compile
+from jaxvars.export.functions import _trace as trace
 from jaxvars.tf import nest
 from jaxvars.tf.functions.arguments import outside
 from jaxvars.tf.functions.concrete_function import ConcreteFunction

@@ -8,14 +8,13 @@ _signal_frames    frames, spectrograms
 from __future__ import annotations
 
 from jaxvars.tf.registry.rows import operations
-from jaxvars.tf.signal import fourier as _signal_fourier
-from jaxvars.tf.signal import frames as _signal_frames
-from jaxvars.tf.signal import windows as _signal_windows
+from jaxvars.tf.signal import fourier, frames, windows
 from jaxvars.tf.signal.fourier import fftnd as fftnd
 from jaxvars.tf.signal.fourier import ifftnd as ifftnd
 from jaxvars.tf.signal.fourier import irfftnd as irfftnd
 from jaxvars.tf.signal.fourier import rfftnd as rfftnd
 
-ROWS = [*_signal_fourier.ROWS, *_signal_windows.ROWS, *_signal_frames.ROWS]
+_PARTS = (fourier, frames, windows)
+"""Imported: their operations are in the table."""
 
-__getattr__ = operations(__name__, ROWS, others=("fftnd", "ifftnd", "irfftnd", "rfftnd"))
+__getattr__ = operations(__name__, others=("fftnd", "ifftnd", "irfftnd", "rfftnd"))

@@ -15,35 +15,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, Row, axes, function_of
+from jaxvars.tf.registry.rows import Refused, axes_of, op
 
 Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- Fourier
-def _complex_transform(rank: int, transform: Callable[..., Value]) -> Callable[[Value], Value]:
-    over = tuple(range(-rank, 0))
-
-    def transformed(x: Value) -> Value:
-        _check_rank(x, rank)
-        return transform(x, axes=over)
-
-    return transformed
+def _complex_transform(x: Value, rank: int, transform: Callable[..., Value]) -> Value:
+    _check_rank(x, rank)
+    return transform(x, axes=tuple(range(-rank, 0)))
 
 
-def _real_transform(rank: int, forward: bool) -> Callable[[Value, Any], Value]:
+def _real_transform(x: Value, rank: int, forward: bool, fft_length: Any) -> Value:
+    _check_kind(x, rank, forward)
+    _check_rank(x, rank)
+    sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length).reshape(-1)]
+    if sizes is not None and len(sizes) != rank:
+        raise ValueError(f"fft_length must have {rank} elements, not {len(sizes)}")
     transform = jnp.fft.rfftn if forward else jnp.fft.irfftn
-    over = tuple(range(-rank, 0))
-
-    def transformed(x: Value, fft_length: Any) -> Value:
-        _check_kind(x, rank, forward)
-        _check_rank(x, rank)
-        sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length).reshape(-1)]
-        if sizes is not None and len(sizes) != rank:
-            raise ValueError(f"fft_length must have {rank} elements, not {len(sizes)}")
-        return transform(x, s=sizes, axes=over)
-
-    return transformed
+    return transform(x, s=sizes, axes=tuple(range(-rank, 0)))
 
 
 def _check_kind(x: Value, rank: int, forward: bool) -> None:
@@ -64,32 +54,190 @@ def _check_rank(x: Value, rank: int) -> None:
         raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
 
 
-def _shift(shift: Callable[..., Value]) -> Callable[[Value, Any], Value]:
-    return lambda x, over: shift(x, axes=axes(over))
+def _over_axes(
+    x: Value, transform: Callable[..., Value], fft_length: Any, over: Any, norm: Any
+) -> Value:
+    sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length)]
+    places = None if over is None else [int(n) for n in np.asarray(over)]
+    return transform(x, s=sizes, axes=places, norm=norm)
 
 
-def _over_axes(transform: Callable[..., Value]) -> Callable[..., Value]:
-    def transformed(x: Value, fft_length: Any, over: Any, norm: Any) -> Value:
-        sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length)]
-        places = None if over is None else [int(n) for n in np.asarray(over)]
-        return transform(x, s=sizes, axes=places, norm=norm)
+@op("signal.fft", "input", op="FFT", kinds="complex")
+def fft(input: Value) -> Value:
+    """Return the Fourier transform over the last axis.
 
-    return transformed
+    Example: `tf.signal.fft(z(3))`.
+    """
+    return _complex_transform(input, 1, jnp.fft.fftn)
+
+
+@op("signal.fft2d", "input", op="FFT2D", kinds="complex")
+def fft2d(input: Value) -> Value:
+    """Return the Fourier transform over the last two axes.
+
+    Example: `tf.signal.fft2d(z(2, 3))`.
+    """
+    return _complex_transform(input, 2, jnp.fft.fftn)
+
+
+@op("signal.fft3d", "input", op="FFT3D", kinds="complex")
+def fft3d(input: Value) -> Value:
+    """Return the Fourier transform over the last three axes.
+
+    Example: `tf.signal.fft3d(z(2, 2, 2))`.
+    """
+    return _complex_transform(input, 3, jnp.fft.fftn)
+
+
+@op("signal.ifft", "input", op="IFFT", kinds="complex")
+def ifft(input: Value) -> Value:
+    """Return the inverse Fourier transform over the last axis.
+
+    Example: `tf.signal.ifft(z(3))`.
+    """
+    return _complex_transform(input, 1, jnp.fft.ifftn)
+
+
+@op("signal.ifft2d", "input", op="IFFT2D", kinds="complex")
+def ifft2d(input: Value) -> Value:
+    """Return the inverse Fourier transform over the last two axes.
+
+    Example: `tf.signal.ifft2d(z(2, 3))`.
+    """
+    return _complex_transform(input, 2, jnp.fft.ifftn)
+
+
+@op("signal.ifft3d", "input", op="IFFT3D", kinds="complex")
+def ifft3d(input: Value) -> Value:
+    """Return the inverse Fourier transform over the last three axes.
+
+    Example: `tf.signal.ifft3d(z(2, 2, 2))`.
+    """
+    return _complex_transform(input, 3, jnp.fft.ifftn)
+
+
+@op("signal.rfft", "input_tensor", op="RFFT")
+def rfft(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the Fourier transform of real numbers, axis.
+
+    Example: `tf.signal.rfft(r(4))`.
+    """
+    return _real_transform(input_tensor, 1, True, fft_length)
+
+
+@op("signal.rfft2d", "input_tensor", op="RFFT2D")
+def rfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the Fourier transform of real numbers, two axes.
+
+    Example: `tf.signal.rfft2d(r(2, 4))`.
+    """
+    return _real_transform(input_tensor, 2, True, fft_length)
+
+
+@op("signal.rfft3d", "input_tensor", op="RFFT3D")
+def rfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the Fourier transform of real numbers, three axes.
+
+    Example: `tf.signal.rfft3d(r(2, 2, 3))`.
+    """
+    return _real_transform(input_tensor, 3, True, fft_length)
+
+
+@op("signal.irfft", "input_tensor", op="IRFFT")
+def irfft(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the inverse Fourier transform of real numbers, axis.
+
+    Example: `tf.signal.irfft(z(4))`.
+    """
+    return _real_transform(input_tensor, 1, False, fft_length)
+
+
+@op("signal.irfft2d", "input_tensor", op="IRFFT2D")
+def irfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the inverse Fourier transform of real numbers, two axes.
+
+    Example: `tf.signal.irfft2d(z(2, 4))`.
+    """
+    return _real_transform(input_tensor, 2, False, fft_length)
+
+
+@op("signal.irfft3d", "input_tensor", op="IRFFT3D")
+def irfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
+    """Return the inverse Fourier transform of real numbers, three axes.
+
+    Example: `tf.signal.irfft3d(z(2, 2, 3))`.
+    """
+    return _real_transform(input_tensor, 3, False, fft_length)
+
+
+@op("signal.fftshift", "x", op="Roll")
+def fftshift(x: Value, axes: Any = None) -> Value:
+    """Move the zero frequency to the middle.
+
+    Example: `tf.signal.fftshift(r(5))`.
+    """
+    return jnp.fft.fftshift(x, axes=axes_of(axes))
+
+
+@op("signal.ifftshift", "x", op="Roll")
+def ifftshift(x: Value, axes: Any = None) -> Value:
+    """Move the zero frequency from the middle to the start.
+
+    Example: `tf.signal.ifftshift(r(5))`.
+    """
+    return jnp.fft.ifftshift(x, axes=axes_of(axes))
+
+
+# Not in the table: TensorFlow has none of these for the CPU to compare to.
+@op("signal.fftnd", "input_tensor", op="FFTND", is_listed=False)
+def fftnd(input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None) -> Value:
+    """Return the Fourier transform over any axes."""
+    return _over_axes(input_tensor, jnp.fft.fftn, fft_length, axes, norm)
+
+
+@op("signal.ifftnd", "input_tensor", op="IFFTND", is_listed=False)
+def ifftnd(
+    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Value:
+    """Return the inverse Fourier transform over any axes."""
+    return _over_axes(input_tensor, jnp.fft.ifftn, fft_length, axes, norm)
+
+
+@op("signal.rfftnd", "input_tensor", op="RFFTND", is_listed=False)
+def rfftnd(
+    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Value:
+    """Return the Fourier transform of real numbers."""
+    return _over_axes(input_tensor, jnp.fft.rfftn, fft_length, axes, norm)
+
+
+@op("signal.irfftnd", "input_tensor", op="IRFFTND", is_listed=False)
+def irfftnd(
+    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Value:
+    """Return the inverse Fourier transform to real ones."""
+    return _over_axes(input_tensor, jnp.fft.irfftn, fft_length, axes, norm)
 
 
 # ---------------------------------------------------------------- cosines
-def dct(x: Value, kind: int, n: Any, axis: int, norm: str | None) -> Value:
-    """Return a transform of cosines of the last axis."""
-    _check_cosines(x, kind, axis, norm)
+@op("signal.dct", "input", op="FFT")
+def dct(
+    input: Value, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
+) -> Value:
+    """Return the cosine transform of type 1, 2, 3 or 4 of the last axis.
+
+    Example: `tf.signal.dct(r(2, 3))`.
+    """
+    _check_cosines(input, type, axis, norm)
     if n is not None:
         size = int(n)
         if size < 1:
             raise Refused(ValueError("n should be a positive integer or None"))
-        x = x[..., :size]
-        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
-    if kind == 1 and x.shape[-1] < 2:
+        input = input[..., :size]
+        input = jnp.pad(input, [(0, 0)] * (input.ndim - 1) + [(0, size - input.shape[-1])])
+    if type == 1 and input.shape[-1] < 2:
         raise Refused(ValueError("Dimension must be greater than one for Type-I DCT."))
-    return _cosines(x, kind, norm)
+    return _cosines(input, type, norm)
 
 
 def _check_cosines(x: Value, kind: int, axis: int, norm: str | None) -> None:
@@ -134,89 +282,12 @@ def _turned(x: Value, before: np.ndarray, after: np.ndarray) -> Value:
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 
-def idct(x: Value, kind: int, n: Any, axis: int, norm: str | None) -> Value:
-    """Return the inverse of a transform of cosines, up to a factor."""
-    return dct(x, _INVERSE.get(kind, kind), n, axis, norm)
+@op("signal.idct", "input", op="FFT")
+def idct(
+    input: Value, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
+) -> Value:
+    """Return the inverse cosine transform of the last axis, up to a factor.
 
-
-# ---------------------------------------------------------------- rows
-def _complex_row(rank: int, forward: bool) -> Row:
-    name = ("fft" if forward else "ifft") + ("" if rank == 1 else f"{rank}d")
-    transform = jnp.fft.fftn if forward else jnp.fft.ifftn
-    shape = ("3", "2, 3", "2, 2, 2")[rank - 1]
-    return Row(
-        name, "input", "input", _complex_transform(rank, transform), op=name.upper(),
-        kinds="complex", doc=f"Return the {_WORDS[forward]} over the last {_AXES[rank]}.",
-        examples=(
-            f"signal.{name}(z({shape}))", f"signal.{name}(z(2, {shape}))",
-            f"signal.{name}(r({shape}))",
-        ),
-    )  # fmt: skip
-
-
-def _real_row(rank: int, forward: bool) -> Row:
-    name = ("rfft" if forward else "irfft") + ("" if rank == 1 else f"{rank}d")
-    shape, lengths = (("4", "[6]"), ("2, 4", "[3, 3]"), ("2, 2, 3", "[1, 2, 4]"))[rank - 1]
-    letter, other = ("r", "i") if forward else ("z", "r")
-    return Row(
-        name, "input_tensor", "input_tensor, fft_length=None", _real_transform(rank, forward),
-        op=name.upper(), doc=f"Return the {_WORDS[forward]} of real numbers, {_AXES[rank]}.",
-        examples=(
-            f"signal.{name}({letter}({shape}))", f"signal.{name}({letter}({shape}), {lengths})",
-            f"signal.{name}({other}({shape}))",
-        ),
-    )  # fmt: skip
-
-
-_WORDS = {True: "Fourier transform", False: "inverse Fourier transform"}
-_AXES = {1: "axis", 2: "two axes", 3: "three axes"}
-
-ROWS = [
-    *[_complex_row(rank, forward) for rank in (1, 2, 3) for forward in (True, False)],
-    *[_real_row(rank, forward) for rank in (1, 2, 3) for forward in (True, False)],
-    Row(
-        "fftshift", "x", "x, axes=None", _shift(jnp.fft.fftshift), op="Roll",
-        doc="Move the zero frequency to the middle.",
-        examples=(
-            "signal.fftshift(r(5))", "signal.fftshift(i(2, 3), axes=1)", "signal.fftshift(r(2, 3))",
-        ),
-    ),
-    Row(
-        "ifftshift", "x", "x, axes=None", _shift(jnp.fft.ifftshift), op="Roll",
-        doc="Move the zero frequency from the middle to the start.",
-        examples=(
-            "signal.ifftshift(r(5))", "signal.ifftshift(i(2, 3), axes=[1])",
-            "signal.ifftshift(r(2, 3))",
-        ),
-    ),
-    Row(
-        "dct", "input", "input, type=2, n=None, axis=-1, norm=None", dct, op="FFT",
-        doc="Return the cosine transform of type 1, 2, 3 or 4 of the last axis.",
-        examples=(
-            "signal.dct(r(2, 3))", "signal.dct(r(3), type=1)", "signal.dct(r(3), 3, norm='ortho')",
-            "signal.dct(r(3), 4, n=5)", "signal.dct(r(3), 2, 2, norm='ortho')",
-            "signal.dct(r(3), 5)", "signal.dct(i(3))",
-        ),
-    ),
-    Row(
-        "idct", "input", "input, type=2, n=None, axis=-1, norm=None", idct, op="FFT",
-        doc="Return the inverse cosine transform of the last axis, up to a factor.",
-        examples=(
-            "signal.idct(r(2, 3))", "signal.idct(r(3), 3, norm='ortho')", "signal.idct(r(3), 4)",
-            "signal.idct(r(2), type=1, norm='ortho')",
-        ),
-    ),
-]  # fmt: skip
-
-
-def _unlisted(name: str, transform: Callable[..., Value], doc: str) -> Callable[..., Any]:
-    """Return a function without a row: TensorFlow has none of these for the CPU to compare to."""
-    signature = "input_tensor, fft_length=None, axes=None, norm=None"
-    row = Row(name, "input_tensor", signature, _over_axes(transform), op=name.upper(), doc=doc)
-    return function_of(row, "jaxvars.tf.signal")
-
-
-fftnd = _unlisted("fftnd", jnp.fft.fftn, "Return the Fourier transform over any axes.")
-ifftnd = _unlisted("ifftnd", jnp.fft.ifftn, "Return the inverse Fourier transform over any axes.")
-rfftnd = _unlisted("rfftnd", jnp.fft.rfftn, "Return the Fourier transform of real numbers.")
-irfftnd = _unlisted("irfftnd", jnp.fft.irfftn, "Return the inverse Fourier transform to real ones.")
+    Example: `tf.signal.idct(r(2, 3))`.
+    """
+    return dct.__wrapped__(input, _INVERSE.get(type, type), n, axis, norm)

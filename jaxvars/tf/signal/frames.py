@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.signal.fourier import dct, idct
 from jaxvars.tf.signal.windows import number, window
 from jaxvars.tf.tensors.tensor import Tensor
@@ -23,10 +23,15 @@ Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- frames
+@op("signal.frame", "signal")
 def frame(
-    signal: Value, frame_length: Any, frame_step: Any, pad_end: bool, pad_value: Any, axis: Any
-) -> Value:
-    """Cut a signal in frames that may overlap."""
+    signal: Value, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
+    axis: Any = -1,
+) -> Value:  # fmt: skip
+    """Cut a signal in frames that may overlap.
+
+    Example: `tf.signal.frame(r(2, 7), 3, 2)`.
+    """
     length, step, place = number(frame_length), number(frame_step), number(axis)
     if not -signal.ndim <= place < signal.ndim:
         raise Refused(ValueError(f"axis {place} out of bounds for rank {signal.ndim}"))
@@ -47,8 +52,12 @@ def _framed(
     return jnp.take(padded, index, axis=place)
 
 
+@op("signal.overlap_and_add", "signal")
 def overlap_and_add(signal: Value, frame_step: Any) -> Value:
-    """Put frames together again, and add up where they overlap."""
+    """Put frames together again, and add up where they overlap.
+
+    Example: `tf.signal.overlap_and_add(r(2, 3, 4), 2)`.
+    """
     if signal.ndim < 2:
         raise Refused(ValueError("signal must have rank of 2 or more, of frames"))
     return _overlapped(signal, number(frame_step))
@@ -63,12 +72,17 @@ def _overlapped(signal: Value, step: int) -> Value:
 
 
 # ---------------------------------------------------------------- spectrograms
-def _stft(
-    signals: Value, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any,
-    pad_end: bool,
+@op("signal.stft", "signals", op="RFFT", kinds="float")
+def stft(
+    signals: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
+    window_fn: Any = "hann_window", pad_end: bool = False,
 ) -> Value:  # fmt: skip
+    """Return the Fourier transforms of the frames of a signal.
+
+    Example: `tf.signal.stft(r(10), 4, 2)`.
+    """
     length = number(frame_length)
-    pieces = frame(signals, length, frame_step, pad_end, 0, -1)
+    pieces = frame.__wrapped__(signals, length, frame_step, pad_end, 0, -1)
     if window_fn is not None:
         pieces = pieces * window(window_fn, length, signals.dtype)
     return jnp.fft.rfft(pieces, n=_power(length) if fft_length is None else number(fft_length))
@@ -79,15 +93,21 @@ def _power(length: int) -> int:
     return 1 << max(length - 1, 0).bit_length()
 
 
-def _inverse_stft(
-    stfts: Value, frame_length: Any, frame_step: Any, fft_length: Any, window_fn: Any
-) -> Value:
+@op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex")
+def inverse_stft(
+    stfts: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
+    window_fn: Any = "hann_window",
+) -> Value:  # fmt: skip
+    """Return a signal of the Fourier transforms of its frames.
+
+    Example: `tf.signal.inverse_stft(z(3, 3), 4, 2)`.
+    """
     length = number(frame_length)
     size = _power(length) if fft_length is None else number(fft_length)
     pieces = _restored(stfts, size, length)
     if window_fn is not None:
         pieces = pieces * window(window_fn, length, pieces.dtype)
-    return overlap_and_add(pieces, frame_step)
+    return overlap_and_add.__wrapped__(pieces, frame_step)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -97,7 +117,14 @@ def _restored(stfts: Value, size: int, length: int) -> Value:
     return jnp.pad(pieces, ends)
 
 
-def _inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any) -> Callable[..., Tensor]:
+@op("signal.inverse_stft_window_fn")
+def inverse_stft_window_fn(
+    frame_step: Any, forward_window_fn: Any = "hann_window"
+) -> Callable[..., Tensor]:
+    """Return the window function with which `inverse_stft` gives back what `stft` got.
+
+    Example: `tf.signal.inverse_stft_window_fn(2)(4, dtype=tf.float32)`.
+    """
     step = number(frame_step)
 
     def inverse_window(frame_length: Any, dtype: Any) -> Tensor:
@@ -112,11 +139,19 @@ def _inverse_stft_window_fn(frame_step: Any, forward_window_fn: Any) -> Callable
     return inverse_window
 
 
-def _mdct(signals: Value, frame_length: Any, window_fn: Any, pad_end: bool, norm: Any) -> Value:
+@op("signal.mdct", "signals", op="FFT", kinds="float")
+def mdct(
+    signals: Value, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
+    norm: Any = None,
+) -> Value:  # fmt: skip
+    """Return the modified cosine transforms of frames.
+
+    Example: `tf.signal.mdct(r(8), 4)`.
+    """
     length = number(frame_length)
     if length % 4:
         raise Refused(ValueError("frame_length must be an integer multiple of 4."))
-    pieces = frame(signals, length, length // 2, pad_end, 0, -1)
+    pieces = frame.__wrapped__(signals, length, length // 2, pad_end, 0, -1)
     return _folded(pieces, _mdct_window(window_fn, length, pieces.dtype), norm)
 
 
@@ -125,17 +160,22 @@ def _folded(pieces: Value, factors: Value, norm: Any) -> Value:
     pieces = pieces * factors
     a, b, c, d = jnp.split(pieces, 4, -1)
     folded = jnp.concatenate([-c[..., ::-1] - d, a - b[..., ::-1]], -1)
-    return dct(folded, 4, None, -1, norm)
+    return dct.__wrapped__(folded, 4, None, -1, norm)
 
 
-def _inverse_mdct(mdcts: Value, window_fn: Any, norm: Any) -> Value:
+@op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float")
+def inverse_mdct(mdcts: Value, window_fn: Any = "vorbis_window", norm: Any = None) -> Value:
+    """Return a signal of the modified cosine transforms of its frames.
+
+    Example: `tf.signal.inverse_mdct(r(3, 4))`.
+    """
     return _unfolded(mdcts, _mdct_window(window_fn, 2 * mdcts.shape[-1], mdcts.dtype), norm)
 
 
 @functools.partial(jax.jit, static_argnums=2)
 def _unfolded(mdcts: Value, factors: Value, norm: Any) -> Value:
     half = mdcts.shape[-1]
-    made = idct(mdcts, 4, None, -1, norm)
+    made = idct.__wrapped__(mdcts, 4, None, -1, norm)
     if norm is None:
         made = made * (0.5 / half)
     first, second = jnp.split(made, 2, -1)
@@ -149,87 +189,13 @@ def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Value:
     return window(window_fn, length, dtype)
 
 
-def _mfccs(spectrograms: Value) -> Value:
-    if not spectrograms.shape[-1]:
+@op("signal.mfccs_from_log_mel_spectrograms", "log_mel_spectrograms", op="FFT", kinds="float")
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Value) -> Value:
+    """Return the mel-frequency cepstral coefficients.
+
+    Example: `tf.signal.mfccs_from_log_mel_spectrograms(r(2, 4))`.
+    """
+    if not log_mel_spectrograms.shape[-1]:
         raise Refused(ValueError("num_mel_bins must be positive. Got: 0"))
-    scale = np.sqrt(0.5 / spectrograms.shape[-1]).astype(spectrograms.dtype)
-    return dct(spectrograms, 2, None, -1, None) * scale
-
-
-ROWS = [
-    Row(
-        "frame", "signal",
-        "signal, frame_length, frame_step, pad_end=False, pad_value=0, axis=-1", frame,
-        doc="Cut a signal in frames that may overlap.",
-        examples=(
-            "signal.frame(r(2, 7), 3, 2)", "signal.frame(i(5), 2, 2, pad_end=True, pad_value=9)",
-            "signal.frame(r(5), 7, 2)", "signal.frame(i(3, 2), 2, 1, axis=0)",
-        ),
-    ),
-    Row(
-        "overlap_and_add", "signal", "signal, frame_step", overlap_and_add,
-        doc="Put frames together again, and add up where they overlap.",
-        examples=(
-            "signal.overlap_and_add(r(2, 3, 4), 2)", "signal.overlap_and_add(i(2, 2), 3)",
-            "signal.overlap_and_add(r(2), 1)",
-        ),
-    ),
-    Row(
-        "stft", "signals",
-        "signals, frame_length, frame_step, fft_length=None, window_fn='hann_window', "
-        "pad_end=False",
-        _stft, op="RFFT", kinds="float",
-        doc="Return the Fourier transforms of the frames of a signal.",
-        examples=(
-            "signal.stft(r(10), 4, 2)", "signal.stft(r(2, 6), 3, 2, 8, None, True)",
-            "signal.stft(r(8), 4, 4, window_fn=tf.signal.hamming_window)",
-        ),
-    ),
-    Row(
-        "inverse_stft", "stfts",
-        "stfts, frame_length, frame_step, fft_length=None, window_fn='hann_window'",
-        _inverse_stft, op="IRFFT", kinds="complex",
-        doc="Return a signal of the Fourier transforms of its frames.",
-        examples=(
-            "signal.inverse_stft(z(3, 3), 4, 2)", "signal.inverse_stft(z(2, 3), 6, 2, 4, None)",
-            "signal.inverse_stft(z(2, 3), 3, 2)",
-        ),
-    ),
-    Row(
-        "inverse_stft_window_fn", "", "frame_step, forward_window_fn='hann_window'",
-        _inverse_stft_window_fn,
-        doc="Return the window function with which `inverse_stft` gives back what `stft` got.",
-        examples=(
-            "signal.inverse_stft_window_fn(2)(4, dtype=tf.float32)",
-            "signal.inverse_stft_window_fn(2, tf.signal.hamming_window)(5, tf.float32)",
-            "signal.inverse_stft_window_fn(1)(4, dtype=tf.float64)",
-        ),
-    ),
-    Row(
-        "mdct", "signals",
-        "signals, frame_length, window_fn='vorbis_window', pad_end=False, norm=None", _mdct,
-        op="FFT", kinds="float", doc="Return the modified cosine transforms of frames.",
-        examples=(
-            "signal.mdct(r(8), 4)", "signal.mdct(r(6), 4, None, True, 'ortho')",
-            "signal.mdct(r(8), 3)",
-        ),
-    ),
-    Row(
-        "inverse_mdct", "mdcts", "mdcts, window_fn='vorbis_window', norm=None", _inverse_mdct,
-        op="FFT", kinds="float",
-        doc="Return a signal of the modified cosine transforms of its frames.",
-        examples=(
-            "signal.inverse_mdct(r(3, 4))", "signal.inverse_mdct(r(2, 2), None, 'ortho')",
-            "signal.inverse_mdct(r(2, 3, 2))",
-        ),
-    ),
-    Row(
-        "mfccs_from_log_mel_spectrograms", "log_mel_spectrograms", "log_mel_spectrograms", _mfccs,
-        op="FFT", kinds="float", doc="Return the mel-frequency cepstral coefficients.",
-        examples=(
-            "signal.mfccs_from_log_mel_spectrograms(r(2, 4))",
-            "signal.mfccs_from_log_mel_spectrograms(r(3))",
-            "signal.mfccs_from_log_mel_spectrograms(r(2, 0))",
-        ),
-    ),
-]  # fmt: skip
+    scale = np.sqrt(0.5 / log_mel_spectrograms.shape[-1]).astype(log_mel_spectrograms.dtype)
+    return dct.__wrapped__(log_mel_spectrograms, 2, None, -1, None) * scale

@@ -15,17 +15,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.registry.rows import Refused, Row, operations
-from jaxvars.tf.strings import buckets as _strings_buckets
-from jaxvars.tf.strings import conversion as numbers
-from jaxvars.tf.strings import unicode as _strings_unicode
-from jaxvars.tf.strings.conversion import each
+from jaxvars.tf.registry.rows import Refused, op, operations
+from jaxvars.tf.strings import buckets, conversion, unicode
+from jaxvars.tf.strings.conversion import HOST, each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, known, refused
 
 Text: TypeAlias = np.ndarray
 
-_HOST = "text is on the host: inside a `tf.function` it must be known"
 _CLASSES = {
     "alpha": "a-zA-Z",
     "digit": "0-9",
@@ -49,7 +46,12 @@ def _encoded(text: str) -> bytes:
 
 
 # ---------------------------------------------------------------- joining and cutting
-def _join(inputs: list[Text], separator: str) -> Text:
+@op("strings.join", "inputs*", op="StringJoin", same=True, text=True, eager_only=HOST)
+def join(inputs: list[Text], separator: str = "") -> Text:
+    """Join texts, element by element.
+
+    Example: `tf.strings.join(['a', ['b', 'c']], '-')`.
+    """
     for x in inputs:
         if not _convert.is_text(x):
             shown = np.asarray(x).tolist()
@@ -63,7 +65,14 @@ def _join(inputs: list[Text], separator: str) -> Text:
     return each(lambda *parts: separator.encode().join(parts), *inputs)
 
 
-def _reduce_join(inputs: Text, axis: Any, keepdims: bool, separator: str) -> Text:
+@op("strings.reduce_join", "inputs", kinds="string", text=True, eager_only=HOST)
+def reduce_join(
+    inputs: Text, axis: Any = None, keepdims: bool = False, separator: str = ""
+) -> Text:
+    """Join texts along dimensions, or all.
+
+    Example: `tf.strings.reduce_join([['a', 'b'], ['c', 'd']])`.
+    """
     dims = list(reversed(range(inputs.ndim)))
     if axis is not None:
         dims = _dimensions(ints(axis, "axis"), inputs.ndim)
@@ -94,14 +103,28 @@ def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
     return found
 
 
-def _split(input: Text, sep: Any, maxsplit: int) -> Text:
+@op("strings.split", "input", kinds="string", text=True, eager_only=HOST)
+def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
+    """Cut a text at a separator, or at spaces.
+
+    Example: `tf.strings.split(' a  b ')`.
+
+    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    """
     text = _only(input, "tf.strings.split")
     given = None if sep is None else known(_convert.to_array(sep), "sep").item()
     parts = text.split(given or None, maxsplit)
     return _convert.text_array(np.array(parts, object))
 
 
-def _bytes_split(input: Text) -> Text:
+@op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST)
+def bytes_split(input: Text) -> Text:
+    """Cut a text into its bytes.
+
+    Example: `tf.strings.bytes_split('ab')`.
+
+    Differs from TensorFlow: of one text only.
+    """
     text = _only(input, "tf.strings.bytes_split")
     return _convert.text_array(np.array([text[i : i + 1] for i in range(len(text))], object))
 
@@ -113,6 +136,15 @@ def _only(text: Text, name: str) -> bytes:
             "ragged tensors here. Split one text at a time: [tf.strings.split(x) for x in texts]"
         )
     return text.item()
+
+
+@op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)
+def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
+    """Take a part of each text, by position and length.
+
+    Example: `tf.strings.substr(['hello', 'wo'], [1, 0], [2, 1])`.
+    """
+    return _substr(input, pos, len, unit)
 
 
 def _substr(input: Text, pos: Any, length: Any, unit: str) -> Text:
@@ -140,19 +172,34 @@ def _is_utf8(unit: str) -> bool:
     return unit == "UTF8_CHAR"
 
 
-def _length(input: Text, unit: str) -> Any:
+@op("strings.length", "input", op="StringLength", kinds="string", text=True, eager_only=HOST)
+def length(input: Text, unit: str = "BYTE") -> Any:
+    r"""Return how many bytes or characters each text has.
+
+    Example: `tf.strings.length(['abc', 'h\u00e9'])`.
+    """
     is_utf8 = _is_utf8(unit)
     sizes = [len(_decoded(text) if is_utf8 else text) for text in input.ravel()]
     return _convert.to_array(np.array(sizes, np.int32).reshape(input.shape))
 
 
-def _lower(input: Text, encoding: str) -> Text:
+@op("strings.lower", "input", op="StringLower", kinds="string", text=True, eager_only=HOST)
+def lower(input: Text, encoding: str = "") -> Text:
+    r"""Make letters small; those of ASCII, unless the encoding is `utf-8`.
+
+    Example: `tf.strings.lower(['AB\u00c9'])`.
+    """
     if _is_unicode(encoding):
         return each(lambda text: _encoded(_decoded(text).lower()), input)
     return each(bytes.lower, input)
 
 
-def _upper(input: Text, encoding: str) -> Text:
+@op("strings.upper", "input", op="StringUpper", kinds="string", text=True, eager_only=HOST)
+def upper(input: Text, encoding: str = "") -> Text:
+    r"""Make letters large; those of ASCII, unless the encoding is `utf-8`.
+
+    Example: `tf.strings.upper(['ab\u00e9'])`.
+    """
     if _is_unicode(encoding):
         return each(lambda text: _encoded(_decoded(text).upper()), input)
     return each(bytes.upper, input)
@@ -164,7 +211,12 @@ def _is_unicode(encoding: str) -> bool:
     return encoding == "utf-8"
 
 
-def _strip(input: Text) -> Text:
+@op("strings.strip", "input", op="StringStrip", kinds="string", text=True, eager_only=HOST)
+def strip(input: Text) -> Text:
+    r"""Remove white space at both ends.
+
+    Example: `tf.strings.strip([' a\t\n', 'b'])`.
+    """
     return each(bytes.strip, input)
 
 
@@ -179,7 +231,14 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
         raise refused(f"Invalid pattern: {text}, error: {error}") from None
 
 
-def _regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool) -> Text:
+@op("strings.regex_replace", "input", kinds="string", text=True, eager_only=HOST)
+def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool = True) -> Text:
+    r"""Replace what matches a regular expression.
+
+    Example: `tf.strings.regex_replace(['aXbX'], 'X(b)', r'[\1\0]')`.
+
+    Differs from TensorFlow: the expressions are those of Python's `re`.
+    """
     found = _compiled(pattern)
     words = _decoded(known(_convert.to_array(rewrite), "rewrite").item())
     groups = [int(number) for number in re.findall(r"\\(\d)", words.replace(r"\\", ""))]
@@ -195,151 +254,23 @@ def _regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool
     return each(lambda text: _encoded(found.sub(put, _decoded(text), count=count)), input)
 
 
-def _regex_full_match(input: Text, pattern: Any) -> Any:
+@op("strings.regex_full_match", "input", kinds="string", text=True, eager_only=HOST)
+def regex_full_match(input: Text, pattern: Any) -> Any:
+    """Tell whether a regular expression matches the whole of each text.
+
+    Example: `tf.strings.regex_full_match(['abc', 'ab'], 'a.c')`.
+
+    Differs from TensorFlow: the expressions are those of Python's `re`.
+    """
     found = _compiled(pattern)
     matches = [found.fullmatch(_decoded(text)) is not None for text in input.ravel()]
     return _convert.to_array(np.array(matches, bool).reshape(input.shape))
 
 
-ROWS = [
-    Row(
-        "as_string", "input",
-        "input, precision=-1, scientific=False, shortest=False, width=-1, fill=''",
-        numbers.as_string,
-        text=True, doc="Write numbers as text.", eager_only=_HOST, aliases=("as_string",),
-        examples=(
-            "strings.as_string([1.5, 2.0, 1e10, nan, -0.0])",
-            "strings.as_string([1, -2], width=4, fill='0')",
-            "strings.as_string([1.5, 1e-7], shortest=True)", "strings.as_string([True, False])",
-            "strings.as_string(tf.constant(1 + 2j), precision=2)",
-            "strings.as_string([1], precision=2)",
-            "strings.as_string([1.5], scientific=True, width=14)",
-        ),
-    ),
-    Row(
-        "to_number", "input", "input, out_type='float32'", numbers.to_number, kinds="string",
-        text=True,
-        op="StringToNumber", doc="Read text as numbers.", eager_only=_HOST,
-        examples=(
-            "strings.to_number(['1.5', ' 2 ', '1e3', 'nan', '-inf'])",
-            "strings.to_number('-7', tf.int32)",
-            "strings.to_number(['1.5'], tf.int32)", "strings.to_number('x')",
-            "strings.to_number('1_0')",
-            "strings.to_number('99999999999', tf.int32)",
-        ),
-    ),
-    Row(
-        "format", "", "template, inputs, placeholder='{}', summarize=3", numbers.formatted,
-        op="StringFormat",
-        doc="Put tensors into a text.", eager_only=_HOST, text=True,
-        examples=(
-            "strings.format('a {} {}', ([*range(10)], [[1.5, 2.0], [3.0, 4.0]]))",
-            "strings.format('a %%', [tf.constant(['x', 'y'])], placeholder='%%')",
-            "strings.format('{}', tf.constant([1.0, 0.1, 1e-8, 1e20]))",
-            "strings.format('{}', tf.reshape(tf.range(64), [8, 8]))",
-        ),
-    ),
-    Row(
-        "join", "inputs*", "inputs, separator=''", _join, op="StringJoin", same=True, text=True,
-        doc="Join texts, element by element.", eager_only=_HOST,
-        examples=(
-            "strings.join(['a', ['b', 'c']], '-')", "strings.join([])",
-            "strings.join([['a'], ['b', 'c']])",
-        ),
-    ),
-    Row(
-        "reduce_join", "inputs", "inputs, axis=None, keepdims=False, separator=''", _reduce_join,
-        kinds="string", text=True, doc="Join texts along dimensions, or all.", eager_only=_HOST,
-        examples=(
-            "strings.reduce_join([['a', 'b'], ['c', 'd']])",
-            "strings.reduce_join([['a', 'b'], ['c', 'd']], axis=[0, 1], separator='-')",
-            "strings.reduce_join([['a', 'b'], ['c', 'd']], -1, keepdims=True)",
-        ),
-    ),
-    Row(
-        "split", "input", "input, sep=None, maxsplit=-1", _split, kinds="string", text=True,
-        doc="Cut a text at a separator, or at spaces.", eager_only=_HOST,
-        differs="of one text only: there are no ragged tensors.",
-        examples=(
-            "strings.split(' a  b ')", "strings.split('a, b,c', sep=',')",
-            "strings.split('a b c', maxsplit=1)",
-        ),
-    ),
-    Row(
-        "bytes_split", "input", "input", _bytes_split, kinds="string", text=True,
-        doc="Cut a text into its bytes.", eager_only=_HOST, differs="of one text only.",
-        examples=(
-            "strings.bytes_split('ab')", "strings.bytes_split('')", "strings.bytes_split('x')",
-        ),
-    ),
-    Row(
-        "substr", "input", "input, pos, len, unit='BYTE'", _substr, kinds="string", text=True,
-        doc="Take a part of each text, by position and length.", eager_only=_HOST,
-        examples=(
-            "strings.substr(['hello', 'wo'], [1, 0], [2, 1])",
-            "strings.substr(['hello', 'wo'], -2, 5)",
-            "strings.substr('hi', 3, 1)", "strings.substr('h\\u00e9!', 1, 1, unit='UTF8_CHAR')",
-            "strings.substr('hi', 2, 1)",
-        ),
-    ),
-    Row(
-        "length", "input", "input, unit='BYTE'", _length, kinds="string", text=True,
-        op="StringLength",
-        doc="Return how many bytes or characters each text has.", eager_only=_HOST,
-        examples=(
-            "strings.length(['abc', 'h\\u00e9'])", "strings.length('h\\u00e9', unit='UTF8_CHAR')",
-            "strings.length([['']])",
-        ),
-    ),
-    Row(
-        "lower", "input", "input, encoding=''", _lower, kinds="string", text=True, op="StringLower",
-        doc="Make letters small; those of ASCII, unless the encoding is `utf-8`.", eager_only=_HOST,
-        examples=(
-            "strings.lower(['AB\\u00c9'])", "strings.lower('AB\\u00c9', encoding='utf-8')",
-            "strings.lower('A', encoding='ascii')",
-        ),
-    ),
-    Row(
-        "upper", "input", "input, encoding=''", _upper, kinds="string", text=True, op="StringUpper",
-        doc="Make letters large; those of ASCII, unless the encoding is `utf-8`.", eager_only=_HOST,
-        examples=(
-            "strings.upper(['ab\\u00e9'])", "strings.upper('ab\\u00e9', encoding='utf-8')",
-            "strings.upper('')",
-        ),
-    ),
-    Row(
-        "strip", "input", "input", _strip, kinds="string", text=True, op="StringStrip",
-        doc="Remove white space at both ends.", eager_only=_HOST,
-        examples=(
-            "strings.strip([' a\\t\\n', 'b'])", "strings.strip('')", "strings.strip(' a b ')",
-        ),
-    ),
-    Row(
-        "regex_replace", "input", "input, pattern, rewrite, replace_global=True", _regex_replace,
-        kinds="string", text=True, doc="Replace what matches a regular expression.",
-        eager_only=_HOST,
-        differs="the expressions are those of Python's `re`.",
-        examples=(
-            "strings.regex_replace(['aXbX'], 'X(b)', r'[\\1\\0]')",
-            "strings.regex_replace('aXbX', 'X', '-', replace_global=False)",
-            "strings.regex_replace('aXbX', '(', '-')",
-            "strings.regex_replace('a, b!', '[[:punct:]]', '')",
-            "strings.regex_replace('aXbX', 'X', r'\\5')",
-        ),
-    ),
-    Row(
-        "regex_full_match", "input", "input, pattern", _regex_full_match, kinds="string", text=True,
-        doc="Tell whether a regular expression matches the whole of each text.", eager_only=_HOST,
-        differs="the expressions are those of Python's `re`.",
-        examples=(
-            "strings.regex_full_match(['abc', 'ab'], 'a.c')",
-            "strings.regex_full_match('a\\u00e9', 'a.')",
-            "strings.regex_full_match([['']], 'a?')",
-        ),
-    ),
-]  # fmt: skip
+_PARTS = (buckets, conversion, unicode)
+"""Imported: their operations are in the table."""
 
-_found = operations(__name__, [*ROWS, *_strings_buckets.ROWS, *_strings_unicode.ROWS])
+_found = operations(__name__)
 
 
 def __getattr__(name: str) -> Any:

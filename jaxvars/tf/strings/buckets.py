@@ -7,14 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.strings import hash as hashes
+from jaxvars.tf.strings.conversion import HOST
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_int, refused
 
 Text: TypeAlias = np.ndarray
-
-_HOST = "text is on the host: inside a `tf.function` it must be known"
 
 
 # ---------------------------------------------------------------- buckets
@@ -26,15 +25,41 @@ def _buckets(input: Text, count: Any, of: Callable[[bytes], int]) -> Any:
     return _convert.to_array(np.array(found, np.int64).reshape(input.shape))
 
 
-def _bucket(input: Text, num_buckets: Any) -> Any:
+@op(
+    "strings.to_hash_bucket", "input", op="StringToHashBucket", kinds="string", text=True,
+    eager_only=HOST,
+)  # fmt: skip
+def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
+    """Return the number of the bucket of each text, by its hash.
+
+    Example: `tf.strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)`.
+    """
     return _buckets(input, num_buckets, hashes.plain)
 
 
-def _bucket_fast(input: Text, num_buckets: Any) -> Any:
+@op(
+    "strings.to_hash_bucket_fast", "input", op="StringToHashBucketFast", kinds="string", text=True,
+    eager_only=HOST,
+)  # fmt: skip
+def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
+    """Return the number of the bucket of each text, by a hash that is fast.
+
+    Example:
+    `tf.strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)],
+    1 << 60)`.
+    """
     return _buckets(input, num_buckets, hashes.fast)
 
 
-def _bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
+@op(
+    "strings.to_hash_bucket_strong", "input", op="StringToHashBucketStrong", kinds="string",
+    text=True, eager_only=HOST,
+)  # fmt: skip
+def to_hash_bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
+    """Return the number of the bucket of each text, by a hash that takes a key.
+
+    Example: `tf.strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])`.
+    """
     if len(key) != 2:
         raise refused("Key must have 2 elements")
     pair = int(key[0]), int(key[1])
@@ -42,10 +67,15 @@ def _bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
 
 
 # ---------------------------------------------------------------- n-grams
-def _ngrams(
-    data: Text, ngram_width: Any, separator: str, pad_values: Any, padding_width: Any,
-    preserve_short_sequences: bool,
+@op("strings.ngrams", "data", kinds="string", text=True, eager_only=HOST)
+def ngrams(
+    data: Text, ngram_width: Any, separator: str = " ", pad_values: Any = None,
+    padding_width: Any = None, preserve_short_sequences: bool = False,
 ) -> Text:  # fmt: skip
+    """Join each few texts that follow one another.
+
+    Example: `tf.strings.ngrams(['a', 'b', 'c'], [1, 2], separator='|')`.
+    """
     widths = list(ngram_width) if isinstance(ngram_width, list | tuple) else [ngram_width]
     if not data.ndim:
         raise Refused(ValueError("data must have rank>0"))
@@ -89,9 +119,14 @@ def _parts(
 
 
 # ---------------------------------------------------------------- segments
-def _unsorted_segment_join(
-    inputs: Text, segment_ids: Any, num_segments: Any, separator: str
+@op("strings.unsorted_segment_join", "inputs", kinds="string", text=True, eager_only=HOST)
+def unsorted_segment_join(
+    inputs: Text, segment_ids: Any, num_segments: Any, separator: str = ""
 ) -> Text:
+    """Join the texts of each segment.
+
+    Example: `tf.strings.unsorted_segment_join(['a', 'b', 'c'], [1, 0, 1], 3, '-')`.
+    """
     ids = known(_convert.to_array(segment_ids), "segment_ids")
     count = one_int(num_segments, "num_segments")
     if inputs.shape[: ids.ndim] != ids.shape:
@@ -108,61 +143,3 @@ def _unsorted_segment_join(
         chosen = inputs[(*np.nonzero(ids == place[0]), *place[1:])]
         made[place] = separator.encode().join(chosen.tolist())
     return made
-
-
-ROWS = [
-    Row(
-        "to_hash_bucket", "input", "input, num_buckets", _bucket, kinds="string", text=True,
-        op="StringToHashBucket", doc="Return the number of the bucket of each text, by its hash.",
-        eager_only=_HOST,
-        examples=(
-            "strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)",
-            "strings.to_hash_bucket('a longer text', 7)", "strings.to_hash_bucket([['']], 3)",
-        ),
-    ),
-    Row(
-        "to_hash_bucket_fast", "input", "input, num_buckets", _bucket_fast, kinds="string",
-        text=True, op="StringToHashBucketFast", eager_only=_HOST,
-        doc="Return the number of the bucket of each text, by a hash that is fast.",
-        examples=(
-            ("strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)], "
-             "1 << 60)"),
-            "strings.to_hash_bucket_fast('Hello', 10)", "strings.to_hash_bucket_fast('a', 0)",
-        ),
-    ),
-    Row(
-        "to_hash_bucket_strong", "input", "input, num_buckets, key", _bucket_strong,
-        kinds="string", text=True, op="StringToHashBucketStrong", eager_only=_HOST,
-        doc="Return the number of the bucket of each text, by a hash that takes a key.",
-        examples=(
-            "strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])",
-            "strings.to_hash_bucket_strong('a longer text', 7, [3, 4])",
-            "strings.to_hash_bucket_strong(['Hello'], 3, [1])",
-        ),
-    ),
-    Row(
-        "ngrams", "data",
-        ("data, ngram_width, separator=' ', pad_values=None, padding_width=None, "
-         "preserve_short_sequences=False"),
-        _ngrams, kinds="string", text=True, doc="Join each few texts that follow one another.",
-        eager_only=_HOST,
-        examples=(
-            "strings.ngrams(['a', 'b', 'c'], [1, 2], separator='|')",
-            "strings.ngrams([['a', 'b'], ['c', 'd']], 2)",
-            "strings.ngrams(['a', 'b'], 3, pad_values=('L', 'R'))",
-            "strings.ngrams(['a', 'b', 'c'], 3, pad_values='-', padding_width=1)",
-            "strings.ngrams(['a', 'b'], 5, preserve_short_sequences=True)",
-            "strings.ngrams('a', 2)",
-        ),
-    ),
-    Row(
-        "unsorted_segment_join", "inputs", "inputs, segment_ids, num_segments, separator=''",
-        _unsorted_segment_join, kinds="string", text=True, eager_only=_HOST,
-        doc="Join the texts of each segment.",
-        examples=(
-            "strings.unsorted_segment_join(['a', 'b', 'c'], [1, 0, 1], 3, '-')",
-            "strings.unsorted_segment_join([['a', 'b'], ['c', 'd']], [1, 1], 2)",
-            "strings.unsorted_segment_join(['a', 'b'], [0, -1], 1)",
-        ),
-    ),
-]  # fmt: skip

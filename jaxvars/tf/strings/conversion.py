@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import known, refused
 
 Text: TypeAlias = np.ndarray
 
+HOST = "text is on the host: inside a `tf.function` it must be known"
 _NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
 _OUT = {"float32", "float64", "int32", "int64", "uint32", "uint64"}
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
@@ -29,13 +30,18 @@ def each(func: Callable[..., Any], *arrays: Any) -> Text:
     return made
 
 
+@op("strings.as_string", "input", text=True, eager_only=HOST, aliases=("as_string",))
 def as_string(
-    x: Any, precision: int, scientific: bool, shortest: bool, width: int, fill: str
-) -> Text:
-    """Return numbers as text."""
-    if _convert.is_text(x):
-        return x
-    array = known(x, "the numbers")
+    input: Text, precision: Any = -1, scientific: Any = False, shortest: Any = False,
+    width: Any = -1, fill: Any = "",
+) -> Text:  # fmt: skip
+    """Write numbers as text.
+
+    Example: `tf.strings.as_string([1.5, 2.0, 1e10, nan, -0.0])`.
+    """
+    if _convert.is_text(input):
+        return input
+    array = known(input, "the numbers")
     form = _form(array, precision, scientific, shortest, width, fill)
     if array.dtype == np.bool_:
         return each(lambda value: b"true" if value else b"false", array)
@@ -59,16 +65,20 @@ def _form(
     return f"%{fill}{width if width > -1 else ''}{dot}{kind}"
 
 
-def to_number(x: Text, out_type: Any) -> Any:
-    """Return the numbers that text is."""
+@op("strings.to_number", "input", op="StringToNumber", kinds="string", text=True, eager_only=HOST)
+def to_number(input: Text, out_type: Any = "float32") -> Text:
+    """Read text as numbers.
+
+    Example: `tf.strings.to_number(['1.5', ' 2 ', '1e3', 'nan', '-inf'])`.
+    """
     dtype = as_dtype(out_type)
     if dtype.name not in _OUT:
         raise refused(
             f"Value for attr 'out_type' of {dtype.name} is not in the list of allowed values: "
             "float, double, int32, int64, uint32, uint64"
         )
-    numbers = [_number(text, dtype) for text in x.ravel()]
-    return _convert.to_array(np.array(numbers, dtype.dtype).reshape(x.shape))
+    numbers = [_number(text, dtype) for text in input.ravel()]
+    return _convert.to_array(np.array(numbers, dtype.dtype).reshape(input.shape))
 
 
 def _number(text: bytes, dtype: Any) -> Any:
@@ -81,8 +91,12 @@ def _number(text: bytes, dtype: Any) -> Any:
 
 
 # ---------------------------------------------------------------- tensors in sentences
-def formatted(template: str, inputs: Any, placeholder: str, summarize: int) -> Text:
-    """Return a text with tensors in place of the placeholders."""
+@op("strings.format", op="StringFormat", text=True, eager_only=HOST)
+def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any = 3) -> Text:
+    """Put tensors into a text.
+
+    Example: `tf.strings.format('a {} {}', ([*range(10)], [[1.5, 2.0], [3.0, 4.0]]))`.
+    """
     given = inputs if isinstance(inputs, list | tuple) else [inputs]
     parts = template.split(placeholder)
     if len(parts) != len(given) + 1:

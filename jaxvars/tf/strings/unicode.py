@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from jaxvars.tf.registry.rows import Refused, Row
-from jaxvars.tf.strings.conversion import each
+from jaxvars.tf.registry.rows import Refused, op
+from jaxvars.tf.strings.conversion import HOST, each
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, refused
 
 Text: TypeAlias = np.ndarray
 
-_HOST = "text is on the host: inside a `tf.function` it must be known"
 _OUTPUTS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
 
 
@@ -74,10 +73,15 @@ def _cleaned(
     return made
 
 
-def _transcode(
-    input: Text, input_encoding: str, output_encoding: str, errors: str, replacement_char: int,
-    replace_control_characters: bool,
+@op("strings.unicode_transcode", "input", kinds="string", text=True, eager_only=HOST)
+def unicode_transcode(
+    input: Text, input_encoding: str, output_encoding: str, errors: str = "replace",
+    replacement_char: int = 65533, replace_control_characters: bool = False,
 ) -> Text:  # fmt: skip
+    """Write text in another encoding.
+
+    Example: `tf.strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')`.
+    """
     codec, output = _codec(input_encoding), _output(output_encoding)
 
     def changed(data: bytes) -> bytes:
@@ -98,10 +102,17 @@ def _only(text: Text, name: str) -> bytes:
     return text.item()
 
 
-def _decode_with_offsets(
-    input: Text, input_encoding: str, errors: str, replacement_char: int,
-    replace_control_characters: bool,
+@op("strings.unicode_decode_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
+def unicode_decode_with_offsets(
+    input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
+    replace_control_characters: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
+    r"""Return the numbers of the characters of a text, and where they begin.
+
+    Example: `tf.strings.unicode_decode_with_offsets('h\u00e9!', 'UTF-8')`.
+
+    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    """
     found = _cleaned(
         _only(input, "unicode_decode"), _codec(input_encoding), errors, replacement_char,
         replace_control_characters,
@@ -110,13 +121,16 @@ def _decode_with_offsets(
     return _convert.to_array(pairs[:, 1].astype(np.int32)), _convert.to_array(pairs[:, 0])
 
 
-def _decode(*arguments: Any) -> Any:
-    return _decode_with_offsets(*arguments)[0]
-
-
-def _split_with_offsets(
-    input: Text, input_encoding: str, errors: str, replacement_char: int
+@op("strings.unicode_split_with_offsets", "input", kinds="string", text=True, eager_only=HOST)
+def unicode_split_with_offsets(
+    input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> tuple[Text, Any]:
+    r"""Cut a text into its characters; say where they begin.
+
+    Example: `tf.strings.unicode_split_with_offsets('h\u00e9!', 'UTF-8')`.
+
+    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    """
     found = _cleaned(
         _only(input, "unicode_split"), _codec(input_encoding), errors, replacement_char, False
     )
@@ -126,11 +140,14 @@ def _split_with_offsets(
     return _convert.text_array(np.array(parts, object)), _convert.to_array(places)
 
 
-def _split(*arguments: Any) -> Text:
-    return _split_with_offsets(*arguments)[0]
+@op("strings.unicode_encode", "input", kinds="int", text=True, eager_only=HOST)
+def unicode_encode(
+    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533
+) -> Text:
+    """Write the characters of numbers as text.
 
-
-def _encode(input: Any, output_encoding: str, errors: str, replacement_char: int) -> Text:
+    Example: `tf.strings.unicode_encode([104, 233], 'UTF-8')`.
+    """
     output, numbers = _output(output_encoding), known(input, "input")
     if not numbers.ndim:
         raise Refused(ValueError("input_tensor's rank must be at least 1."))
@@ -150,70 +167,32 @@ def _letters(numbers: np.ndarray, errors: str, replacement: int) -> Iterator[str
             yield chr(replacement)
 
 
-_HOW = "input_encoding, errors='replace', replacement_char=65533"
-_CONTROLS = ", replace_control_characters=False"
-_DIFFERS = "of one text only: there are no ragged tensors."
+@op("strings.unicode_decode", "input", kinds="string", text=True, eager_only=HOST)
+def unicode_decode(
+    input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
+    replace_control_characters: Any = False,
+) -> Any:  # fmt: skip
+    r"""Return the numbers of the characters of a text.
 
-ROWS = [
-    Row(
-        "unicode_transcode", "input",
-        ("input, input_encoding, output_encoding, errors='replace', replacement_char=65533"
-         f"{_CONTROLS}"),
-        _transcode, kinds="string", text=True, doc="Write text in another encoding.",
-        eager_only=_HOST,
-        examples=(
-            "strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')",
-            ("strings.unicode_transcode(b'a\\xffb\\x01', 'UTF-8', 'UTF-8', replacement_char=63, "
-             "replace_control_characters=True)"),
-            "strings.unicode_transcode('a', 'UTF-8', 'UTF-7')",
-            "strings.unicode_transcode(b'\\xff', 'UTF-8', 'UTF-8', errors='strict')",
-        ),
-    ),
-    Row(
-        "unicode_decode", "input", f"input, {_HOW}{_CONTROLS}", _decode, kinds="string", text=True,
-        doc="Return the numbers of the characters of a text.", eager_only=_HOST, differs=_DIFFERS,
-        examples=(
-            "strings.unicode_decode('h\\u00e9', 'UTF-8')",
-            "strings.unicode_decode(b'a\\xffb', 'UTF-8', errors='ignore')",
-            "strings.unicode_decode(b'a\\xffb', 'UTF-8')", "strings.unicode_decode('', 'UTF-8')",
-        ),
-    ),
-    Row(
-        "unicode_decode_with_offsets", "input", f"input, {_HOW}{_CONTROLS}", _decode_with_offsets,
-        kinds="string", text=True, eager_only=_HOST, differs=_DIFFERS,
-        doc="Return the numbers of the characters of a text, and where they begin.",
-        examples=(
-            "strings.unicode_decode_with_offsets('h\\u00e9!', 'UTF-8')",
-            "strings.unicode_decode_with_offsets(b'\\0h\\0i', 'UTF-16-BE')",
-            "strings.unicode_decode_with_offsets('', 'UTF-8')",
-        ),
-    ),
-    Row(
-        "unicode_split", "input", f"input, {_HOW}", _split, kinds="string", text=True,
-        doc="Cut a text into its characters.", eager_only=_HOST, differs=_DIFFERS,
-        examples=(
-            "strings.unicode_split('h\\u00e9', 'UTF-8')", "strings.unicode_split('', 'UTF-8')",
-            "strings.unicode_split(b'a\\xffb', 'UTF-8')",
-        ),
-    ),
-    Row(
-        "unicode_split_with_offsets", "input", f"input, {_HOW}", _split_with_offsets,
-        kinds="string", text=True, doc="Cut a text into its characters; say where they begin.",
-        eager_only=_HOST, differs=_DIFFERS,
-        examples=(
-            "strings.unicode_split_with_offsets('h\\u00e9!', 'UTF-8')",
-            "strings.unicode_split_with_offsets('', 'UTF-8')",
-            "strings.unicode_split_with_offsets('ab', 'UTF-8')",
-        ),
-    ),
-    Row(
-        "unicode_encode", "input",
-        "input, output_encoding, errors='replace', replacement_char=65533", _encode, kinds="int",
-        text=True, doc="Write the characters of numbers as text.", eager_only=_HOST,
-        examples=(
-            "strings.unicode_encode([104, 233], 'UTF-8')",
-            "strings.unicode_encode([[104, 233], [65, 0x110000]], 'UTF-8')",
-            "strings.unicode_encode([0x110000], 'UTF-8', errors='strict')",
-        ),
-    ),
-]  # fmt: skip
+    Example: `tf.strings.unicode_decode('h\u00e9', 'UTF-8')`.
+
+    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    """
+    return unicode_decode_with_offsets.__wrapped__(
+        input, input_encoding, errors, replacement_char, replace_control_characters
+    )[0]
+
+
+@op("strings.unicode_split", "input", kinds="string", text=True, eager_only=HOST)
+def unicode_split(
+    input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533
+) -> Text:
+    r"""Cut a text into its characters.
+
+    Example: `tf.strings.unicode_split('h\u00e9', 'UTF-8')`.
+
+    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    """
+    return unicode_split_with_offsets.__wrapped__(input, input_encoding, errors, replacement_char)[
+        0
+    ]

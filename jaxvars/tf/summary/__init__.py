@@ -1,4 +1,4 @@
-"""`tf.summary`: what TensorBoard shows, over `jaxvars.summary`.
+"""`tf.summary`: what TensorBoard shows, over `jaxvars.tensorboard`.
 
     writer = tf.summary.create_file_writer("logs")
     with writer.as_default():
@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 
 import jax
 
-from jaxvars import summary as _core
+from jaxvars import tensorboard as _core
 from jaxvars.display.repr import did_you_mean
-from jaxvars.summary import SummaryWriter as SummaryWriter
-from jaxvars.summary import create_noop_writer as create_noop_writer
+from jaxvars.tensorboard import SummaryWriter as SummaryWriter
+from jaxvars.tensorboard import create_noop_writer as create_noop_writer
 from jaxvars.tf.listing import lister
 from jaxvars.tf.summary import experimental as experimental
 from jaxvars.tf.summary.experimental import plain
@@ -274,7 +274,7 @@ def __getattr__(name: str) -> NoReturn:
             "text; the picture of a function is fn.get_concrete_function(...).graph.picture."
         )
     hint = did_you_mean(name, __all__)
-    raise AttributeError(f"tf.summary has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.summary has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__)

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 
-from jaxvars import summary as _core
+from jaxvars import tensorboard as _core
+from jaxvars.core.cells import name_scope
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.core.variable import name_scope
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable, face_of

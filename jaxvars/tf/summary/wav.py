@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxvars.summary.call import write
+from jaxvars.tensorboard.call import write
 from jaxvars.tf.summary.experimental import plain
 from jaxvars.tf.tensors.convert import to_array
 

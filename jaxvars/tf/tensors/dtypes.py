@@ -12,7 +12,7 @@ from typing import Any, final
 import ml_dtypes
 import numpy as np
 
-from jaxvars.tensors.tensor import string as _text
+from jaxvars.tensors.dtypes import string as _text
 from jaxvars.tracing.identity import told_by_pickle
 
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64"}

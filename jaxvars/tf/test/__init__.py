@@ -105,7 +105,7 @@ def __getattr__(name: str) -> NoReturn:
     if name in _ELSEWHERE:
         raise AttributeError(f"tf.test has no {name}: {_ELSEWHERE[name]}.")
     hint = did_you_mean(name, list(globals()))
-    raise AttributeError(f"tf.test has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.test has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__)

@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     if name in MESSAGES:
         return message(name)
     hint = did_you_mean(name, [*globals(), *MESSAGES])
-    raise AttributeError(f"tf.train has no attribute {name!r}.{' ' + hint if hint else ''}")
+    raise AttributeError(f"tf.train has no attribute {name!r}.{hint}")
 
 
 __dir__ = lister(__name__, MESSAGES)

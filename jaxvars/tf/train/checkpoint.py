@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, final
 
 from jaxvars.checkpoint.checkpoint import Checkpoint as CoreCheckpoint
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
+from jaxvars.checkpoint.checkpoint import refuse_traced
 from jaxvars.checkpoint.files import write as write_file
 from jaxvars.core.frames import LOCAL
-from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.traversal import Alias, Holder, behind
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError

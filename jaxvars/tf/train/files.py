@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.core.variable import Variable
 from jaxvars.tf.errors import DataLossError, NotFoundError
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string

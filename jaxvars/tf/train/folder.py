@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
-from jaxvars.checkpoint.directory import _record_in as record_in
-from jaxvars.checkpoint.files import Stored, open_stored
+from jaxvars.checkpoint.directory import record_in
 from jaxvars.checkpoint.retention import Record
+from jaxvars.checkpoint.stored import Stored, open_stored
 from jaxvars.errors import CheckpointError
 from jaxvars.tf.train.stored import SUFFIX, WRITTEN
 

@@ -26,9 +26,9 @@ import numpy as np
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction
 from jaxvars.compiler.function import Function as CoreFunction
-from jaxvars.core.traversal import _CLOSED as CLOSED
+from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.traversal import Tied, behind
-from jaxvars.core.traversal import _attributes as attributes
+from jaxvars.core.traversal import attributes_of as attributes
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.tf.context.name_scope import name_scope

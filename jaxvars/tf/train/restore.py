@@ -17,10 +17,11 @@ from typing import Any, final
 import jax.numpy as jnp
 
 from jaxvars.checkpoint import restore as restoring
-from jaxvars.checkpoint.checkpoint import _refuse_traced as refuse_traced
-from jaxvars.checkpoint.files import Stored
+from jaxvars.checkpoint.checkpoint import refuse_traced
+from jaxvars.checkpoint.stored import Stored
 from jaxvars.checkpoint.trees import Trees
-from jaxvars.core.store import NEWS, STORE, Cell, exclusively
+from jaxvars.core.cells import NEWS, STORE, Cell
+from jaxvars.core.store import exclusively
 from jaxvars.core.traversal import Alias
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.errors import CheckpointError

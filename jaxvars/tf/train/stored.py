@@ -15,9 +15,9 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.checkpoint.checksum import Entry
-from jaxvars.checkpoint.files import Stored, open_stored
+from jaxvars.checkpoint.stored import Stored, open_stored
 from jaxvars.errors import CheckpointError, SavedError
-from jaxvars.saved import files as saved
+from jaxvars.export import files as saved
 from jaxvars.tf.errors import DataLossError, NotFoundError
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.graph import GRAPH, Graph

@@ -22,7 +22,7 @@ from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.devices.device import device_name
 from jaxvars.errors import JaxvarsError
 from jaxvars.tensors.array_like import BOXES
-from jaxvars.tensors.tensor import is_string
+from jaxvars.tensors.dtypes import is_string
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.convert import is_tensor_like, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, string

@@ -82,7 +82,7 @@ def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
         AttributeError: when it has nothing, or is not installed; names the nearest that is here.
     """
     hint = did_you_mean(name, list(known))
-    words = f"tf.keras.{space} has no attribute {name!r}.{' ' + hint if hint else ''}"
+    words = f"tf.keras.{space} has no attribute {name!r}.{hint}"
     if name.startswith("_"):
         raise AttributeError(words)
     try:

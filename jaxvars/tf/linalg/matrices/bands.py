@@ -16,10 +16,12 @@ from jax import lax
 
 from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import check_matrix
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import alike, to_array
 
 Value: TypeAlias = Any
+
+_INEXACT = "float complex"
 
 
 def _three(diagonals: Any, form: str) -> list[Value]:
@@ -48,11 +50,16 @@ def _diagonals(diagonals: Any, form: str) -> list[Value]:
     return _three(given, form)
 
 
-def _tridiagonal_solve(
-    diagonals: Any, rhs: Value, form: str, transpose_rhs: bool, conjugate_rhs: bool,
-    partial_pivoting: bool, perturb_singular: bool,
+@op("linalg.tridiagonal_solve", "rhs", op="TridiagonalSolve", kinds=_INEXACT)
+def tridiagonal_solve(
+    diagonals: Any, rhs: Value, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    conjugate_rhs: bool = False, partial_pivoting: bool = True, perturb_singular: bool = False,
 ) -> Value:  # fmt: skip
-    high, middle, low = _diagonals(diagonals, form)
+    """Solve systems of linear equations of matrices with three diagonals.
+
+    Example: `tf.linalg.tridiagonal_solve(p(3, 4), r(4, 2))`.
+    """
+    high, middle, low = _diagonals(diagonals, diagonals_format)
     is_vector = rhs.ndim == middle.ndim
     rhs = jnp.conj(rhs) if conjugate_rhs else rhs
     if is_vector:
@@ -89,8 +96,13 @@ def _dense(bands: Value, size: int, offsets: tuple[int, ...]) -> Value:
     return _matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
 
 
-def _tridiagonal_matmul(diagonals: Any, rhs: Value, form: str) -> Value:
-    bands = _diagonals(diagonals, form)
+@op("linalg.tridiagonal_matmul", "rhs", op="TridiagonalMatMul", kinds=_INEXACT)
+def tridiagonal_matmul(diagonals: Any, rhs: Value, diagonals_format: str = "compact") -> Value:
+    """Multiply by matrices with three diagonals.
+
+    Example: `tf.linalg.tridiagonal_matmul(p(3, 4), r(4, 2))`.
+    """
+    bands = _diagonals(diagonals, diagonals_format)
     return _product(bands, rhs)
 
 
@@ -99,47 +111,16 @@ def _product(bands: list[Value], rhs: Value) -> Value:
     return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
 
 
-def _banded_triangular_solve(bands: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Value:
+@op("linalg.banded_triangular_solve", "bands rhs", same=True, kinds=_INEXACT)
+def banded_triangular_solve(
+    bands: Value, rhs: Value, lower: bool = True, adjoint: bool = False
+) -> Value:
+    """Solve systems of linear equations of triangular matrices with few diagonals.
+
+    Example: `tf.linalg.banded_triangular_solve(p(2, 4), r(4, 2))`.
+    """
     check_matrix(bands)
     count, size = bands.shape[-2:]
     offsets = tuple(range(0, -count, -1)) if lower else tuple(range(count - 1, -1, -1))
     matrix = _dense(bands, size, offsets)
-    return triangular_solve(matrix, rhs, lower, is_adjoint)
-
-
-_INEXACT = "float complex"
-
-ROWS = [
-    Row(
-        "tridiagonal_solve", "rhs",
-        "diagonals, rhs, diagonals_format='compact', transpose_rhs=False, conjugate_rhs=False, "
-        "partial_pivoting=True, perturb_singular=False",
-        _tridiagonal_solve, op="TridiagonalSolve", kinds=_INEXACT,
-        doc="Solve systems of linear equations of matrices with three diagonals.",
-        examples=(
-            "linalg.tridiagonal_solve(p(3, 4), r(4, 2))",
-            "linalg.tridiagonal_solve((p(3), p(4), p(3)), r(4), diagonals_format='sequence')",
-            "linalg.tridiagonal_solve(p(3, 3), r(2, 3), 'matrix', transpose_rhs=True)",
-        ),
-    ),
-    Row(
-        "tridiagonal_matmul", "rhs", "diagonals, rhs, diagonals_format='compact'",
-        _tridiagonal_matmul, op="TridiagonalMatMul", kinds=_INEXACT,
-        doc="Multiply by matrices with three diagonals.",
-        examples=(
-            "linalg.tridiagonal_matmul(p(3, 4), r(4, 2))",
-            "linalg.tridiagonal_matmul(p(2, 3, 3), r(2, 3, 1))",
-            "linalg.tridiagonal_matmul(p(3, 3), r(3, 2), diagonals_format='matrix')",
-        ),
-    ),
-    Row(
-        "banded_triangular_solve", "bands rhs", "bands, rhs, lower=True, adjoint=False",
-        _banded_triangular_solve, same=True, kinds=_INEXACT,
-        doc="Solve systems of linear equations of triangular matrices with few diagonals.",
-        examples=(
-            "linalg.banded_triangular_solve(p(2, 4), r(4, 2))",
-            "linalg.banded_triangular_solve(p(2, 3), r(3, 1), lower=False)",
-            "linalg.banded_triangular_solve(p(2, 3), r(3, 1), adjoint=True)",
-        ),
-    ),
-]  # fmt: skip
+    return triangular_solve.__wrapped__(matrix, rhs, lower, adjoint)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 
 Value: TypeAlias = Any
 
@@ -73,10 +73,14 @@ def _limits(k: Any) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def diag_part(x: Value, k: Any = 0, padding: Any = 0, align: str = "RIGHT_LEFT") -> Value:
-    """Return diagonals of matrices."""
-    _check_matrix(x)
-    return _parts(x, padding, *_limits(k), align)
+@op("linalg.diag_part", "input", op="MatrixDiagPartV3")
+def diag_part(input: Value, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Value:
+    """Return diagonals of matrices.
+
+    Example: `tf.linalg.diag_part(r(2, 2, 3))`.
+    """
+    _check_matrix(input)
+    return _parts(input, padding_value, *_limits(k), align)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
@@ -87,7 +91,15 @@ def _parts(x: Value, padding: Any, low: int, high: int, align: str) -> Value:
     return made[..., 0, :] if low == high else made
 
 
-def _diag(diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding: Any, align: str) -> Value:
+@op("linalg.diag", "diagonal", op="MatrixDiagV3")
+def diag(
+    diagonal: Value, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Value:  # fmt: skip
+    """Make matrices of their diagonals.
+
+    Example: `tf.linalg.diag(r(2, 3))`.
+    """
     if not diagonal.ndim:
         raise ValueError("diagonal must be at least 1-dim, received shape: []")
     low, high = _limits(k)
@@ -95,7 +107,7 @@ def _diag(diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding: Any, a
     if packed.ndim < 2 or packed.shape[-2] != high - low + 1:
         raise ValueError("The number of diagonals provided in the input does not match the band")
     sizes = _sizes(packed.shape[-1], low, high, int(num_rows), int(num_cols))
-    return _filled(packed, padding, sizes, low, high, align)
+    return _filled(packed, padding_value, sizes, low, high, align)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
@@ -123,17 +135,22 @@ def _sizes(length: int, low: int, high: int, rows: int, columns: int) -> tuple[i
     return made
 
 
-def _set_diag(x: Value, diagonal: Value, k: Any, align: str) -> Value:
-    _check_matrix(x)
+@op("linalg.set_diag", "input diagonal", op="MatrixSetDiagV3", same=True)
+def set_diag(input: Value, diagonal: Value, k: Any = 0, align: str = "RIGHT_LEFT") -> Value:
+    """Replace diagonals of matrices.
+
+    Example: `tf.linalg.set_diag(r(2, 2, 3), r(2, 2))`.
+    """
+    _check_matrix(input)
     low, high = _limits(k)
-    band = _band(*x.shape[-2:], low, high, align)
+    band = _band(*input.shape[-2:], low, high, align)
     packed = diagonal[..., None, :] if low == high else diagonal
-    if packed.shape != (*x.shape[:-2], band.height, band.length):
+    if packed.shape != (*input.shape[:-2], band.height, band.length):
         raise ValueError(
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape "
             "doesn't have the right number or length of diagonals."
         )
-    return _replaced(x, packed, low, high, align)
+    return _replaced(input, packed, low, high, align)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
@@ -149,15 +166,20 @@ def _check_matrix(x: Value) -> None:
 
 
 # ---------------------------------------------------------------- the rest
-def _band_part(x: Value, num_lower: Any, num_upper: Any) -> Value:
-    _check_matrix(x)
-    rows, columns = x.shape[-2:]
+@op("linalg.band_part", "input", op="MatrixBandPart")
+def band_part(input: Value, num_lower: Any, num_upper: Any) -> Value:
+    """Replace what is outside of a band by zeros; -1 stands for all diagonals.
+
+    Example: `tf.linalg.band_part(r(3, 3), 1, 0)`.
+    """
+    _check_matrix(input)
+    rows, columns = input.shape[-2:]
     low, high = (operator.index(np.asarray(n)[()]) for n in (num_lower, num_upper))
     if low > rows or high > columns:
         raise ValueError(
             f"num_lower must be negative or less or equal to number of rows ({rows}) got: {low}"
         )
-    return _inside(x, low, high)
+    return _inside(input, low, high)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -168,26 +190,46 @@ def _inside(x: Value, low: int, high: int) -> Value:
     return jnp.where(inside, x, jnp.zeros((), x.dtype))
 
 
-def _tensor_diag(diagonal: Value) -> Value:
+@op("linalg.tensor_diag", "diagonal", op="Diag")
+def tensor_diag(diagonal: Value) -> Value:
+    """Make a tensor of twice the rank, with these elements where both halves agree.
+
+    Example: `tf.linalg.tensor_diag(r(3))`.
+    """
     if not diagonal.ndim:
         raise ValueError("Input must be at least rank 1, got 0")
     return jnp.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
-def _tensor_diag_part(x: Value) -> Value:
-    half, odd = divmod(x.ndim, 2)
-    if odd or not half or x.shape[:half] != x.shape[half:]:
-        raise ValueError(f"Invalid shape {list(x.shape)}: its two halves do not match.")
-    size = math.prod(x.shape[:half])
-    return jnp.diagonal(x.reshape(size, size)).reshape(x.shape[:half])
+@op("linalg.tensor_diag_part", "input", op="DiagPart")
+def tensor_diag_part(input: Value) -> Value:
+    """Return the elements where both halves of the indices agree.
+
+    Example: `tf.linalg.tensor_diag_part(r(3, 3))`.
+    """
+    half, odd = divmod(input.ndim, 2)
+    if odd or not half or input.shape[:half] != input.shape[half:]:
+        raise ValueError(f"Invalid shape {list(input.shape)}: its two halves do not match.")
+    size = math.prod(input.shape[:half])
+    return jnp.diagonal(input.reshape(size, size)).reshape(input.shape[:half])
 
 
-def _trace(x: Value) -> Value:
+@op("linalg.trace", "x", op="MatrixDiagPartV3", kinds="float complex int")
+def trace(x: Value) -> Value:
+    """Return the sum of the main diagonal.
+
+    Example: `tf.linalg.trace(r(2, 3, 3))`.
+    """
     _check_matrix(x)
     return jnp.trace(x, axis1=-2, axis2=-1, dtype=x.dtype)
 
 
-def _matrix_transpose(a: Value, conjugate: bool) -> Value:
+@op("linalg.matrix_transpose", "a", op="Transpose")
+def matrix_transpose(a: Value, conjugate: bool = False) -> Value:
+    """Exchange rows and columns.
+
+    Example: `tf.linalg.matrix_transpose(r(2, 2, 3))`.
+    """
     if a.ndim < 2:
         raise Refused(
             ValueError(
@@ -198,9 +240,18 @@ def _matrix_transpose(a: Value, conjugate: bool) -> Value:
     return jnp.conj(turned) if conjugate else turned
 
 
+@op("linalg.adjoint", "matrix", op="Transpose")
 def adjoint(matrix: Value) -> Value:
-    """Return the conjugate of the transpose."""
-    return _matrix_transpose(matrix, matrix.dtype.kind == "c")
+    """Exchange rows and columns, and conjugate.
+
+    Example: `tf.linalg.adjoint(r(2, 3))`.
+    """
+    return conjugate_transpose(matrix)
+
+
+def conjugate_transpose(x: Value) -> Value:
+    """Return matrices with rows and columns exchanged, conjugated if they are complex."""
+    return matrix_transpose.__wrapped__(x, x.dtype.kind == "c")
 
 
 @jax.jit
@@ -210,94 +261,15 @@ def _crossed(a: Value, b: Value) -> Value:
     return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
 
 
-def _cross(a: Value, b: Value) -> Value:
+@op("linalg.cross", "a b", same=True, kinds="float int")
+def cross(a: Value, b: Value) -> Value:
+    """Return the cross products of vectors of three numbers.
+
+    Example: `tf.linalg.cross(r(2, 3), r(2, 3))`.
+    """
     if a.shape != b.shape or not a.ndim:
         raise ValueError(f"Both inputs must be of same shape: {a.shape} vs. {b.shape}")
     if a.shape[-1] != 3:
         words = "Cross-products are only defined for 3-element vectors."
         raise Refused(FailedPreconditionError(None, None, words))
     return _crossed(a, b)
-
-
-ROWS = [
-    Row(
-        "diag", "diagonal",
-        "diagonal, k=0, num_rows=-1, num_cols=-1, padding_value=0, align='RIGHT_LEFT'", _diag,
-        op="MatrixDiagV3", doc="Make matrices of their diagonals.",
-        examples=(
-            "linalg.diag(r(2, 3))", "linalg.diag([1, 2], k=1)",
-            "linalg.diag([[1, 2, 3], [4, 5, 0]], k=(-1, 0), align='LEFT_RIGHT', padding_value=9)",
-            "linalg.diag(r(2), num_rows=3, num_cols=2)", "linalg.diag([1, 2], num_rows=1)",
-            "linalg.diag(1)",
-        ),
-    ),
-    Row(
-        "diag_part", "input", "input, k=0, padding_value=0, align='RIGHT_LEFT'", diag_part,
-        op="MatrixDiagPartV3", doc="Return diagonals of matrices.",
-        examples=(
-            "linalg.diag_part(r(2, 2, 3))", "linalg.diag_part(r(2, 3), k=(-1, 1))",
-            "linalg.diag_part(i(3, 3), k=(0, 2), align='LEFT_LEFT', padding_value=-1)",
-            "linalg.diag_part(r(2, 3), k=5)", "linalg.diag_part([1])",
-        ),
-    ),
-    Row(
-        "set_diag", "input diagonal", "input, diagonal, k=0, align='RIGHT_LEFT'", _set_diag,
-        op="MatrixSetDiagV3", same=True, doc="Replace diagonals of matrices.",
-        examples=(
-            "linalg.set_diag(r(2, 2, 3), r(2, 2))", "linalg.set_diag(i(2, 3), [7, 8, 9])",
-            "linalg.set_diag(i(2, 3), [[8, 9], [7, 0]], k=(0, 1))",
-        ),
-    ),
-    Row(
-        "band_part", "input", "input, num_lower, num_upper", _band_part, op="MatrixBandPart",
-        doc="Replace what is outside of a band by zeros; -1 stands for all diagonals.",
-        examples=(
-            "linalg.band_part(r(3, 3), 1, 0)", "linalg.band_part(i(2, 2, 3), -1, 0)",
-            "linalg.band_part(r(1, 3), 5, 0)",
-        ),
-    ),
-    Row(
-        "tensor_diag", "diagonal", "diagonal", _tensor_diag, op="Diag",
-        doc="Make a tensor of twice the rank, with these elements where both halves agree.",
-        examples=(
-            "linalg.tensor_diag(r(3))", "linalg.tensor_diag(i(2, 2))", "linalg.tensor_diag(1.0)",
-        ),
-    ),
-    Row(
-        "tensor_diag_part", "input", "input", _tensor_diag_part, op="DiagPart",
-        doc="Return the elements where both halves of the indices agree.",
-        examples=(
-            "linalg.tensor_diag_part(r(3, 3))", "linalg.tensor_diag_part(i(2, 2, 2, 2))",
-            "linalg.tensor_diag_part(r(2, 3))",
-        ),
-    ),
-    Row(
-        "trace", "x", "x", _trace, op="MatrixDiagPartV3", kinds="float complex int",
-        doc="Return the sum of the main diagonal.",
-        examples=("linalg.trace(r(2, 3, 3))", "linalg.trace(i(2, 3))", "linalg.trace([1])"),
-    ),
-    Row(
-        "matrix_transpose", "a", "a, conjugate=False", _matrix_transpose, op="Transpose",
-        doc="Exchange rows and columns.",
-        examples=(
-            "linalg.matrix_transpose(r(2, 2, 3))",
-            "linalg.matrix_transpose(z(1, 2), conjugate=True)",
-            "linalg.matrix_transpose([1])",
-        ),
-    ),
-    Row(
-        "adjoint", "matrix", "matrix", adjoint, op="Transpose",
-        doc="Exchange rows and columns, and conjugate.",
-        examples=(
-            "linalg.adjoint(r(2, 3))", "linalg.adjoint(z(2, 1, 2))", "linalg.adjoint(i(2, 1))",
-        ),
-    ),
-    Row(
-        "cross", "a b", "a, b", _cross, same=True, kinds="float int",
-        doc="Return the cross products of vectors of three numbers.",
-        examples=(
-            "linalg.cross(r(2, 3), r(2, 3))", "linalg.cross(i(3), i(3))",
-            "linalg.cross(r(2), r(2))",
-        ),
-    ),
-]  # fmt: skip

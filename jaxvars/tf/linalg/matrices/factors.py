@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxvars.tf.linalg.matrices.diagonals import adjoint
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, refuse_singular
-from jaxvars.tf.registry.rows import Row
+from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
 
 Value: TypeAlias = Any
+
+_INEXACT = "float complex"
 
 
 class Lu(NamedTuple):
@@ -46,44 +48,73 @@ def _triangular(matrix: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Val
     )
 
 
-def triangular_solve(matrix: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Value:
+@op("linalg.triangular_solve", "matrix rhs", op="MatrixTriangularSolve", same=True, kinds=_INEXACT)
+def triangular_solve(matrix: Value, rhs: Value, lower: bool = True, adjoint: bool = False) -> Value:
+    """Solve systems of linear equations of triangular matrices.
+
+    Example: `tf.linalg.triangular_solve(p(3, 3), r(3, 2))`.
+    """
     for number, x in enumerate((matrix, rhs)):
         if x.ndim < 2:
             raise ValueError(f"In[{number}] ndims must be >= 2: {x.ndim}")
     check_square(matrix)
-    return _triangular(matrix, rhs, bool(lower), bool(is_adjoint))
+    return _triangular(matrix, rhs, bool(lower), bool(adjoint))
 
 
 @jax.jit
 def _factor(x: Value) -> Value:
     # The value is that of the lower triangle; its gradient goes to both, as in TensorFlow.
     low = jnp.tril(x)
-    symmetric = low + adjoint(jnp.tril(x, -1))
-    middle = (x + adjoint(x)) / 2
+    symmetric = low + conjugate_transpose(jnp.tril(x, -1))
+    middle = (x + conjugate_transpose(x)) / 2
     return lax.linalg.cholesky(
         middle + lax.stop_gradient(symmetric - middle), symmetrize_input=False
     )
 
 
-def _cholesky(x: Value) -> Value:
-    check_square(x)
-    return _factor(x)
+@op("linalg.cholesky", "input", op="Cholesky", kinds=_INEXACT)
+def cholesky(input: Value) -> Value:
+    """Return the lower triangular factors of positive definite matrices.
+
+    Example: `tf.linalg.cholesky(tf.eye(3) * 4.0 + r(3, 3) * 0.5)`.
+
+    Differs from TensorFlow: A matrix that is not positive definite gives NaN.
+    """
+    check_square(input)
+    return _factor(input)
 
 
-def _cholesky_solve(chol: Value, rhs: Value) -> Value:
-    half = triangular_solve(chol, rhs, True, False)
-    return triangular_solve(chol, half, True, True)
+@op("linalg.cholesky_solve", "chol rhs", op="MatrixTriangularSolve", same=True, kinds=_INEXACT)
+def cholesky_solve(chol: Value, rhs: Value) -> Value:
+    """Solve systems of linear equations by a Cholesky factor.
+
+    Example: `tf.linalg.cholesky_solve(p(3, 3), r(3, 2))`.
+    """
+    half = triangular_solve.__wrapped__(chol, rhs, True, False)
+    return triangular_solve.__wrapped__(chol, half, True, True)
 
 
-def _logdet(x: Value) -> Value:
-    factor = _cholesky(x)
+@op("linalg.logdet", "matrix", op="Cholesky", kinds=_INEXACT)
+def logdet(matrix: Value) -> Value:
+    """Return the logarithms of the determinants of positive definite matrices.
+
+    Example: `tf.linalg.logdet(tf.linalg.diag(p(2, 3)))`.
+    """
+    factor = cholesky.__wrapped__(matrix)
     return 2 * jnp.sum(jnp.log(jnp.real(jnp.diagonal(factor, axis1=-2, axis2=-1))), -1)
 
 
 # ---------------------------------------------------------------- LU
-def _lu(x: Value, output_idx_type: Any) -> Lu:
-    check_square(x)
-    factors, _, order = lax.linalg.lu(x)
+@op("linalg.lu", "input", op="Lu", kinds=_INEXACT)
+def lu(input: Value, output_idx_type: Any = "int32") -> Lu:
+    """Return the triangular factors of matrices, and the order of the rows.
+
+    Example: `tf.linalg.lu(r(3, 3))`.
+
+    Differs from TensorFlow: In a compiled function, a matrix without inverse is not refused.
+    """
+    check_square(input)
+    factors, _, order = lax.linalg.lu(input)
     refuse_singular(jnp.any(jnp.diagonal(factors, axis1=-2, axis2=-1) == 0))
     return Lu(factors, order.astype(as_dtype(output_idx_type).dtype))
 
@@ -93,7 +124,12 @@ def _both(lower_upper: Value) -> tuple[Value, Value]:
     return jnp.tril(lower_upper, -1) + eye, jnp.triu(lower_upper)
 
 
-def _lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool) -> Value:
+@op("linalg.lu_reconstruct", "lower_upper perm", op="Lu", kinds="float complex int")
+def lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool = False) -> Value:
+    """Return the matrices that `lu` got.
+
+    Example: `tf.linalg.lu_reconstruct(r(3, 3), [2, 0, 1])`.
+    """
     check_square(lower_upper)
     return _multiplied(lower_upper, perm)
 
@@ -105,7 +141,12 @@ def _multiplied(lower_upper: Value, perm: Value) -> Value:
     return jnp.take_along_axis(lower @ upper, back[..., None], axis=-2)
 
 
-def _lu_solve(lower_upper: Value, perm: Value, rhs: Value, validate_args: bool) -> Value:
+@op("linalg.lu_solve", "lower_upper perm rhs", op="Lu", kinds=_INEXACT)
+def lu_solve(lower_upper: Value, perm: Value, rhs: Value, validate_args: bool = False) -> Value:
+    """Solve systems of linear equations by what `lu` returned.
+
+    Example: `tf.linalg.lu_solve(p(3, 3), [2, 0, 1], r(3, 2))`.
+    """
     check_square(lower_upper)
     check_matrix(rhs, 2)
     return _by_lu(lower_upper, perm, rhs)
@@ -120,13 +161,23 @@ def _by_lu(lower_upper: Value, perm: Value, rhs: Value) -> Value:
     return _triangular(upper, _triangular(lower, ordered, True, False), False, False)
 
 
-def _lu_matrix_inverse(lower_upper: Value, perm: Value, validate_args: bool) -> Value:
+@op("linalg.lu_matrix_inverse", "lower_upper perm", op="Lu", kinds=_INEXACT)
+def lu_matrix_inverse(lower_upper: Value, perm: Value, validate_args: bool = False) -> Value:
+    """Return the inverses of the matrices that `lu` got.
+
+    Example: `tf.linalg.lu_matrix_inverse(p(3, 3), [2, 0, 1])`.
+    """
     eye = jnp.eye(lower_upper.shape[-1], dtype=lower_upper.dtype)
     rhs = jnp.broadcast_to(eye, lower_upper.shape)
-    return _lu_solve(lower_upper, perm, rhs, validate_args)
+    return lu_solve.__wrapped__(lower_upper, perm, rhs, validate_args)
 
 
-def _lstsq(matrix: Value, rhs: Value, l2_regularizer: Any, fast: bool) -> Value:
+@op("linalg.lstsq", "matrix rhs", op="MatrixSolveLs", same=True, kinds=_INEXACT)
+def lstsq(matrix: Value, rhs: Value, l2_regularizer: Any = 0.0, fast: bool = True) -> Value:
+    """Solve least-squares problems.
+
+    Example: `tf.linalg.lstsq(r(3, 2), r(3, 1))`.
+    """
     check_matrix(matrix)
     check_matrix(rhs, 1)
     if matrix.shape[-2] != rhs.shape[-2]:
@@ -138,100 +189,11 @@ def _lstsq(matrix: Value, rhs: Value, l2_regularizer: Any, fast: bool) -> Value:
 
 @jax.jit
 def _by_normal_equations(matrix: Value, rhs: Value, penalty: Value) -> Value:
-    turned = adjoint(matrix)
+    turned = conjugate_transpose(matrix)
     is_tall = matrix.shape[-2] >= matrix.shape[-1]
     square = turned @ matrix if is_tall else matrix @ turned
     square = square + penalty * jnp.eye(square.shape[-1], dtype=matrix.dtype)
     factor = lax.linalg.cholesky(square)
     if is_tall:
-        return _cholesky_solve(factor, turned @ rhs)
-    return turned @ _cholesky_solve(factor, rhs)
-
-
-_INEXACT = "float complex"
-
-ROWS = [
-    Row(
-        "logdet", "matrix", "matrix", _logdet, op="Cholesky", kinds=_INEXACT,
-        doc="Return the logarithms of the determinants of positive definite matrices.",
-        examples=(
-            "linalg.logdet(tf.linalg.diag(p(2, 3)))", "linalg.logdet([[2.0, 1.0], [1.0, 2.0]])",
-            "linalg.logdet(r(2, 3))",
-        ),
-    ),
-    Row(
-        "triangular_solve", "matrix rhs", "matrix, rhs, lower=True, adjoint=False",
-        triangular_solve, op="MatrixTriangularSolve", same=True, kinds=_INEXACT,
-        doc="Solve systems of linear equations of triangular matrices.",
-        examples=(
-            "linalg.triangular_solve(p(3, 3), r(3, 2))",
-            "linalg.triangular_solve(p(2, 3, 3), r(3, 1), lower=False, adjoint=True)",
-            "linalg.triangular_solve(p(2, 2), r(2))",
-        ),
-    ),
-    Row(
-        "cholesky", "input", "input", _cholesky, op="Cholesky", kinds=_INEXACT,
-        doc="Return the lower triangular factors of positive definite matrices.",
-        examples=(
-            "linalg.cholesky(tf.eye(3) * 4.0 + r(3, 3) * 0.5)",
-            "linalg.cholesky([[2.0, 9.0], [1.0, 2.0]])", "linalg.cholesky(r(2, 3))",
-        ),
-        differs="A matrix that is not positive definite gives NaN.",
-    ),
-    Row(
-        "cholesky_solve", "chol rhs", "chol, rhs", _cholesky_solve, op="MatrixTriangularSolve",
-        same=True, kinds=_INEXACT, doc="Solve systems of linear equations by a Cholesky factor.",
-        examples=(
-            "linalg.cholesky_solve(p(3, 3), r(3, 2))",
-            "linalg.cholesky_solve(p(2, 2, 2), r(2, 2, 1))",
-            "linalg.cholesky_solve(p(2, 2), r(2))",
-        ),
-    ),
-    Row(
-        "lu", "input", "input, output_idx_type='int32'", _lu, op="Lu", kinds=_INEXACT,
-        doc="Return the triangular factors of matrices, and the order of the rows.",
-        examples=(
-            "linalg.lu(r(3, 3))", "linalg.lu(r(2, 3, 3), np.int64)",
-            "linalg.lu([[1.0, 2.0], [2.0, 4.0]])", "linalg.lu(r(2, 3))",
-        ),
-        differs="In a compiled function, a matrix without inverse is not refused.",
-    ),
-    Row(
-        "lu_reconstruct", "lower_upper perm", "lower_upper, perm, validate_args=False",
-        _lu_reconstruct, op="Lu", kinds="float complex int",
-        doc="Return the matrices that `lu` got.",
-        examples=(
-            "linalg.lu_reconstruct(r(3, 3), [2, 0, 1])",
-            "linalg.lu_reconstruct(*tf.linalg.lu(r(2, 3, 3)))",
-            "linalg.lu_reconstruct(i(2, 2), [1, 0])",
-        ),
-    ),
-    Row(
-        "lu_solve", "lower_upper perm rhs", "lower_upper, perm, rhs, validate_args=False",
-        _lu_solve, op="Lu", kinds=_INEXACT,
-        doc="Solve systems of linear equations by what `lu` returned.",
-        examples=(
-            "linalg.lu_solve(p(3, 3), [2, 0, 1], r(3, 2))",
-            "linalg.lu_solve(p(2, 2), [0, 1], r(3, 2, 1))",
-            "linalg.lu_solve(i(2, 2), [1, 0], i(2, 1))",
-        ),
-    ),
-    Row(
-        "lu_matrix_inverse", "lower_upper perm", "lower_upper, perm, validate_args=False",
-        _lu_matrix_inverse, op="Lu", kinds=_INEXACT,
-        doc="Return the inverses of the matrices that `lu` got.",
-        examples=(
-            "linalg.lu_matrix_inverse(p(3, 3), [2, 0, 1])",
-            "linalg.lu_matrix_inverse(*tf.linalg.lu(r(2, 2, 2)))",
-            "linalg.lu_matrix_inverse(i(2, 2), [1, 0])",
-        ),
-    ),
-    Row(
-        "lstsq", "matrix rhs", "matrix, rhs, l2_regularizer=0.0, fast=True", _lstsq,
-        op="MatrixSolveLs", same=True, kinds=_INEXACT, doc="Solve least-squares problems.",
-        examples=(
-            "linalg.lstsq(r(3, 2), r(3, 1))", "linalg.lstsq(r(2, 3), r(2, 1), l2_regularizer=0.5)",
-            "linalg.lstsq(r(3, 2), r(3, 1), fast=False)", "linalg.lstsq(r(3, 2), r(2, 1))",
-        ),
-    ),
-]  # fmt: skip
+        return cholesky_solve.__wrapped__(factor, turned @ rhs)
+    return turned @ cholesky_solve.__wrapped__(factor, rhs)

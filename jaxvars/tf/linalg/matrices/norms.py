@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.math.elements import magnitude
-from jaxvars.tf.registry.rows import Refused, Row, shape_text
+from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.tensor import Tensor
 
@@ -20,16 +20,22 @@ Value: TypeAlias = Any
 
 _VECTOR, _MATRIX = ("euclidean", 1, 2, np.inf), ("euclidean", "fro", 1, 2, np.inf)
 
+_INEXACT = "float complex"
 
-def norm(x: Value, order: Any, axis: Any, keepdims: Any) -> Value:
-    """Return the norm of vectors or matrices."""
+
+@op("linalg.norm", "tensor", op="Sqrt", kinds=_INEXACT, aliases=("norm",))
+def norm(tensor: Value, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None) -> Value:
+    """Return the norm of vectors, or of matrices.
+
+    Example: `tf.norm(r(2, 3), axis=1)`.
+    """
     places = _places(axis)
     if isinstance(places, tuple):
-        _check_order(order, order in _MATRIX, "matrix", list(_MATRIX))
-        return _of_matrices(x, order, places, bool(keepdims))
-    is_power = isinstance(order, int | float | np.number) and bool(order > 0)
-    _check_order(order, order in _VECTOR or is_power, "vector", None)
-    return _of_vectors(x, order, places, bool(keepdims))
+        _check_order(ord, ord in _MATRIX, "matrix", list(_MATRIX))
+        return _of_matrices(tensor, ord, places, bool(keepdims))
+    is_power = isinstance(ord, int | float | np.number) and bool(ord > 0)
+    _check_order(ord, ord in _VECTOR or is_power, "vector", None)
+    return _of_vectors(tensor, ord, places, bool(keepdims))
 
 
 def _places(axis: Any) -> int | tuple[int, int] | None:
@@ -88,13 +94,26 @@ def _root(x: Value, axis: Any, keepdims: bool) -> Value:
     return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
 
 
-def _normalize(x: Value, order: Any, axis: Any) -> tuple[Value, Value]:
-    found = norm(x, order, axis, True).astype(x.dtype)
-    return x / found, found
+@op("linalg.normalize", "tensor", op="RealDiv", kinds=_INEXACT)
+def normalize(tensor: Value, ord: Any = "euclidean", axis: Any = None) -> tuple[Value, Value]:
+    """Divide by a norm; return it, too.
+
+    Example: `tf.linalg.normalize(r(2, 3), axis=1)`.
+    """
+    found = norm.__wrapped__(tensor, ord, axis, True).astype(tensor.dtype)
+    return tensor / found, found
 
 
 # ---------------------------------------------------------------- products
-def _tensordot(a: Value, b: Value, axes: Any) -> Value:
+@op(
+    "linalg.tensordot", "a b", op="MatMul", same=True, kinds="float complex int",
+    aliases=("tensordot",),
+)  # fmt: skip
+def tensordot(a: Value, b: Value, axes: Any) -> Value:
+    """Multiply and add up over axes of both tensors.
+
+    Example: `tf.tensordot(r(2, 3), r(3, 2), 1)`.
+    """
     first, second = _contracted(a, axes)
     sizes = [a.shape[i] for i in first], [b.shape[i] for i in second]
     if sizes[0] != sizes[1]:
@@ -119,9 +138,15 @@ def _contracted(a: Value, axes: Any) -> tuple[list[int], list[int]]:
     return parts[0], parts[1]
 
 
-def _matvec(
-    a: Value, b: Value, transpose_a: bool, adjoint_a: bool, a_is_sparse: bool, b_is_sparse: bool
-) -> Value:
+@op("linalg.matvec", "a b", op="MatMul", same=True, kinds="float complex int")
+def matvec(
+    a: Value, b: Value, transpose_a: bool = False, adjoint_a: bool = False,
+    a_is_sparse: bool = False, b_is_sparse: bool = False,
+) -> Value:  # fmt: skip
+    """Multiply matrices by vectors.
+
+    Example: `tf.linalg.matvec(r(2, 3), r(3))`.
+    """
     if a.ndim < 2 or b.ndim < 1:
         raise ValueError("a must be a matrix, or a stack of them, and b a vector")
     if transpose_a or adjoint_a:
@@ -174,48 +199,3 @@ def _check_equation(equation: str, arrays: Sequence[Value]) -> None:
         raise ValueError(
             f"Output subscripts contain the label {unknown[0]} not present in the input subscripts."
         )
-
-
-_INEXACT = "float complex"
-
-ROWS = [
-    Row(
-        "norm", "tensor", "tensor, ord='euclidean', axis=None, keepdims=None", norm, op="Sqrt",
-        kinds=_INEXACT, aliases=("norm",), doc="Return the norm of vectors, or of matrices.",
-        examples=(
-            "norm(r(2, 3), axis=1)", "norm(r(2, 3), ord=1, axis=[0, 1])",
-            "norm(r(2, 3, 2), 2, axis=(0, 2), keepdims=True)",
-            "norm([[3.0, -4.0]], np.inf, (-2, -1))",
-            "norm(r(2, 3), 3, axis=-1)", "norm(z(3))", "norm(r(2), 'fro')", "norm(i(2))",
-            "norm(r(2, 3), 3, [0, 1])", "norm(r(2, 3), 'fro', [0, 1])", "norm(r(3), np.inf)",
-        ),
-    ),
-    Row(
-        "normalize", "tensor", "tensor, ord='euclidean', axis=None", _normalize, op="RealDiv",
-        kinds=_INEXACT, doc="Divide by a norm; return it, too.",
-        examples=(
-            "linalg.normalize(r(2, 3), axis=1)", "linalg.normalize(r(3), ord=1)",
-            "linalg.normalize([0.0, 0.0])",
-        ),
-    ),
-    Row(
-        "tensordot", "a b", "a, b, axes", _tensordot, op="MatMul", same=True,
-        kinds="float complex int", aliases=("tensordot",),
-        doc="Multiply and add up over axes of both tensors.",
-        examples=(
-            "tensordot(r(2, 3), r(3, 2), 1)", "tensordot(r(2, 3), r(3, 2), [[0, 1], [1, 0]])",
-            "tensordot(i(2), i(3), 0)", "tensordot(r(2), r(3), 1)", "tensordot(r(2), r(2), 2)",
-            "tensordot(r(2, 2), r(2, 2), [0, 1])",
-        ),
-    ),
-    Row(
-        "matvec", "a b",
-        "a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False",
-        _matvec, op="MatMul", same=True, kinds="float complex int",
-        doc="Multiply matrices by vectors.",
-        examples=(
-            "linalg.matvec(r(2, 3), r(3))", "linalg.matvec(z(2, 3), z(2), adjoint_a=True)",
-            "linalg.matvec(r(2, 3), r(2))", "linalg.matvec(r(2, 2, 3), r(2, 3))",
-        ),
-    ),
-]  # fmt: skip

@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
 
-from jaxvars.tf.linalg.matrices.diagonals import adjoint
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square
-from jaxvars.tf.registry.rows import Refused, Row
+from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any
+
+_INEXACT = "float complex"
 
 
 class Qr(NamedTuple):
@@ -37,49 +39,97 @@ class Qr(NamedTuple):
     r: Value
 
 
-def _qr(x: Value, full_matrices: bool) -> Qr:
-    check_matrix(x)
-    return Qr(*jnp.linalg.qr(x, mode="complete" if full_matrices else "reduced"))
+@op("linalg.qr", "input", op="Qr", kinds=_INEXACT)
+def qr(input: Value, full_matrices: bool = False) -> Qr:
+    """Return orthonormal columns and an upper triangle, whose product is the matrix.
+
+    Example: `tf.linalg.qr(r(3, 2))`.
+    """
+    check_matrix(input)
+    return Qr(*jnp.linalg.qr(input, mode="complete" if full_matrices else "reduced"))
 
 
-def _svd(x: Value, full_matrices: bool, compute_uv: bool) -> Any:
-    check_matrix(x)
+@op("linalg.svd", "tensor", op="Svd", kinds=_INEXACT)
+def svd(tensor: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+    """Return singular values, left and right singular vectors of matrices.
+
+    Example: `tf.linalg.svd(r(2, 3, 2))[0]`.
+
+    Differs from TensorFlow: The signs of the vectors may be others. With full matrices there is no
+    gradient.
+    """
+    check_matrix(tensor)
     if not compute_uv:
-        return jnp.linalg.svd(x, compute_uv=False)
-    u, s, vh = jnp.linalg.svd(x, full_matrices=bool(full_matrices))
-    return s, u, adjoint(vh)
+        return jnp.linalg.svd(tensor, compute_uv=False)
+    u, s, vh = jnp.linalg.svd(tensor, full_matrices=bool(full_matrices))
+    return s, u, conjugate_transpose(vh)
 
 
-def _eigh(x: Value) -> tuple[Value, Value]:
-    check_square(x)
-    return _of_lower(x)
+@op("linalg.eigh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT)
+def eigh(tensor: Value) -> tuple[Value, Value]:
+    """Return the eigenvalues of self-adjoint matrices, and their vectors in columns.
+
+    Example: `tf.linalg.eigh(r(3, 3))[0]`.
+
+    Differs from TensorFlow: The signs of the vectors may be others.
+    """
+    check_square(tensor)
+    return _of_lower(tensor)
 
 
 @jax.jit
 def _of_lower(x: Value) -> tuple[Value, Value]:
-    whole = jnp.tril(x) + adjoint(jnp.tril(x, -1))
+    whole = jnp.tril(x) + conjugate_transpose(jnp.tril(x, -1))
     values, vectors = jnp.linalg.eigh(whole, symmetrize_input=False)
     return values.astype(x.dtype), vectors
 
 
-def _eigvalsh(x: Value) -> Value:
-    return _eigh(x)[0]
+@op("linalg.eigvalsh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT)
+def eigvalsh(tensor: Value) -> Value:
+    """Return the eigenvalues of self-adjoint matrices, the least first.
+
+    Example: `tf.linalg.eigvalsh(r(3, 3))`.
+    """
+    return eigh.__wrapped__(tensor)[0]
 
 
-def _eig(x: Value) -> tuple[Value, Value]:
-    check_square(x)
-    values, vectors = jnp.linalg.eig(x)
+@op("linalg.eig", "tensor", op="Eig", kinds=_INEXACT, aliases=("eig",))
+def eig(tensor: Value) -> tuple[Value, Value]:
+    """Return the eigenvalues of matrices, and their vectors in columns.
+
+    Example: `tf.linalg.eig(p(2, 2))[0]`.
+
+    Differs from TensorFlow: The signs of the vectors may be others; JAX computes it on the CPU
+    only.
+    """
+    check_square(tensor)
+    values, vectors = jnp.linalg.eig(tensor)
     return values, vectors
 
 
-def _eigvals(x: Value) -> Value:
-    check_square(x)
-    return jnp.linalg.eigvals(x)
+@op("linalg.eigvals", "tensor", op="Eig", kinds=_INEXACT, aliases=("eigvals",))
+def eigvals(tensor: Value) -> Value:
+    """Return the eigenvalues of matrices.
+
+    Example: `tf.linalg.eigvals(p(2, 2))`.
+
+    Differs from TensorFlow: JAX computes it on the CPU only.
+    """
+    check_square(tensor)
+    return jnp.linalg.eigvals(tensor)
 
 
-def _eigh_tridiagonal(
-    alpha: Value, beta: Value, eigvals_only: bool, select: str, select_range: Any, tol: Any
-) -> Any:
+@op("linalg.eigh_tridiagonal", "alpha beta", same=True, kinds=_INEXACT)
+def eigh_tridiagonal(
+    alpha: Value, beta: Value, eigvals_only: bool = True, select: str = "a",
+    select_range: Any = None, tol: Any = None,
+) -> Any:  # fmt: skip
+    """Return the eigenvalues of self-adjoint matrices with three diagonals.
+
+    Example: `tf.linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [0.5, -1.0])`.
+
+    Differs from TensorFlow: The signs of the vectors may be others. The gradients are right.
+    """
     if alpha.ndim < 1 or beta.shape != (*alpha.shape[:-1], alpha.shape[-1] - 1):
         raise Refused(ValueError("alpha must have one element more than beta."))
     values, vectors = _of_diagonals(alpha, beta)
@@ -112,11 +162,16 @@ def _chosen(values: Value, select: str, limits: Any) -> Any:
 
 
 # ---------------------------------------------------------------- functions of matrices
-def _expm(x: Value) -> Value:
-    if x.dtype.kind in "iu":
-        raise Refused(ValueError(f"tf.linalg.expm does not support matrices of type {x.dtype}"))
-    check_square(x)
-    return expm(x)
+@op("linalg.expm", "input", kinds="float complex int")
+def expm_(input: Value) -> Value:
+    """Return the exponential of matrices.
+
+    Example: `tf.linalg.expm(r(2, 2, 2))`.
+    """
+    if input.dtype.kind in "iu":
+        raise Refused(ValueError(f"tf.linalg.expm does not support matrices of type {input.dtype}"))
+    check_square(input)
+    return expm(input)
 
 
 def _scipy(name: str) -> Callable[[Value], Value]:
@@ -164,104 +219,25 @@ def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
 _sqrtm_compiled, _logm_compiled = jax.jit(_root), jax.jit(_scipy("logm"))
 
 
-def _sqrtm(x: Value) -> Value:
-    check_square(x)
-    return _sqrtm_compiled(x)
+@op("linalg.sqrtm", "input", op="MatrixSquareRoot", kinds=_INEXACT, aliases=("matrix_square_root",))
+def sqrtm(input: Value) -> Value:
+    """Return the square root of matrices; NaN if it is not real.
+
+    Example: `tf.linalg.sqrtm(p(2, 2) + tf.eye(2) * 3.0)`.
+
+    Differs from TensorFlow: It is computed on the host.
+    """
+    check_square(input)
+    return _sqrtm_compiled(input)
 
 
-def _logm(x: Value) -> Value:
-    check_square(x)
-    return _logm_compiled(x)
+@op("linalg.logm", "input", op="MatrixLogarithm", kinds="complex")
+def logm(input: Value) -> Value:
+    """Return the logarithm of matrices.
 
+    Example: `tf.linalg.logm(z(2, 2))`.
 
-_INEXACT = "float complex"
-_SIGNS = "The signs of the vectors may be others."
-
-ROWS = [
-    Row(
-        "qr", "input", "input, full_matrices=False", _qr, op="Qr", kinds=_INEXACT,
-        doc="Return orthonormal columns and an upper triangle, whose product is the matrix.",
-        examples=(
-            "linalg.qr(r(3, 2))", "linalg.qr(r(2, 3), full_matrices=True)", "linalg.qr(r(2))",
-        ),
-    ),
-    Row(
-        "svd", "tensor", "tensor, full_matrices=False, compute_uv=True", _svd, op="Svd",
-        kinds=_INEXACT, differs=f"{_SIGNS} With full matrices there is no gradient.",
-        doc="Return singular values, left and right singular vectors of matrices.",
-        examples=(
-            "linalg.svd(r(2, 3, 2))[0]", "linalg.svd(r(2, 3), compute_uv=False)",
-            "abs(tf.linalg.svd([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], full_matrices=True)[1])",
-            "abs(tf.linalg.svd(r(3, 2))[2])",
-            "linalg.svd(r(2))",
-        ),
-    ),
-    Row(
-        "eigh", "tensor", "tensor", _eigh, op="SelfAdjointEigV2", kinds=_INEXACT, differs=_SIGNS,
-        doc="Return the eigenvalues of self-adjoint matrices, and their vectors in columns.",
-        examples=(
-            "linalg.eigh(r(3, 3))[0]", "abs(tf.linalg.eigh(r(2, 2, 2))[1])",
-            "linalg.eigh(r(2, 3))",
-        ),
-    ),
-    Row(
-        "eigvalsh", "tensor", "tensor", _eigvalsh, op="SelfAdjointEigV2", kinds=_INEXACT,
-        doc="Return the eigenvalues of self-adjoint matrices, the least first.",
-        examples=(
-            "linalg.eigvalsh(r(3, 3))", "linalg.eigvalsh([[2.0, 9.0], [1.0, 3.0]])",
-            "linalg.eigvalsh(z(2, 2))",
-        ),
-    ),
-    Row(
-        "eig", "tensor", "tensor", _eig, op="Eig", kinds=_INEXACT, aliases=("eig",),
-        doc="Return the eigenvalues of matrices, and their vectors in columns.",
-        examples=(
-            "linalg.eig(p(2, 2))[0]", "linalg.eig(tf.constant([[2.0, 1.0], [1.0, 3.0]]))[0]",
-            "linalg.eig(r(2, 3))",
-        ),
-        differs="The signs of the vectors may be others; JAX computes it on the CPU only.",
-    ),
-    Row(
-        "eigvals", "tensor", "tensor", _eigvals, op="Eig", kinds=_INEXACT, aliases=("eigvals",),
-        doc="Return the eigenvalues of matrices.",
-        examples=(
-            "linalg.eigvals(p(2, 2))", "linalg.eigvals(tf.constant([[2.0, 1.0], [1.0, 3.0]]))",
-            "linalg.eigvals(r(2, 3))",
-        ),
-        differs="JAX computes it on the CPU only.",
-    ),
-    Row(
-        "eigh_tridiagonal", "alpha beta",
-        "alpha, beta, eigvals_only=True, select='a', select_range=None, tol=None",
-        _eigh_tridiagonal, same=True, kinds=_INEXACT,
-        differs=f"{_SIGNS} The gradients are right.",
-        doc="Return the eigenvalues of self-adjoint matrices with three diagonals.",
-        examples=(
-            "linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [0.5, -1.0])",
-            "linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [1.0, 1.0], select='i', select_range=(1, 2))",
-            "abs(tf.linalg.eigh_tridiagonal([1.0, 2.0, 4.0], [1.0, 2.0], eigvals_only=False)[1])",
-            "linalg.eigh_tridiagonal([1.0, 2.0], [1.0], select='v', select_range=(0.0, 1.0))",
-        ),
-    ),
-    Row(
-        "expm", "input", "input", _expm, kinds="float complex int",
-        doc="Return the exponential of matrices.",
-        examples=("linalg.expm(r(2, 2, 2))", "linalg.expm(r(0, 0))", "linalg.expm(i(2, 2))"),
-    ),
-    Row(
-        "logm", "input", "input", _logm, op="MatrixLogarithm", kinds="complex",
-        doc="Return the logarithm of matrices.", differs="It is computed on the host.",
-        examples=(
-            "linalg.logm(z(2, 2))", "linalg.logm(z(2, 2, 2))", "linalg.logm(r(2, 2))",
-        ),
-    ),
-    Row(
-        "sqrtm", "input", "input", _sqrtm, op="MatrixSquareRoot", kinds=_INEXACT,
-        doc="Return the square root of matrices; NaN if it is not real.",
-        examples=(
-            "linalg.sqrtm(p(2, 2) + tf.eye(2) * 3.0)", "linalg.sqrtm([[-1.0, 0.0], [0.0, -1.0]])",
-            "linalg.sqrtm(z(2, 2, 2))", "linalg.sqrtm(r(2, 3))",
-        ),
-        differs="It is computed on the host.", aliases=("matrix_square_root",),
-    ),
-]  # fmt: skip
+    Differs from TensorFlow: It is computed on the host.
+    """
+    check_square(input)
+    return _logm_compiled(input)

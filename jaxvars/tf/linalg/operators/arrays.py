@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.tf.linalg.matrices.diagonals import adjoint
-from jaxvars.tf.linalg.matrices.factors import _cholesky, triangular_solve
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
+from jaxvars.tf.linalg.matrices.factors import cholesky as factor_of
+from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import _solved
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
@@ -18,7 +19,7 @@ Value: TypeAlias = Any
 
 def times(matrix: Value, x: Value, is_adjoint: bool = False) -> Value:
     """Return the product of matrices, or of the adjoint of the first."""
-    return jnp.matmul(adjoint(matrix) if is_adjoint else matrix, x)
+    return jnp.matmul(conjugate_transpose(matrix) if is_adjoint else matrix, x)
 
 
 def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
@@ -41,7 +42,7 @@ def cholesky(matrix: Value) -> Value:
     Raises:
         InvalidArgumentError: when it is none, and that is known.
     """
-    made = _cholesky(matrix)
+    made = factor_of.__wrapped__(matrix)
     if not context.is_tracer(made) and not np.isfinite(np.asarray(made)).all():
         raise refused("Cholesky decomposition was not successful. The input might not be valid.")
     return made
@@ -49,8 +50,8 @@ def cholesky(matrix: Value) -> Value:
 
 def cholesky_solved(factor: Value, rhs: Value) -> Value:
     """Return X where L L^H X is given."""
-    half = triangular_solve(factor, rhs, lower=True, is_adjoint=False)
-    return triangular_solve(factor, half, lower=True, is_adjoint=True)
+    half = triangular_solve.__wrapped__(factor, rhs, lower=True, adjoint=False)
+    return triangular_solve.__wrapped__(factor, half, lower=True, adjoint=True)
 
 
 def joint_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -84,13 +84,13 @@ class LinearOperatorLowerTriangular(_WithEigenvalues):
         return times(self._to_dense(), x, adjoint)
 
     def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
-        return triangular_solve(self._to_dense(), rhs, lower=True, is_adjoint=adjoint)
+        return triangular_solve.__wrapped__(self._to_dense(), rhs, lower=True, adjoint=adjoint)
 
     def _to_dense(self) -> Value:
         return jnp.tril(tree.array(self._tril))
 
     def _diag_part(self) -> Value:
-        return diag_part(tree.array(self._tril))
+        return diag_part.__wrapped__(tree.array(self._tril))
 
     def _assert_non_singular(self) -> None:
         require_nonzero(self._diag_part(), "Singular operator:  Diagonal contained zero values.")

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf import debugging
-from jaxvars.tf.linalg.matrices.diagonals import adjoint, diag_part
+from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose, diag_part
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, solved
 from jaxvars.tf.linalg.operators.hints import Hint, always
@@ -118,7 +118,7 @@ class LinearOperator(Described):
         return self.product(jnp.broadcast_to(eye, (*batch, columns, columns)))
 
     def _diag_part(self) -> Value:
-        return diag_part(self.dense())
+        return diag_part.__wrapped__(self.dense())
 
     def _trace(self) -> Value:
         return jnp.sum(tree.array(self._diag_part()), -1)
@@ -130,7 +130,7 @@ class LinearOperator(Described):
 
     def _log_abs_determinant(self) -> Value:
         if self._can_use_cholesky():
-            return 2 * jnp.sum(jnp.log(diag_part(cholesky(self.dense()))), -1)
+            return 2 * jnp.sum(jnp.log(diag_part.__wrapped__(cholesky(self.dense()))), -1)
         return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
 
     def _add_to_tensor(self, x: Value) -> Value:
@@ -158,13 +158,15 @@ class LinearOperator(Described):
     def _assert_positive_definite(self) -> None:
         if not self.is_self_adjoint:
             raise NotImplementedError("assert_positive_definite is not implemented.")
-        diagonal = Tensor(jnp.real(diag_part(cholesky(self.dense()))))
+        diagonal = Tensor(jnp.real(diag_part.__wrapped__(cholesky(self.dense()))))
         debugging.assert_positive(diagonal, message="Matrix was not positive definite.")
 
     def _assert_self_adjoint(self) -> None:
         dense = self.dense()
         debugging.assert_equal(
-            Tensor(adjoint(dense)), Tensor(dense), message="Matrix was not equal to its adjoint."
+            Tensor(conjugate_transpose(dense)),
+            Tensor(dense),
+            message="Matrix was not equal to its adjoint.",
         )
 
     def _linop_adjoint(self) -> LinearOperator:
@@ -392,4 +394,4 @@ class LinearOperator(Described):
 
 def turned(x: Value) -> Value:
     """Return the adjoint of an array."""
-    return adjoint(x)
+    return conjugate_transpose(x)

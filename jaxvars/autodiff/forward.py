@@ -1,0 +1,119 @@
+"""`ForwardAccumulator`: derivatives along a tangent, by `jax.jvp`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.autodiff.nodes import is_inexact
+from jaxvars.autodiff.reverse import zeros_of
+from jaxvars.autodiff.tape import UnconnectedGradients
+from jaxvars.autodiff.tape_base import TapeBase, Value, flatten
+from jaxvars.errors import TapeError
+from jaxvars.tensors.tensor import refuse_masked
+from jaxvars.tracing import context
+from jaxvars.tracing.assigned_read import for_tape
+from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.tracing.key_order import ordered_like
+
+
+# ---------------------------------------------------------------- forward mode
+@final
+class ForwardAccumulator(TapeBase):
+    """Record operations, and differentiate them forward: Jacobian-vector products.
+
+    Args:
+        primals: a variable or array, or a pytree of them, to move.
+        tangents: the directions, a pytree like `primals` of arrays of their shapes.
+
+    Raises:
+        TapeError: when primals and tangents do not match.
+
+    Example:
+        >>> w = Variable([1.0, 2.0])
+        >>> with ForwardAccumulator(w, jnp.asarray([1.0, 0.0])) as acc:
+        ...     y = w * w
+        >>> acc.jvp(y).tolist()
+        [2.0, 0.0]
+
+    Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (forward mode).
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        super().__init__(watch_accessed_variables=False, reverse=False)
+        self._primals = flatten(primals)[0]
+        refuse_masked(given := jax.tree.leaves(tangents), "a tangent")
+        self._tangents = [x.copy() if isinstance(x, np.ndarray) else x for x in given]
+        if len(self._primals) != len(self._tangents):
+            raise TapeError(
+                f"There are {len(self._primals)} primals, but {len(self._tangents)} tangents."
+            )
+        for primal, tangent in zip(self._primals, self._tangents, strict=True):
+            if primal.shape != jnp.shape(tangent):
+                raise TapeError(
+                    f"A tangent has shape {jnp.shape(tangent)}, its primal {primal.shape}."
+                )
+            self._watch(primal)
+
+    @context.restoring()
+    def jvp(
+        self,
+        primals: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return how computed arrays move with the primals.
+
+        Args:
+            primals: what was computed from the accumulator's primals: an array, or a pytree.
+            unconnected_gradients: "none" or "zero": what there is for an array that does not
+                move.
+
+        Returns:
+            A pytree like `primals`.
+
+        Raises:
+            TapeError: for what is no array.
+        """
+        refuse_if_forked("A tangent is asked for")
+        leaves, treedef = flatten(primals)
+        targets = [self._target_value(leaf) for leaf in leaves]
+        found = [self._tangent(target) for target in targets]
+        if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
+            found = [zeros_of(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
+        return ordered_like(primals, jax.tree.unflatten(treedef, found))
+
+    def _tangent(self, target: Value) -> Value | None:
+        pairs = {
+            id(value): (value, jnp.asarray(tangent, value.dtype))
+            for primal, tangent in zip(self._primals, self._tangents, strict=True)
+            for value in self._values_of(primal)
+        }
+        values = [value for value, _ in pairs.values()]
+        if not values or target is None or not is_inexact(target):
+            return None
+        with self._pause():
+            program = self._record.program(values, [target], replay_loops=False)
+            if not any(program.connected):
+                return None
+            run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
+            with for_tape():
+                push = _pulled_twice if program.knows_pullback_alone() else _pushed
+                return push(run, values, [tangent for _, tangent in pairs.values()])
+
+
+def _pushed(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+    return jax.jvp(run, values, tangents)[1]
+
+
+def _pulled_twice(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+    """Return how the result of a function moves, from its pullback.
+
+    That is linear in the cotangent, so its own pullback takes tangents forward.
+    """
+    result, pull = jax.vjp(run, *values)
+    (moved,) = jax.vjp(pull, jnp.ones_like(result))[1](tuple(tangents))
+    return moved

@@ -1,0 +1,198 @@
+"""An operation as it ran: its inputs and outputs, and its derivative where that is linearized."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars.tracing import context, jaxprs
+from jaxvars.tracing.checkpointed_while import in_reverse
+from jaxvars.tracing.dependencies import paths
+from jaxvars.tracing.recorder import Equation
+
+Value: TypeAlias = Any
+
+_NOT_MERGED = frozenset(
+    {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
+    | {"eigh", "eig", "svd", "top_k", "approx_top_k"}  # their derivatives want more of them
+    | {"cumlogsumexp", "cummax", "cummin", "cumprod"}
+    | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
+)
+PULLS = "custom_vjp_call"  # what knows its pullback alone
+REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
+REF_WRITTEN = (
+    "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
+    "follow it. Make the Ref in a function under jax.jit, and return what is read from it; or, if "
+    "there is to be no gradient through it, write jv.stop_gradient(x)."
+)
+_LARGE = 4  # a function of more kinds of operations than this is not left to XLA
+
+
+@final
+class Node:
+    """A recorded operation.
+
+    Attributes:
+        equation: what ran.
+        outputs: what came out.
+        paths: for each output, the inputs that it depends on, as bits.
+        linear: if there is one, does it without running it again.
+    """
+
+    __slots__ = ("equation", "linear", "outputs", "paths")
+
+    def __init__(
+        self,
+        equation: Equation,
+        outputs: list[Value],
+        linear: Linear | None,
+        *,
+        through_assigns: bool = False,
+    ) -> None:
+        self.equation = equation
+        self.outputs = outputs
+        self.linear = linear
+        each = [1 << i for i in range(len(equation.inputs))]
+        self.paths = paths(
+            equation.name, equation.params, each, len(outputs), through_assigns=through_assigns
+        )
+
+    def moved(self, known: Container[int]) -> list[Value]:
+        """Return the float outputs that depend on known inputs."""
+        moving = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
+        pairs = zip(self.outputs, self.paths, strict=True)
+        return [x for x, path in pairs if path & moving and is_inexact(x)]
+
+    def needed(self, known: Container[int]) -> list[Value]:
+        """Return the inputs that known float outputs depend on."""
+        pairs = zip(self.outputs, self.paths, strict=True)
+        asked = [path for x, path in pairs if id(x) in known and is_inexact(x)]
+        path = functools.reduce(operator.or_, asked, 0)
+        return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1]
+
+
+def same_value(value: Value) -> list[Value]:
+    return [value]
+
+
+def is_inexact(value: Value) -> bool:
+    """Tell whether a value has gradients: a float or a complex number."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
+
+
+# ---------------------------------------------------------------- loops
+class Linear(NamedTuple):
+    """A linearized operation.
+
+    Attributes:
+        positions: which of its inputs move.
+        map: takes tangents of these inputs to those of the float outputs, or, if
+        is_pullback: takes cotangents of the float outputs to those of the inputs.
+    """
+
+    positions: tuple[int, ...]
+    map: Callable[..., Any]
+    is_pullback: bool
+
+
+def runs_twice(equation: Equation, *, reverse: bool) -> bool:
+    """Tell whether the operation would be run a second time when it is replayed.
+
+    Linearized, a function with a rule of its own becomes what its rule computes. Whoever
+    differentiates that again would miss the rule, so there it may run twice; and so may one that
+    knows its pullback alone where tangents are to be pushed forward.
+    """
+    inside = [jaxprs.primitives_in(jaxpr) for jaxpr in inner_jaxprs(equation)]
+    names = {equation.name}.union(*inside)
+    if not reverse and PULLS in names:
+        return False
+    if not jaxprs.CUSTOM.isdisjoint(names) and context.is_differentiated():
+        return False
+    large = equation.name == "jit" and sum(map(len, inside)) > _LARGE
+    return large or not _NOT_MERGED.isdisjoint(names)
+
+
+def has_users_rule(equation: Equation) -> bool:
+    inside = map(jaxprs.has_users_rule, inner_jaxprs(equation))
+    return jaxprs.runs_users_code(equation) or any(inside)
+
+
+def inner_jaxprs(equation: Equation) -> Iterable[Any]:
+    return jaxprs.inner_jaxprs(shown_params(equation))
+
+
+def shown_params(equation: Equation) -> dict[str, Any]:
+    return {k: v for k, v in equation.params.items() if k != "subfuns"}
+
+
+def _branches_in_loop(equation: Equation) -> bool:
+    """Tell whether JAX would split the loop again to transpose its linear map.
+
+    It does so for a cond in a scan, and the loop would run once more. A pullback that is made
+    at once has no such loop; but it takes zeros for outputs that nobody uses.
+    """
+    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
+    return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
+
+
+def linearize(
+    equation: Equation, active: dict[int, Value], *, reverse: bool
+) -> tuple[list[Value] | None, Linear | None]:
+    """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
+    pull = reverse and _branches_in_loop(equation)
+    positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
+    moving = [equation.inputs[i] for i in positions]
+
+    def run(*moving: Value) -> tuple[list[Value], list[Value]]:
+        outputs = list(equation.function(*_put(equation.inputs, positions, moving)))
+        floats = [x for x in outputs if is_inexact(x)]
+        return floats, [None if is_inexact(x) else x for x in outputs]
+
+    try:
+        with in_reverse(reverse):
+            floats, linear, others = (jax.vjp if pull else jax.linearize)(
+                run, *moving, has_aux=True
+            )
+    except (NotImplementedError, TypeError, ValueError):
+        return None, None  # the replay will say why, if a gradient is asked for at all
+    values = iter(floats)
+    inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
+    if reverse and not pull and any(PULLS in names for names in inside):
+        linear, pull = _pulled(linear, moving), True
+    return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
+
+
+def _pulled(push: Callable[..., Any], moving: Sequence[Value]) -> Callable[..., Any]:
+    """Return the pullback of a linear map, as a whole.
+
+    JAX would not transpose the part of it whose tangents are zeros, but run that: for a rule that
+    knows its pullback alone it cannot.
+    """
+    return lambda given: jax.linear_transpose(push, *moving)(given)
+
+
+def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) -> list[Value]:
+    out = list(values)
+    for i, value in zip(where, new, strict=True):
+        out[i] = value
+    return out
+
+
+def run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
+    """Give the recorded outputs again, moving with the inputs as the linear map says."""
+    floats = [x for x in node.outputs if is_inexact(x)]
+    again: Any
+    if linear.is_pullback:
+        again = jax.custom_vjp(lambda *_: floats)
+        again.defvjp(lambda *_: (floats, None), lambda _, given: linear.map(list(given)))
+    else:
+        again = jax.custom_jvp(lambda *_: floats)
+        again.defjvp(lambda _, tangents: (floats, linear.map(*tangents)))
+    moved = iter(again(*[inputs[i] for i in linear.positions]))
+    return [next(moved) if is_inexact(x) else x for x in node.outputs]

@@ -1,0 +1,168 @@
+"""A part of what was recorded, as a pure function: run again, differentiated, or compiled."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, final
+
+import jax
+
+from jaxvars.autodiff.nodes import (
+    PULLS,
+    Linear,
+    Node,
+    Value,
+    inner_jaxprs,
+    run_linear,
+    shown_params,
+)
+from jaxvars.autodiff.sparse_rows import Uses, is_lookup
+from jaxvars.tracing import jaxprs
+
+
+# ---------------------------------------------------------------- programs
+@jax.custom_jvp
+def _tap(value: Value, source: Value) -> Value:
+    """Return `value`, which is also to move with `source`."""
+    return value  # pragma: no cover - whoever runs a program differentiates it: see the rule
+
+
+@_tap.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
+def _tap_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_tap`
+    return primals[0], tangents[0] + tangents[1]
+
+
+_FEW = 20  # operations of what JAX compiles itself, like `jnp.mean`
+
+
+@final
+class Program:
+    """The operations between sources and targets.
+
+    Attributes:
+        function: takes sources and constants to targets; holds no recorded value.
+        constants: the other values that the operations need.
+        connected: for each source, whether a target depends on it.
+        is_pure: whether `key` says all of the function, so that it may stand for another one.
+        through_assigns: whether its loops and branches are differentiated through assigns.
+    """
+
+    through_assigns = False
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        sources: Sequence[Value],
+        targets: Sequence[Value],
+        needed: set[int],
+        *,
+        replay_loops: bool,
+    ) -> None:
+        linear = [None if replay_loops else node.linear for node in nodes]
+        self.is_pure = not any(linear) and not any(
+            jaxprs.runs_users_code(node.equation) for node in nodes
+        )
+        self.connected = [id(x) in needed for x in sources]
+        self.constants: list[Value] = []
+        self._nodes = nodes
+        self._slots = {id(x): i for i, x in enumerate(sources)}
+        made = {id(x) for node in nodes for x in node.outputs}
+        tapped = {key: i for key, i in self._slots.items() if key in made}
+        for key in tapped:  # a source that is a result gets a slot when it is made
+            del self._slots[key]
+        self._next = len(sources)
+        self._wires = [self._wire(node) for node in nodes]
+        self.function = Wired(
+            [
+                (_runner(node, line), *wire)
+                for node, line, wire in zip(nodes, linear, self._wires, strict=True)
+            ],
+            {self._slots[key]: i for key, i in tapped.items()},
+            tuple(map(self._slot, targets)),
+        )
+
+    def uses(self, tables: Sequence[Value], targets: Sequence[Value]) -> Uses | None:
+        """Return what it does with some values; None if there are no look-ups."""
+        if not any(is_lookup(node.equation) for node in self._nodes):
+            return None
+        return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
+
+    def knows_pullback_alone(self) -> bool:
+        """Tell whether an operation can't be differentiated forward, by JAX."""
+        return any(node.equation.name == PULLS for node in self._nodes) or any(
+            PULLS in jaxprs.primitives_in(program) for program in self._inner()
+        )
+
+    def holds_programs(self) -> bool:
+        """Tell whether an operation is a whole program: a call of a compiled function."""
+        return not all(jaxprs.is_light(program, _FEW) for program in self._inner())
+
+    def _inner(self) -> Iterable[Any]:
+        """Return the programs that operations hold."""
+        return itertools.chain(*(inner_jaxprs(node.equation) for node in self._nodes))
+
+    def while_loops(self) -> list[str]:
+        """Return where the while loops are that it depends on."""
+        equations = [node.equation for node in self._nodes]
+        found = [jaxprs.while_loops(e.name, shown_params(e)) for e in equations]
+        return list(dict.fromkeys(itertools.chain(*found)))
+
+    def _wire(self, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        inputs = tuple(map(self._slot, node.equation.inputs))
+        return inputs, tuple(map(self._new_slot, node.outputs))
+
+    def _slot(self, value: Value) -> int:
+        if id(value) not in self._slots:
+            self.constants.append(value)
+            self._slots[id(value)] = -len(self.constants)
+        return self._slots[id(value)]
+
+    def _new_slot(self, value: Value) -> int:
+        self._slots[id(value)] = slot = self._next
+        self._next += 1
+        return slot
+
+    def key(self) -> Hashable:
+        """Return what names the function: equal keys, same function."""
+        equations = tuple(node.equation.key() for node in self._nodes)
+        return equations, tuple(self._wires), self.function.taps, self.function.targets
+
+
+@final
+class Wired:
+    """Operations on numbered values: sources count from 0, constants down from -1."""
+
+    __slots__ = ("_steps", "_tapped", "targets")
+
+    def __init__(
+        self,
+        steps: list[tuple[Callable[..., list[Value]], tuple[int, ...], tuple[int, ...]]],
+        tapped: dict[int, int],
+        targets: tuple[int, ...],
+    ) -> None:
+        self._steps = steps
+        self._tapped = tapped
+        self.targets = targets
+
+    @property
+    def taps(self) -> tuple[tuple[int, int], ...]:
+        """The results that are sources too: slot and source."""
+        return tuple(self._tapped.items())
+
+    def __call__(self, sources: Sequence[Value], constants: Sequence[Value]) -> list[Value]:
+        """Return the targets."""
+        values: dict[int, Value] = dict(enumerate(sources))
+        values.update((-1 - i, x) for i, x in enumerate(constants))
+        for run, inputs, outputs in self._steps:
+            results = run(*[values[slot] for slot in inputs])
+            for slot, result in zip(outputs, results, strict=True):
+                tap = self._tapped.get(slot)
+                values[slot] = result if tap is None else _tap(result, sources[tap])
+        return [values[slot] for slot in self.targets]
+
+
+def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Value]]:
+    if linear is None:
+        return node.equation.function
+    return lambda *inputs: run_linear(node, linear, inputs)

@@ -1,0 +1,52 @@
+"""The first values of variables that a trace of a function created."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.core.cells import STORE
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.staging import Staged
+from jaxvars.errors import CompileError, CreationError
+from jaxvars.tensors.dtypes import is_string
+from jaxvars.tracing import jaxprs
+
+Value: TypeAlias = Any
+
+
+def initialize(staged: Staged, values: Sequence[Value], name: str) -> None:
+    """Give the variables that a trace created their first values."""
+    for made in staged.created:
+        cell = made.ref()
+        if cell is None or cell.owner() is None:
+            raise CreationError(
+                f"{name} creates variable {made.name!r} at {made.line}, but "
+                "nothing keeps it: it would be created again by each call. Create it outside, "
+                "or keep it, for example as self.w."
+            )
+    program, used = jaxprs.last_outputs(staged.program, len(staged.created))
+    given = [*map(LOCAL.frame.read, staged.reads), *values]
+    inputs = list(itertools.compress(given, used))
+    if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
+        raise CompileError(
+            f"{name} creates variables from its arguments: call it once with "
+            "real ones before asking for its trace."
+        )
+    firsts = jaxprs.jaxpr_function(program)(*inputs)
+    for made, value in zip(staged.created, firsts, strict=True):
+        cell = made.ref()
+        if cell is not None and cell.key not in STORE:  # one that was assigned meanwhile stays
+            LOCAL.frame.create(cell, _first_value(value))
+
+
+def _first_value(value: Value) -> Value:
+    """Return a variable's first value, which may come as a kind of NumPy's, if it is constant."""
+    if is_string(value.dtype):
+        return np.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)

@@ -1,0 +1,214 @@
+"""What one argument or result is to the cache: traced, static, or the object itself."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from types import FunctionType
+from typing import Any, NamedTuple, TypeAlias, final
+
+import jax
+import numpy as np
+
+from jaxvars.core.frame import Owner, cells_in
+from jaxvars.core.traversal import reaches
+from jaxvars.errors import CompileError
+from jaxvars.symbolic.sizes import uncompared
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tracing import context
+from jaxvars.tracing.identity import Inexact, Same, exact
+
+Value: TypeAlias = Any
+
+NUMBERS = (int, float, complex)
+_REFUSED = (set, bytearray, memoryview)
+STAGED_ITERATORS: set[type] = set()
+"""Iterators whose next item a program takes when it runs."""
+
+
+class Traced(NamedTuple):
+    """What the key keeps of a traced leaf."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak: bool
+
+    def __str__(self) -> str:
+        sizes = ",".join(map(str, self.shape))
+        return f"{self.dtype}[{sizes}]"
+
+
+@final
+class Static:
+    """What the key keeps of a static leaf; raises Inexact if that can't be told by its value."""
+
+    __slots__ = ("_key", "kind", "value")
+
+    def __init__(self, value: Any) -> None:
+        self._key = exact(value, _function_itself)
+        self.kind = type(value)
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the value, which a function may have been given, is another one by now."""
+        try:
+            return exact(self.value, _function_itself) != self._key
+        except Inexact:
+            return True
+
+
+class Itself(NamedTuple):
+    """What the key keeps of an object that stays itself."""
+
+    kind: type
+    number: int
+
+    def __str__(self) -> str:
+        return f"<{self.kind.__name__} object {self.number:#x}>"
+
+
+def _function_itself(value: Any) -> Same:
+    """Return what stands for a function, like `jnp.tanh`; of an object with variables, none is."""
+    if _has_no_value(type(value)) and callable(value) and not any(cells_in(value)):
+        return Same(value)
+    raise Inexact
+
+
+Leaf: TypeAlias = Traced | Static | Itself
+
+
+def leaf_of(value: Any) -> Leaf:
+    """Return what the key keeps of a leaf.
+
+    >>> str(leaf_of(np.ones((2, 3), np.float32))), str(leaf_of("relu"))
+    ('float32[2,3]', "'relu'")
+    """
+    if isinstance(value, jax.Array | jax.ShapeDtypeStruct):
+        return Traced(
+            tuple(map(uncompared, value.shape)),
+            value.dtype,
+            bool(getattr(value, "weak_type", False)),
+        )
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT":
+        return Traced(value.shape, jax.dtypes.canonicalize_dtype(value.dtype), weak=False)
+    kind = type(value)
+    if kind in NUMBERS:
+        return Traced((), jax.dtypes.canonicalize_dtype(kind), weak=True)
+    if isinstance(value, _REFUSED):
+        raise CompileError(
+            f"An argument is a {kind.__name__}, which can be neither traced nor part of the "
+            "cache key: pass a tuple or a frozenset."
+        )
+    if isinstance(value, Iterator) and kind not in STAGED_ITERATORS:
+        raise CompileError(
+            f"An argument is a {kind.__name__}, an iterator: its items would be taken while the "
+            "function is traced, and be the same in all calls. Take them outside, and pass them: "
+            "step(next(iterator)), or for batch in iterator: step(batch)."
+        )
+    if isinstance(value, Owner) or (_has_no_value(kind) and not isinstance(value, enum.Enum)):
+        return Itself(kind, id(value))
+    return _static(value)
+
+
+def check_function(fn: Callable[..., Any]) -> None:
+    """Raise CompileError for a function whose body runs after the call."""
+    if any(is_late(fn) for is_late in _LATE):
+        raise CompileError(
+            f"{name_of(fn)} is a generator or coroutine function, whose body runs after the call: "
+            "jv.compile would trace nothing. Compile what one step does, and yield or await "
+            "around it."
+        )
+
+
+_LATE = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+
+
+def check_result(result: Any, name: str) -> None:
+    """Raise CompileError for a result that is of no use, as all calls return the traced one."""
+    parts = result.values() if isinstance(result, Mapping) else result
+    inner = parts if isinstance(result, tuple | list | Mapping) else ()
+    for value in (result, *inner):
+        if isinstance(value, Iterator | Coroutine) and type(value) not in STAGED_ITERATORS:
+            raise CompileError(
+                f"{name} returns a {type(value).__name__}, which can be used once, but all calls "
+                "return what the traced one returned. Return a list or a tuple."
+            )
+    for leaf in jax.tree.leaves(result):
+        if not isinstance(leaf, jax.Array | Owner) and reaches(leaf, context.is_tracer):
+            raise CompileError(
+                f"{name} returns a {type(leaf).__name__} that holds traced values. JAX does not "
+                "know its parts, so that they would have no values outside. Return a tuple, list, "
+                "dict or named tuple, or register the class, for example with "
+                "jax.tree_util.register_dataclass."
+            )
+
+
+def _static(value: Any) -> Leaf:
+    try:
+        return Static(value)
+    except (Inexact, RecursionError):
+        return Itself(type(value), id(value))
+
+
+def _has_no_value(kind: type) -> bool:
+    return kind.__eq__ is object.__eq__ or kind.__hash__ is None
+
+
+def counts_as_itself(value: Any) -> bool:
+    """Return whether an argument is a leaf that is keyed by identity."""
+    if isinstance(value, Owner):
+        return True
+    is_leaf = jax.tree_util.all_leaves([value]) and not isinstance(value, _REFUSED)
+    return is_leaf and isinstance(leaf_of(value), Itself)
+
+
+def is_leaf(value: object) -> bool:
+    return isinstance(value, Owner)
+
+
+def name_of(fn: Any) -> str:
+    """Return what a function is called.
+
+    >>> import functools
+    >>> name_of(functools.partial(max, 1))
+    'max'
+    """
+    fn = getattr(fn, "func", fn)
+    return getattr(fn, "__name__", type(fn).__name__)
+
+
+def object_ids(key: Any) -> tuple[int, ...]:
+    """Return which objects a key is about."""
+    return tuple(leaf.number for leaf in key[1] if isinstance(leaf, Itself))
+
+
+def holder_ids(key: Any) -> tuple[int, ...]:
+    """Return which objects a key is about, less functions: there may be a new one each time."""
+    leaves = (leaf for leaf in key[1] if isinstance(leaf, Itself))
+    return tuple(leaf.number for leaf in leaves if not issubclass(leaf.kind, FunctionType))
+
+
+def is_spec(x: object) -> bool:
+    return isinstance(x, TensorSpec | Owner)
+
+
+def lower_spec(x: Any) -> Any:
+    if not isinstance(x, TensorSpec):
+        return x
+    if not x.is_static:
+        raise CompileError(
+            f"{x} has an open size: a program has fixed shapes. Trace it for one, for example "
+            f"jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
+        )
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)

@@ -1,0 +1,150 @@
+"""A program as jit calls it, and what jit raises through it: this call is not for this program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, TypeAlias, final
+
+import jax
+
+from jaxvars.core.cells import CALLBACKS, HOT_PATH_FILE, STORE, Cell, Tray
+from jaxvars.core.checks import FAILURE, calling_back, raise_if_failed, without_signals
+from jaxvars.core.frame import DETOUR
+from jaxvars.core.frames import LOCAL
+from jaxvars.core.staging import Rebuild, Staged
+from jaxvars.core.store import stored
+from jaxvars.tracing import context
+
+Value: TypeAlias = Any
+Leaves: TypeAlias = Sequence[Value]
+
+
+@final
+class Elsewhere(Exception):  # noqa: N818 - a signal between us, not an error
+    """The call is made inside a transform, a tape or another function."""
+
+
+class Miss(Exception):  # noqa: N818 - a signal between us, not an error
+    """The arguments, or JAX's settings, are not those that a program was made for."""
+
+
+@final
+class OtherShapes(Miss):
+    """It is the arguments."""
+
+
+@final
+class Program:
+    """A function for jit, which says when jit leaves its fast path, for free while it does not.
+
+    There jit looks the function up in dicts, and so asks for its hash, before anything else:
+    with settings, placements or kinds of arguments that are new to it, after
+    `jax.clear_caches()`, and where its cache was full.
+    """
+
+    def __init__(self, run: Callable[..., Any], name: str, leaving: Callable[[], None]) -> None:
+        self._run = run
+        self._leaving = leaving
+        self.__name__ = self.__qualname__ = name
+
+    def __call__(self, *args: Value) -> Any:
+        return self._run(*args)
+
+    def __hash__(self) -> int:
+        self._leaving()
+        return id(self)
+
+
+def check_top_level() -> None:
+    if context.current() is not context.EVAL:
+        context.put_back()
+    if (DETOUR and LOCAL.frame is not LOCAL.eager) or context.current() is not context.EVAL:
+        raise Elsewhere
+
+
+def copy_all(values: Leaves) -> Leaves:
+    with context.at(context.EVAL):
+        return list(map(context.fresh, values))
+
+
+@final
+class Layout:
+    """Which values a program is given and gives back, and in which order jit has them.
+
+    Attributes:
+        donated: cells whose values are donated, since they come back changed.
+        readonly: cells whose values are read only.
+        tray: for the cells that are assigned, those of `donated` first.
+        is_checked: whether a check may fail: then what was there is given back.
+        idle: values of the signals, which are constants of a program by itself.
+        input_order: for each input of the program, which of donated, readonly and idle it is.
+        output_order: for each cell of the tray, which output of the program it is.
+    """
+
+    def __init__(self, staged: Staged, name: str) -> None:
+        reads, writes = map(without_signals, (staged.reads, staged.writes))
+        written = {cell.key for cell in writes}
+        self.donated = [cell for cell in reads if cell.key in written]
+        self.readonly = [cell for cell in reads if cell.key not in written]
+        given = {cell.key for cell in self.donated}
+        self.tray = Tray([*self.donated, *(x for x in writes if x.key not in given)], name)
+        self.is_checked = FAILURE in staged.writes
+        if self.is_checked:
+            self.donated = list(self.tray.cells)
+        signals = [cell for cell in staged.reads if cell.deliver is not None]
+        self.idle = [STORE[cell.key] for cell in signals]
+        inputs = [cell.key for cell in [*self.donated, *self.readonly, *signals]]
+        outputs = [cell.key for cell in staged.writes]
+        self.input_order = [inputs.index(cell.key) for cell in staged.reads]
+        self.output_order = [outputs.index(key) for key in self.tray.keys]
+
+
+def finisher(rebuild: Rebuild, is_checked: bool) -> Callable[[Any], Any] | None:
+    """Return what makes the function's result of the program's, unless that is the same."""
+    if not is_checked:
+        return None if rebuild.fits_jit else rebuild
+
+    def finish(result: Any) -> Any:
+        raise_if_failed(result[-1])
+        return rebuild(result[:-1])
+
+    return finish
+
+
+def call_back(run: Callable[..., Any], *inputs: Any) -> Any:
+    """Run a program that calls back into Python, and wait until it has finished."""
+
+    def run_and_wait() -> Any:
+        outputs = jax.block_until_ready(run(*inputs))
+        jax.effects_barrier()
+        return outputs
+
+    CALLBACKS.append(None)
+    try:
+        return calling_back(run_and_wait)
+    finally:
+        CALLBACKS.pop()
+
+
+def gather_values(cells: Sequence[Cell]) -> tuple[Value, ...]:
+    """Return the values of cells from the store."""
+    try:
+        return tuple([STORE[cell.key] for cell in cells])
+    except KeyError:
+        return tuple(map(stored, cells))  # says which one has no value
+
+
+def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function under a name, which XLA's programs and errors show."""
+
+    def called(*args: Value) -> Any:
+        return fn(*args)
+
+    called.__name__ = called.__qualname__ = name
+    return called
+
+
+def is_hot(frame: FrameType, tray: Tray) -> bool:
+    """Return whether a frame is a hot path's to the program whose values are in a tray."""
+    return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["tray"] is tray

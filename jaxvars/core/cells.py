@@ -1,0 +1,174 @@
+"""Cells: names for values; and where the values are, between steps and in them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
+
+Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
+T = TypeVar("T")
+
+STORE: dict[int, Value] = {}
+"""The values, by cell key."""
+
+SHARED: set[int] = set()
+"""Keys whose value somebody may hold: it must be copied before it is donated."""
+
+CALLBACKS: list[None] = []
+"""Not empty while a step runs that calls back into Python: it donates nothing."""
+
+SEEKERS: list[Seeker] = []
+"""Who waits for new variables, to give them other values.
+
+A variable is known by its path once it is in an object. So they do not look when it is created,
+but before its value is used.
+"""
+
+NEWS: dict[int, int] = {}
+"""The keys of cells created while somebody waits, until they are found in an object, with how
+often they are still looked for: one that is used again and again outside is nobody's."""
+
+UNPROVEN: dict[tuple[int, ...], Step] = {}
+"""Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
+
+LOST: dict[int, tuple[Value, str]] = {}
+"""Arrays that were deleted because a step failed, by cell key, and what to say of them."""
+
+HOT_PATH_FILE = "<a compiled step of jaxvars>"
+"""The file name of code that takes `HAND` for itself."""
+
+_KEYS = itertools.count(1)
+XLA_STATUS = re.compile(
+    "[A-Z_]+: "
+)  # how messages of XLA begin; jit's fast path makes it a ValueError
+
+
+@final
+class Cell:
+    """A name for one value: what frames and states know of a variable.
+
+    Attributes:
+        key: a number that is never used again.
+        aval: shape and dtype, for life.
+        home: the sharding that it was placed with, or None.
+        name: what people call it.
+        owner: a weak reference to the Variable whose cell this is.
+        deliver: for a cell that is a signal and no memory: takes what is written outside of
+            a program. Else None.
+    """
+
+    __slots__ = ("__weakref__", "aval", "deliver", "home", "key", "name", "owner")
+
+    def __init__(
+        self,
+        owner: object,
+        aval: Any,
+        name: str,
+        home: Any,
+        deliver: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.key = next(_KEYS)
+        self.aval = aval
+        self.home = home
+        self.name = name
+        self.owner = weakref.ref(owner)
+        self.deliver = deliver
+
+    def __del__(
+        self,
+        pop: Callable[..., Any] = STORE.pop,  # bound here: globals are gone at interpreter exit
+        discard: Callable[..., Any] = SHARED.discard,
+        forget: Callable[..., Any] = NEWS.pop,
+        find: Callable[..., Any] = LOST.pop,
+    ) -> None:
+        # A step in flight and a tray hold their cells, so this comes after them.
+        key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
+        pop(key, None)
+        discard(key)
+        forget(key, None)
+        find(key, None)
+
+
+@final
+class Tray:
+    """The values of some cells on their way from one run of a step to the next.
+
+    Attributes:
+        name: of the step.
+        before: the values before its last run, if these were not donated.
+    """
+
+    __slots__ = ("before", "cells", "held", "keys", "name", "refs", "values")
+
+    def __init__(self, cells: Sequence[Cell], name: str) -> None:
+        self.cells = tuple(cells)
+        self.keys = tuple(cell.key for cell in cells)
+        self.held = frozenset(self.keys)
+        self.refs = tuple(map(weakref.ref, cells))
+        self.name = name
+        self.before: Sequence[Value] = ()
+        self.values: Sequence[Value] = ()
+
+
+@final
+class Step(NamedTuple):
+    """What is kept of a tray until its values are known to have been computed."""
+
+    name: str
+    held: frozenset[int]  # keys
+    refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
+    before: Sequence[Value]
+    sample: weakref.ref[Value] | None  # one of the values, that is computed if all are
+
+
+BUSY = Tray((), "")
+HAND: list[Tray | None] = [None]
+
+
+class Seeker(ABC):
+    """Who waits for new variables."""
+
+    @abstractmethod
+    def seek(self) -> set[int]:
+        """Give new variables their values; return the keys of all cells that can be found."""
+
+
+# ---------------------------------------------------------------- names
+@final
+class _Names(threading.local):
+    """The open name scopes of each thread."""
+
+    def __init__(self) -> None:
+        self.scopes: tuple[str, ...] = ()
+
+
+NAMES = _Names()
+
+
+@contextmanager
+def name_scope(name: str) -> Generator[str]:
+    """Put `name/` before the names of the variables created inside.
+
+    Args:
+        name: any text.
+
+    Yields:
+        The whole scope, outer ones included.
+
+    >>> import jaxvars as jv
+    >>> with name_scope("encoder"), name_scope("dense"):
+    ...     jv.Variable(0.0, name="bias").name
+    'encoder/dense/bias'
+    """
+    outer = NAMES.scopes
+    NAMES.scopes = (*outer, name)
+    try:
+        yield "/".join(NAMES.scopes)
+    finally:
+        NAMES.scopes = outer

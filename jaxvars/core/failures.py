@@ -1,0 +1,103 @@
+"""Steps whose programs may still fail: how that is found out, and their values taken back."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Sequence
+
+from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, Tray, Value
+from jaxvars.errors import (
+    ExecutionError,
+)
+
+
+# ---------------------------------------------------------------- steps that fail
+def doubt(tray: Tray) -> None:
+    """Take note that the values of a tray, now in `STORE`, may fail to be computed."""
+    value = one_of(tray.values)
+    sample = None if value is None else weakref.ref(value)
+    UNPROVEN[tray.keys] = Step(tray.name, tray.held, tray.refs, tray.before, sample)
+
+
+def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -> None:
+    """Raise ExecutionError if a step that has run has failed; to be called by `exclusively`.
+
+    Args:
+        keys: of the cells whose steps to wait for; None for all.
+        error: what a step has just raised: what was donated to it is lost.
+    """
+    for own, step in tuple(UNPROVEN.items()):
+        values = [STORE[key] for key in own if key in STORE]
+        value = one_of(values)
+        is_gone = value is None or value.is_deleted()
+        concerned = keys is None or not step.held.isdisjoint(keys)
+        may_wait = concerned or (not keys and step.before)
+        if not (may_wait or (not keys and (is_gone or is_ready(value)))):
+            continue
+        problem = error if is_gone else _failure_of(step, value, values)
+        names = [] if problem is None else _take_back(step, problem)
+        UNPROVEN.pop(own, None)
+        if problem is not None and (names or step.before):
+            raise execution_error(step.name, problem, names) from problem
+
+
+def is_ready(value: Value) -> bool:
+    """Return whether the program that computes a value has run; random keys cannot say so."""
+    return getattr(value, "is_ready", lambda: True)()
+
+
+def failure_of(value: Value) -> Exception | None:
+    """Wait until a value is computed; return the error if it could not be."""
+    try:
+        value.block_until_ready()
+    except Exception as error:  # noqa: BLE001 - XLA has several kinds
+        return error
+    return None
+
+
+def _failure_of(step: Step, value: Value, values: Sequence[Value]) -> Exception | None:
+    """Return why a step failed, by one of the values; by all if that was assigned since."""
+    judged = [value] if step.sample is not None and step.sample() is value else values
+    return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
+
+
+def one_of(values: Sequence[Value]) -> Value:
+    """Return one of the values that a step has computed, all of which it computes or none."""
+    for value in values:  # a generator that is interrupted as it is closed hides the interrupt
+        if hasattr(value, "is_ready"):
+            return value
+    return values[0] if values else None
+
+
+def _take_back(step: Step, problem: BaseException) -> list[str]:
+    """Give cells the values before a failed step; return the names of those that have none."""
+    lost: list[Cell] = []
+    for i, ref in enumerate(step.refs):
+        cell = ref()
+        value = None if cell is None else STORE.get(cell.key)
+        if cell is None or value is None:
+            continue
+        if not value.is_deleted() and failure_of(value) is None:
+            continue
+        old = step.before[i] if step.before else None
+        if old is None:
+            lost.append(cell)
+        else:
+            SHARED.add(cell.key)
+            STORE[cell.key] = old
+    names = [cell.name for cell in lost]
+    for cell in lost:
+        LOST[cell.key] = (STORE[cell.key], str(execution_error(step.name, problem, names)))
+        STORE[cell.key].delete()  # so that no program runs with it
+    return names
+
+
+def execution_error(name: str, problem: BaseException, lost: Sequence[str]) -> ExecutionError:
+    why = str(problem).replace("INTERNAL: ", "").replace("Error dispatching computation: ", "")
+    if not lost:
+        return ExecutionError(f"{name} failed when it ran: {why} No variable was changed by it.")
+    return ExecutionError(
+        f"{name} failed when it ran: {why} It had been given the memory of its variables, so these "
+        f"have no value any more: {', '.join(map(repr, lost))}. Assign them, or restore a "
+        "checkpoint. With jv.compile(donate=False) they keep their values in such a case."
+    )

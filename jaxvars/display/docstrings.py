@@ -1,0 +1,76 @@
+"""Docstrings in parts: what many functions and classes take is described once.
+
+Rules this file keeps:
+- the arguments are listed in the order of the signature, as in a docstring written in one piece;
+- what a docstring says itself of an argument stays.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any
+
+_HEADER = re.compile(r"(\w[\w ]*:(\n|$))|>>> |Source: |Differs from ")
+_ENTRY = re.compile(r"(?m)^    \**(\w+): (.*(?:\n {8}.*)*)")
+_WIDTH = 96  # lines of 100 characters, less the indentation in the file
+
+
+def complete(thing: Any, words: Mapping[str, str]) -> None:
+    """Add to a docstring the arguments that it does not describe, before its other sections.
+
+    Args:
+        thing: a function or class.
+        words: what an argument is, by name; under "return" what is returned, under
+            "raise" the error and when.
+
+    >>> def scale(x, factor):
+    ...     '''Return a product.
+    ...
+    ...     Raises:
+    ...         TypeError: when one is no number.
+    ...     '''
+    >>> complete(scale, {"x": "a number.", "factor": "another."})
+    >>> print(scale.__doc__)
+    Return a product.
+    <BLANKLINE>
+    Args:
+        x: a number.
+        factor: another.
+    <BLANKLINE>
+    Raises:
+        TypeError: when one is no number.
+    """
+    parts = inspect.cleandoc(thing.__doc__).split("\n\n")
+    first = next((i for i, part in enumerate(parts) if _HEADER.match(part)), len(parts))
+    head, rest = parts[:first], parts[first:]
+    known = {**words, **described(thing)}
+    rest = [part for part in rest if not part.startswith("Args:")]
+    for word, header in (("raise", "Raises:"), ("return", "Returns:")):
+        if word in words and not any(part.startswith(header) for part in rest):
+            rest.insert(0, f"{header}\n    {words[word]}")
+    given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
+    entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
+    if entries:
+        head.append("\n".join(["Args:", *entries]))
+    thing.__doc__ = "\n\n".join([*head, *rest])
+
+
+def described(thing: Any) -> dict[str, str]:
+    """Return what the docstring of a function or class says of its arguments, by name.
+
+    >>> described(complete)["thing"]
+    'a function or class.'
+    """
+    parts = inspect.cleandoc(thing.__doc__ or "").split("\n\n")
+    listed = next((part for part in parts if part.startswith("Args:")), "")
+    return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+
+
+def _entry(name: str, text: str) -> str:
+    return fill(
+        f"{name}: {text}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip

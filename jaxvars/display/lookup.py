@@ -1,0 +1,54 @@
+"""How a loss, metric or initializer is found by name, or by configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from jaxvars.display.text import did_you_mean
+
+T = TypeVar("T")
+
+
+def named(name: str, known: Mapping[str, T], kind: str, others: Mapping[str, T] | None = None) -> T:
+    """Return what has a name; raise ValueError, with the nearest of those known, for another name.
+
+    Args:
+        name: what is looked up.
+        known: things by the names that errors offer.
+        kind: what errors call the thing.
+        others: things by names that are known, too.
+
+    >>> named("sgd", {"sgd": 1, "adam": 2}, "optimizer")
+    1
+    """
+    found = {**known, **(others or {})}.get(name)
+    if found is None:
+        hint = did_you_mean(name, known) or f" There are: {', '.join(sorted(known))}."
+        raise ValueError(f"There is no {kind} {name!r}.{hint}")
+    return found
+
+
+def find(
+    identifier: Any, base: type, known: Mapping[str, Any], others: Mapping[str, Any], kind: str
+) -> Any:
+    """Return a thing by its name or configuration; an instance of it where it is a class.
+
+    Args:
+        identifier: a name; a dict of "class_name" and "config"; or the thing.
+        base: of classes that are called to get an instance.
+        known: things by the names that errors offer.
+        others: things by their other names.
+        kind: what errors call the thing.
+    """
+    if isinstance(identifier, dict) and "class_name" in identifier:
+        make = named(identifier["class_name"], known, kind, others)
+        return make(**identifier.get("config", {}))
+    thing = named(identifier, known, kind, others) if isinstance(identifier, str) else identifier
+    if isinstance(thing, type) and issubclass(thing, base):
+        return thing()
+    if thing is None or callable(thing):
+        return thing
+    raise TypeError(
+        f'{identifier!r} is no {kind}: give a name like "mse", or a function of y_true and y_pred.'
+    )

@@ -1,0 +1,192 @@
+"""The file of saved programs: an uncompressed zip archive with a manifest.
+
+| member | holds |
+|---|---|
+| `manifest.json` | versions, functions, variables; size and SHA-256 of every other member |
+| `digest.txt` | the SHA-256 of the manifest |
+| `programs/N.bin` | a program, as `jax.export` writes it |
+| `variables/N.npy` | a variable's plain numbers |
+
+Rules this file keeps:
+- a file appears whole, under its name, or not at all;
+- nothing is unpacked to disk, unpickled or run while a file is read, and no more memory is taken
+  than the file is long;
+- what is wrong with a file is one SavedError that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.checkpoint.checksum import Entry
+from jaxvars.errors import JaxvarsError, SavedError
+
+T = TypeVar("T")
+PathLike: TypeAlias = str | os.PathLike[str]
+Words: TypeAlias = dict[str, Any]
+
+FORMAT = 1
+_MANIFEST, _DIGEST = "manifest.json", "digest.txt"
+_NUMBERS = itertools.count()
+_NO_TIME = (1980, 1, 1, 0, 0, 0)  # the same model makes the same file
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of jaxvars and JAX in this process."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("jaxvars")
+    except PackageNotFoundError:  # run from a source tree
+        own = "unknown"
+    return {"jaxvars": own, "jax": jax.__version__}
+
+
+# ---------------------------------------------------------------- writing
+def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
+    """Write a file, in place of what was there; return the digest of its manifest.
+
+    Raises:
+        OSError: when it cannot be written; then what was there is there still.
+    """
+    listed = {name: {"size": len(data), "sha256": _sha256(data)} for name, data in members.items()}
+    words = {"format": FORMAT, **versions(), **manifest, "members": listed}
+    text = json.dumps(words, indent=1).encode()
+    digest = _sha256(text)
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}-{next(_NUMBERS)}.tmp")
+    try:
+        with fresh.open("xb") as file:
+            _pack(file, {_MANIFEST: text, _DIGEST: digest.encode(), **members})
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return digest
+
+
+def _pack(file: Any, members: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _NO_TIME), data)
+
+
+def npy(array: np.ndarray) -> bytes:
+    """Return the bytes of a .npy file; bfloat16 as the integers that have its bits."""
+    if array.dtype.kind == "V":
+        array = array.view(f"u{array.dtype.itemsize}")
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.ascontiguousarray(array).reshape(array.shape),
+                              version=(1, 0), allow_pickle=False)  # fmt: skip
+    return file.getvalue()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# ---------------------------------------------------------------- reading
+def sound(path: PathLike, action: Callable[[], T]) -> T:
+    """Run what reads a file; whatever is wrong with that becomes a SavedError."""
+    try:
+        return action()
+    except SavedError:
+        raise
+    except JaxvarsError as error:  # a dtype that this process does not have
+        raise SavedError(f"{os.fspath(path)} cannot be loaded: {error}") from None
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0][:200]
+        raise SavedError(
+            f"{os.fspath(path)} is damaged, or no file of jv.export.save: "
+            f"{type(error).__name__}: {reason}. Save it anew, or take it from where it came from."
+        ) from error
+
+
+def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
+    """Return the manifest and the other members of a file, each compared with its digest.
+
+    Raises:
+        SavedError: when there is none, or when it is not as it was written.
+    """
+    place = Path(path)
+    if place.is_dir() or not place.exists():
+        kind = "a folder" if place.is_dir() else "nothing"
+        raise SavedError(f"There is {kind} at {place}, and no file of jv.export.save.")
+    return sound(path, lambda: _read(place, digest))
+
+
+def _read(path: Path, digest: str | None) -> tuple[Words, dict[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        _check_archive(archive, path.stat().st_size)
+        text = archive.read(_MANIFEST)
+        found = _sha256(text)
+        if archive.read(_DIGEST) != found.encode():
+            raise ValueError("its manifest is not what was written")
+        words = json.loads(text)
+        _check_format(path, words)
+        if digest not in (None, found):
+            raise SavedError(
+                f"{path} has the digest {found}, and not {digest}: it is another file."
+            )
+        listed = words["members"]
+        if set(archive.namelist()) != {_MANIFEST, _DIGEST, *listed}:
+            raise ValueError("it does not hold what its manifest says")
+        members = {name: archive.read(name) for name in listed}
+    for name, data in members.items():
+        if len(data) != listed[name]["size"] or _sha256(data) != listed[name]["sha256"]:
+            raise ValueError(f"{name} is not what was written")
+    return words, members
+
+
+def _check_archive(archive: zipfile.ZipFile, size: int) -> None:
+    infos = archive.infolist()
+    if len({info.filename for info in infos}) != len(infos):
+        raise ValueError("it has two members of one name")
+    if any(info.compress_type != zipfile.ZIP_STORED for info in infos):
+        raise ValueError("it has compressed members, which jv.export.save does not write")
+    if sum(info.file_size for info in infos) > size:
+        raise ValueError("its members are longer than the file")
+
+
+def _check_format(path: Path, words: Any) -> None:
+    found = words["format"]
+    if type(found) is not int:
+        raise ValueError("it has no format")
+    if found > FORMAT:
+        raise SavedError(
+            f"{path} has format {found}, of jaxvars {words.get('jaxvars')}; this version reads "
+            f"formats up to {FORMAT}: install a newer jaxvars."
+        )
+
+
+def array_of(data: bytes, entry: Entry) -> np.ndarray:
+    """Return the array in a .npy file.
+
+    Raises:
+        ValueError: when it is not the one that the entry describes.
+    """
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("a variable's file has an unknown version")
+    shape, in_columns, _ = np.lib.format.read_array_header_1_0(file)
+    start = file.tell()
+    if shape != entry.stored_shape or in_columns or len(data) - start != entry.nbytes:
+        raise ValueError("a variable's file is of another form than was written")
+    stored = np.frombuffer(data, jnp.dtype(entry.stored_dtype), offset=start).reshape(shape)
+    if not entry.holds(stored):
+        raise ValueError("a variable is not what was written")
+    return stored

@@ -1,0 +1,222 @@
+"""Which programs of an object are saved: what its compiled functions were traced for, or are now.
+
+Rules this file keeps:
+- what was traced already is not traced again;
+- an open size is the same symbol in each save, so that saving again traces nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+import jax
+
+from jaxvars.compiler.concrete_function import ConcreteFunction
+from jaxvars.compiler.decorator import compile as compiled
+from jaxvars.compiler.executable import Entry
+from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.compiler.leaves import Itself, name_of
+from jaxvars.compiler.signature import Signature
+from jaxvars.core.frame import Owner
+from jaxvars.core.module import Module
+from jaxvars.errors import SavedError, line_of
+from jaxvars.export.forms import CALL
+from jaxvars.export.loaded import Loaded, SavedFunction
+from jaxvars.symbolic.specialize import symbol
+from jaxvars.tensors.spec import TensorSpec
+from jaxvars.tracing.key_order import ordered_like
+
+_OF_OPEN_SIZES = ("OpenSize", "symbolic", "polymorphism", "non-constant", "process_primitive")
+"""What an error says that is about one: Python's, ours, JAX's (the last of `for row in x`)."""
+
+
+class Known(NamedTuple):
+    """A program of a function.
+
+    Attributes:
+        binder: takes calls of the function apart.
+        entry: the program.
+    """
+
+    binder: Signature
+    entry: Entry
+
+
+@final
+class Found(NamedTuple):
+    """What of an object is saved.
+
+    Attributes:
+        programs: of each function, by name.
+        unsaved: names of compiled functions that nothing is known of.
+    """
+
+    programs: dict[str, list[Known]]
+    unsaved: list[str]
+
+
+def programs_of(root: Any, signatures: Any) -> Found:
+    """Return the programs of an object, by the name of their function.
+
+    Args:
+        root: a Module or another object with methods, or a function.
+        signatures: what to save; see `jv.export.save`.
+
+    Raises:
+        SavedError: when there is none, or one of them is unknown.
+    """
+    root = _compiled(root)
+    if signatures is None:
+        return _known(root)
+    if not isinstance(signatures, Mapping):
+        signatures = {CALL: signatures}
+    return Found({name: _given(root, name, what) for name, what in signatures.items()}, [])
+
+
+def _known(root: Any) -> Found:
+    functions = _functions(root)
+    programs = {name: _traces(function) for name, function in functions.items()}
+    found = {name: some for name, some in programs.items() if some}
+    if not found:
+        raise SavedError(_nothing_known(root, list(functions)))
+    return Found(found, [name for name in functions if name not in found])
+
+
+def _compiled(what: Any) -> Any:
+    return what.function if isinstance(what, SavedFunction) else what
+
+
+def _functions(root: Any) -> dict[str, Any]:
+    """Return the compiled functions of an object by name: its methods, or it alone."""
+    if isinstance(root, Function | BoundFunction | ConcreteFunction):
+        return {CALL: root}
+    if isinstance(root, Loaded):
+        return {name: saved.function for name, saved in root.signatures.items()}
+    if not isinstance(root, Module) and callable(root):
+        return {}
+    names = [name for name in dir(type(root)) if name == CALL or not name.startswith("_")]
+    methods = [n for n in names if isinstance(inspect.getattr_static(type(root), n), Function)]
+    own = getattr(root, "__dict__", {})
+    attributes = [n for n, x in own.items() if isinstance(x, Function | BoundFunction)]
+    return {n: getattr(root, n) for n in [*methods, *attributes] if n == CALL or n[0] != "_"}
+
+
+def _traces(what: Any) -> list[Known]:
+    """Return what is known of a function: its input signature, or what it was traced for."""
+    if isinstance(what, ConcreteFunction):
+        return [Known(_binder(what), what._entry)]
+    fn, given = _taken_apart(what)
+    if fn._signature.specs is not None:
+        return [_trace(what, (), {})]
+    wanted = [id(x) for x in given]
+    return [
+        Known(fn._signature, entry)
+        for entry in list(fn._entries.values())
+        if not entry.is_stale and _first_objects(entry, len(given)) == wanted
+    ]
+
+
+def _taken_apart(what: Function | BoundFunction) -> tuple[Function, tuple[Any, ...]]:
+    if isinstance(what, BoundFunction):
+        return what.function, (what.__self__,)
+    return what, ()
+
+
+def _first_objects(entry: Entry, count: int) -> list[int]:
+    return [leaf.number for leaf in entry.key[1][:count] if isinstance(leaf, Itself)]
+
+
+def _binder(concrete: ConcreteFunction) -> Signature:
+    bind: Any = concrete._bind
+    return bind.__self__
+
+
+# ---------------------------------------------------------------- signatures that are given
+def _given(root: Any, name: str, what: Any) -> list[Known]:
+    what = _compiled(what)
+    if isinstance(what, list):
+        return [known for one in what for known in _given(root, name, one)]
+    if isinstance(what, ConcreteFunction):
+        return _traces(what)
+    if isinstance(what, Function | BoundFunction):
+        return _traces(what) or _unknown(name, what)
+    function = _function(root, name)
+    if isinstance(what, Mapping):
+        return [_trace(function, (), dict(what))]
+    return [_trace(function, what if isinstance(what, tuple) else (what,), {})]
+
+
+def _function(root: Any, name: str) -> Any:
+    functions = _functions(root)
+    if name in functions:
+        return functions[name]
+    alone = name == CALL and callable(root) and not isinstance(root, Module)
+    found = root if alone else getattr(root, name, None)
+    if not callable(found):
+        raise SavedError(
+            f"There is no function {name!r} in this {type(root).__name__}: signatures has the "
+            f"names of methods, like {sorted(functions) or [CALL]}, or functions themselves, as "
+            'signatures={"' + name + '": fn.trace(...)}.'
+        )
+    return compiled(found)
+
+
+def _unknown(name: str, what: Any) -> list[Known]:
+    raise SavedError(
+        f"{what!r} has no signature to be saved as {name!r}: it was never called. Say which, "
+        f'signatures={{"{name}": fn.trace(jv.TensorSpec(...))}}, or call it first.'
+    )
+
+
+def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Known:
+    fn, given = _taken_apart(function)
+    numbers = iter(range(1, 1000))
+    whole = fn._signature.completed((*given, *args)), kwargs
+    specs = jax.tree.map(lambda x: _spec(x, numbers), whole, is_leaf=_is_leaf)
+    args, kwargs = ordered_like(whole, specs)
+    call = fn._signature.bind(args, kwargs)
+    try:
+        return Known(fn._signature, fn._entry(call))
+    except Exception as error:
+        what = (str(error).splitlines() or [""])[0]
+        known = isinstance(error, jax.errors.InconclusiveDimensionOperation)
+        if not known and not any(word in what for word in _OF_OPEN_SIZES):
+            raise
+        line = line_of(error)
+        what = what if line in what else f"{what.rstrip('.')} ({line})."
+        raise SavedError(
+            f"{fn._signature.name} cannot be traced with an open size: {what} What depends on a "
+            "size must hold for all of them; else save the sizes apart, as in "
+            "signatures=[(jv.TensorSpec((1, 3)),), (jv.TensorSpec((32, 3)),)]."
+        ) from error
+
+
+def _is_leaf(x: object) -> bool:
+    return isinstance(x, TensorSpec | Owner | Module)
+
+
+def _spec(x: Any, numbers: Any) -> Any:
+    if not isinstance(x, TensorSpec):
+        return x
+    sizes = tuple(
+        size if size is not None else symbol("batch" if axis == 0 else f"size_{next(numbers)}")
+        for axis, size in enumerate(x.shape)
+    )
+    return jax.ShapeDtypeStruct(sizes, x.dtype)
+
+
+def _nothing_known(root: Any, names: Sequence[str]) -> str:
+    if not names and (isinstance(root, Module) or not callable(root)):
+        return (
+            f"{type(root).__name__} has no compiled method to save. Decorate one with @jv.compile, "
+            'or say what to save: signatures={"__call__": (jv.TensorSpec((None, 3)),)}. '
+            "Variables alone are saved by jv.checkpoint."
+        )
+    is_one = not isinstance(root, Module)
+    what = name_of(root) if is_one else f"{type(root).__name__} ({', '.join(names)})"
+    return (
+        f"It is not known what arguments {what} takes: it has no input_signature, and was not "
+        'called yet. Call it first, or say: signatures={"__call__": (jv.TensorSpec((None, 3)),)}.'
+    )

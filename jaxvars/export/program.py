@@ -1,0 +1,206 @@
+"""A program from a file, as a function of arrays that can be differentiated and mapped.
+
+Rules this file keeps:
+- a program's bytes are given to JAX only after its versions were looked at;
+- it is differentiated by the gradient that was saved with it: what was not is an error that says
+  how to save it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars.checkpoint.checksum import dtype_name
+from jaxvars.core.checks import known_here, renumbered
+from jaxvars.errors import SavedError
+from jaxvars.export.forms import Form, Tensor, describe, from_json, leaves_of
+
+Value: TypeAlias = Any
+Words: TypeAlias = dict[str, Any]
+Flat: TypeAlias = Callable[..., Sequence[Value]]
+
+
+@final
+class Program:
+    """One program of a saved function.
+
+    Attributes:
+        arguments: the form of each argument, by name.
+        outputs: the form of the result.
+        reads: paths of the variables that it reads.
+        writes: paths of the variables that it assigns.
+        platforms: that it was exported for.
+        vjp_order: how often it can be differentiated.
+        openness: grows with the number of open sizes among its arguments.
+        results: the number of each array in the outputs, in order.
+
+    Raises:
+        SavedError: when this JAX cannot read the program.
+        ValueError: when its description is not that of the program.
+    """
+
+    def __init__(self, name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> None:
+        self.name = name
+        self.arguments: dict[str, Form] = {
+            str(key): from_json(form) for key, form in words["arguments"].items()
+        }
+        self.outputs: Form = from_json(words["outputs"])
+        taken, made = map(_tensors, (self.arguments, self.outputs))
+        self.results = [tensor.index for tensor in made]
+        self._weak = {tensor.index: tensor.weak for tensor in made}
+        open_sizes = [size for form in taken for size in form.shape if isinstance(size, str)]
+        self.openness = len(open_sizes), len(set(open_sizes)), sum(form.weak for form in taken)
+        self.reads = tuple(map(str, words["reads"]))
+        self.writes = tuple(map(str, words["writes"]))
+        self.platforms = tuple(map(str, words["platforms"]))
+        self.vjp_order = len(blobs) - 1
+        self._checks = None if words["checks"] is None else known_here(words["checks"])
+        self._no_gradient = words["no_gradient"]
+        self._levels = _deserialized(name, words, blobs, versions)
+        self._exported = self._levels[0]
+        self._check_description()
+        self._run = self._differentiable(0)
+
+    def __call__(
+        self, variables: dict[str, Value], arguments: Sequence[Value]
+    ) -> tuple[Value, dict[str, Value], Value]:
+        """Run it.
+
+        Returns:
+            The function's result without its form, the new values of variables by path, and
+            a failed check, or None if it has no checks.
+        """
+        flat = jax.tree.leaves(({key: variables[key] for key in self.reads}, list(arguments)))
+        results, new = jax.tree.unflatten(self._exported.out_tree, self._run(*flat))
+        results = [_weakly(x) if self._weak.get(i) else x for i, x in enumerate(results)]
+        failure = new.pop("", None)
+        if failure is not None:
+            failure = renumbered(failure, self._checks or {})
+        return results, new, failure
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{key}: {describe(form)}" for key, form in self.arguments.items())
+        return f"{self.name}({given}) -> {describe(self.outputs)}"
+
+    def _differentiable(self, level: int) -> Flat:
+        """Return an exported function with its gradient and a rule for `jax.vmap`.
+
+        Level 0 is the program, level 1 its gradient, level 2 the gradient of that.
+        """
+        run = jax.custom_batching.sequential_vmap(_flat(self._levels[level]))
+
+        @jax.custom_vjp
+        def called(*inputs: Value) -> Sequence[Value]:
+            return tuple(run(*inputs))
+
+        def forward(*inputs: Value) -> Any:
+            if level == self.vjp_order:
+                raise SavedError(self._why_no_gradient())
+            return called(*inputs), inputs
+
+        def backward(inputs: Sequence[Value], cotangents: Sequence[Value]) -> Any:
+            pull = self._differentiable(level + 1)
+            found = iter(pull(*inputs, *filter(moves, cotangents)))
+            return tuple(next(found) if moves(x) else None for x in inputs)
+
+        called.defvjp(forward, backward)
+        return called
+
+    def _why_no_gradient(self) -> str:
+        if self.vjp_order:
+            return (
+                f"{self.name} was saved with gradients of order {self.vjp_order}, and is "
+                "differentiated once more. Save it with jv.export.save(..., "
+                f"vjp_order={self.vjp_order + 1})."
+            )
+        reason = self._no_gradient or "vjp_order was 0."
+        return f"{self.name} was saved without a gradient: {reason}"
+
+    def _check_description(self) -> None:
+        """Raise ValueError unless the program takes and returns what its description says."""
+        taken, made = map(_tensors, (self.arguments, self.outputs))
+        args, kwargs = jax.tree.unflatten(self._exported.in_tree, self._exported.in_avals)
+        variables, arguments = args
+        results, new = jax.tree.unflatten(self._exported.out_tree, self._exported.out_avals)
+        fits = set(variables) == set(self.reads) and set(new) - {""} == set(self.writes)
+        if kwargs or not fits or not (_agree(taken, arguments) and _agree(made, results)):
+            raise ValueError(f"the program of {self.name} is not the one that is described")
+        if ("" in new) != (self._checks is not None):
+            raise ValueError(f"the checks of {self.name} are not described")
+
+    def aval(self, path: str) -> Any:
+        """Return the shape and dtype of a variable that it reads or assigns."""
+        (variables, _), _ = jax.tree.unflatten(self._exported.in_tree, self._exported.in_avals)
+        _, new = jax.tree.unflatten(self._exported.out_tree, self._exported.out_avals)
+        return variables.get(path, new.get(path))
+
+
+def _tensors(form: Form) -> list[Tensor]:
+    return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
+
+
+def moves(value: Value) -> bool:
+    """Return whether an array, or one of this kind, has a derivative."""
+    return jnp.issubdtype(value.dtype, jnp.inexact)
+
+
+def _flat(exported: Any) -> Flat:
+    """Return an exported function as one of flat inputs and outputs."""
+
+    def run(*inputs: Value) -> list[Value]:
+        args, kwargs = jax.tree.unflatten(exported.in_tree, inputs)
+        return jax.tree.leaves(exported.call(*args, **kwargs))
+
+    return run
+
+
+def _agree(forms: Sequence[Tensor], avals: Sequence[Any]) -> bool:
+    by_index = sorted((replace(form, weak=False) for form in forms), key=lambda form: form.index)
+    found = [Tensor(i, sizes(a.shape), dtype_name(a.dtype)) for i, a in enumerate(avals)]
+    return by_index == found
+
+
+def is_weak(value: Value) -> bool:
+    """Return whether the dtype of an array, or one of this kind, gives way to others."""
+    return bool(getattr(value, "weak_type", False))
+
+
+def _weakly(value: Value) -> Value:
+    kind = {"new_dtype": value.dtype, "weak_type": True, "sharding": None}
+    return jax.lax.convert_element_type_p.bind(value, **kind)
+
+
+def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:
+    """Return a shape with text in place of open sizes."""
+    return tuple(size if isinstance(size, int) else str(size) for size in shape)
+
+
+def _deserialized(name: str, words: Words, blobs: Sequence[bytes], versions: Words) -> list[Any]:
+    from jax import export
+
+    lowest = export.minimum_supported_calling_convention_version
+    highest = export.maximum_supported_calling_convention_version
+    found = int(words["calling_convention"])
+    both = f"it was saved with JAX {versions['jax']}, and this is JAX {jax.__version__}"
+    if not lowest <= found <= highest:
+        raise SavedError(
+            f"{name} has calling convention {found}, and this JAX reads {lowest} to {highest}: "
+            f"{both}. Save it anew with a JAX of about this one's age."
+        )
+    try:
+        levels: list[Any] = [export.deserialize(bytearray(blob)) for blob in blobs]
+        if versions["jax"] != jax.__version__:
+            for level in levels:  # JAX would look into it at the first call only
+                level.mlir_module()
+    except Exception as error:
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
+        raise SavedError(
+            f"{name} cannot be read by this JAX ({both}): {reason}. JAX reads programs of up to "
+            "six months before it, and hardly any of after it: save with the older of the two."
+        ) from error
+    return levels

@@ -1,0 +1,298 @@
+"""A traced function as a program in a file: exported by `jax.export`, and described.
+
+What is exported is a function `(variables, arguments) -> (results, new variables)`: a dict by
+path and a list, each time.
+
+Rules this file keeps:
+- the gradient that is exported is the one that a tape takes;
+- no path of the machine that it was made on is in a program;
+- what cannot be exported is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from jaxvars.checkpoint.checksum import dtype_name
+from jaxvars.compiler.executable import _CALLBACKS, Entry
+from jaxvars.compiler.leaves import Itself, Traced
+from jaxvars.compiler.signature import Signature, tree_of
+from jaxvars.core.cells import STORE, Cell
+from jaxvars.core.checks import FAILURE, sites_in
+from jaxvars.core.staging import Staged
+from jaxvars.errors import SavedError
+from jaxvars.export.forms import STATICS, Baked, Form, Static, Tensor, leaves_of, to_json
+from jaxvars.export.program import is_weak, moves, sizes
+from jaxvars.symbolic.sizes import with_compared_sizes
+from jaxvars.tracing import jaxprs
+from jaxvars.tracing.assigned_read import for_tape
+from jaxvars.tracing.key_order import in_order
+
+Value: TypeAlias = Any
+Words: TypeAlias = dict[str, Any]
+
+
+_REFUSALS = (ValueError, TypeError, NotImplementedError, jax.errors.InconclusiveDimensionOperation)
+
+
+class Options(NamedTuple):
+    """How programs are exported.
+
+    Attributes:
+        platforms: to lower for; None for the one that JAX uses.
+        vjp_order: how often they can be differentiated; None for once, if at all.
+        disabled_checks: of `jax.export`.
+    """
+
+    platforms: tuple[str, ...] | None
+    vjp_order: int | None
+    disabled_checks: tuple[Any, ...]
+
+
+def exported(
+    entry: Entry, binder: Signature, paths: Mapping[int, str], options: Options
+) -> tuple[Words, list[bytes]]:
+    """Return the description of a program, and the bytes of it, its gradient, and so on.
+
+    Args:
+        entry: the program.
+        binder: of the function that it is of.
+        paths: of the variables, by key of their cells.
+        options: how.
+
+    Raises:
+        SavedError: when it cannot be exported, and why.
+    """
+    staged = entry._whole
+    _refuse_callbacks(entry)
+    arguments = arguments_of(entry, binder)
+    outputs = _outputs(staged, entry.name)
+    words = {
+        "arguments": {
+            name: to_json(form, f"Argument {name!r} of {entry.name}")
+            for name, form in arguments.items()
+        },
+        "outputs": to_json(outputs, f"The result of {entry.name}"),
+        "reads": [paths[cell.key] for cell in staged.reads if cell.deliver is None],
+        "writes": [paths[cell.key] for cell in staged.writes if cell.deliver is None],
+        "checks": sites_in(staged.program) if FAILURE in staged.writes else None,
+    }
+    specs = [with_compared_sizes(jax.ShapeDtypeStruct(x.shape, x.dtype)) for x in entry._specs]
+    program = _Exportable(entry.name, _function(staged, paths), (_states(staged, paths), specs))
+    made = program.export(options)
+    gradients, reason = _gradients(program, made, options)
+    words |= {
+        "platforms": list(made.platforms),
+        "calling_convention": made.calling_convention_version,
+        "no_gradient": reason,
+    }
+    return words, [_bytes(one, entry.name) for one in (made, *gradients)]
+
+
+def _bytes(made: Any, name: str) -> bytes:
+    try:
+        return bytes(made.serialize())
+    except (*_REFUSALS, KeyError, OverflowError) as error:  # a dtype that it has no number for
+        raise SavedError(f"{name} cannot be written by this JAX: {_first_line(error)}") from error
+
+
+# ---------------------------------------------------------------- the program
+def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
+    run = staged.function()
+
+    def program(variables: dict[str, Value], arguments: list[Value]) -> Any:
+        inputs = [_input(cell, variables, paths) for cell in staged.reads]
+        outputs = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
+        results, written = staged.split([_as_array(x, aval) for x, aval in outputs])
+        new = {
+            "" if cell is FAILURE else paths[cell.key]: value
+            for cell, value in zip(staged.writes, written, strict=True)
+        }
+        return list(results), new
+
+    return program
+
+
+def _as_array(value: Value, aval: Any) -> Value:
+    return value if hasattr(value, "dtype") else jnp.asarray(value, aval.dtype)  # a literal
+
+
+def _input(cell: Cell, variables: dict[str, Value], paths: Mapping[int, str]) -> Value:
+    return variables[paths[cell.key]] if cell.deliver is None else STORE[cell.key]
+
+
+def _states(staged: Staged, paths: Mapping[int, str]) -> dict[str, Any]:
+    cells = [cell for cell in staged.reads if cell.deliver is None]
+    return {paths[c.key]: jax.ShapeDtypeStruct(c.aval.shape, c.aval.dtype) for c in cells}
+
+
+class _Exportable(NamedTuple):
+    """A function of arrays, and the arguments to export it for."""
+
+    name: str
+    run: Callable[..., Any]
+    specs: tuple[Any, ...]
+
+    def export(self, how: Options) -> Any:
+        """Export it.
+
+        Raises:
+            SavedError: when that cannot be done.
+        """
+        from jax import export
+
+        options: dict[str, Any] = {
+            "platforms": how.platforms,
+            "disabled_checks": how.disabled_checks,
+        }
+        self.run.__name__ = self.run.__qualname__ = re.sub(r"\W+", "_", self.name)
+        try:
+            with _no_lines():
+                made = export.export(jax.jit(self.run), **options)(*self.specs)
+        except _REFUSALS as error:
+            raise SavedError(f"{self.name} cannot be exported: {_first_line(error)}") from error
+        if made.nr_devices != 1:
+            raise SavedError(
+                f"{self.name} is a program for {made.nr_devices} devices, because of the shardings "
+                "in it; a file holds programs for one. Save a function without them: whoever "
+                "loads it places the variables and the arguments."
+            )
+        return made
+
+    def gradient(self, made: Any) -> _Exportable:
+        """Return the gradient of what was exported.
+
+        It takes the flat inputs, and a cotangent of each output that has one; it returns one of
+        each input that has one.
+        """
+        inputs, outputs = (
+            [with_compared_sizes(jax.ShapeDtypeStruct(a.shape, a.dtype)) for a in avals]
+            for avals in (made.in_avals, made.out_avals)
+        )
+
+        def pull(*given: Value) -> list[Value]:
+            values, cotangents = given[: len(inputs)], list(given[len(inputs) :])
+
+            def moved(*moving: Value) -> list[Value]:
+                new = iter(moving)
+                merged = [next(new) if moves(x) else x for x in values]
+                args, _ = jax.tree.unflatten(made.in_tree, merged)
+                return list(filter(moves, jax.tree.leaves(self.run(*args))))
+
+            with for_tape():
+                return list(jax.vjp(moved, *filter(moves, values))[1](cotangents))
+
+        specs = (*inputs, *filter(moves, outputs))
+        return _Exportable(f"The gradient of {self.name}", pull, specs)
+
+
+def _gradients(program: _Exportable, made: Any, options: Options) -> tuple[list[Any], str | None]:
+    """Return the exported gradients, and why there are none."""
+    order = options.vjp_order
+    if order is None and not all(any(map(moves, x)) for x in (made.in_avals, made.out_avals)):
+        return [], "it takes or returns no floating point numbers."
+    found: list[Any] = []
+    try:
+        for _ in range(1 if order is None else order):
+            program = program.gradient(made)
+            made = program.export(options)
+            found.append(made)
+    except SavedError as error:
+        if order is not None:
+            raise SavedError(f"{error} Save it with vjp_order={len(found)}.") from error.__cause__
+        return [], str(error)
+    return found, None
+
+
+@contextmanager
+def _no_lines() -> Generator[None]:
+    """Export without the names of files and lines."""
+    option = "jax_traceback_in_locations_limit"
+    before = getattr(jax.config, option)
+    jax.config.update(option, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(option, before)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{(str(error).splitlines() or [''])[0].rstrip('.:')[:300]}."
+
+
+def _refuse_callbacks(entry: Entry) -> None:
+    found = sorted(_CALLBACKS & jaxprs.primitives_in(entry.staged.program))
+    if found:
+        raise SavedError(
+            f"{entry.name} calls back into Python ({', '.join(found)}: a print, a callback, or a "
+            "check inside a JAX transform), and no file holds Python. Take it out of the function "
+            "that is saved."
+        )
+
+
+# ---------------------------------------------------------------- its arguments and results
+def arguments_of(entry: Entry, binder: Signature) -> dict[str, Form]:
+    """Return the form of each argument, less those that are objects."""
+    numbers = iter(range(len(entry._specs)))
+    forms = [_form(leaf, numbers) for leaf in entry.key[1]]
+    args, kwargs = in_order(jax.tree.unflatten(tree_of(entry.key), forms), entry.key[4])
+    bound = binder._signature.bind(*args, **kwargs).arguments
+    return {name: form for name, form in bound.items() if not _is_baked(form, name, entry.name)}
+
+
+def function_words(binder: Signature, programs: Sequence[Words]) -> Words:
+    """Describe the parameters of a function that its programs take."""
+    taken = programs[0]["arguments"]
+    kept = [p for name, p in binder._signature.parameters.items() if name in taken]
+    described: list[Words] = []
+    plain = True  # a parameter with a default has none without one after it
+    for parameter in reversed(kept):
+        words: Words = {"name": parameter.name, "kind": parameter.kind.name}
+        default, variadic = parameter.default, parameter.kind.name.startswith("VAR_")
+        if plain and (default is None or type(default) in STATICS):
+            words["default"] = default
+        elif not variadic and parameter.kind is not parameter.KEYWORD_ONLY:
+            plain = False
+        described.append(words)
+    names = [name for name in binder.static if name in taken]
+    return {"name": binder.name, "parameters": described[::-1], "static": sorted(names)}
+
+
+def _form(leaf: Any, numbers: Any) -> Form:
+    if isinstance(leaf, Traced):
+        return Tensor(next(numbers), sizes(leaf.shape), dtype_name(leaf.dtype), leaf.weak)
+    if isinstance(leaf, Itself) or leaf.kind not in STATICS:
+        return Baked(leaf.kind.__name__)
+    return Static(leaf.value)
+
+
+def _is_baked(form: Form, name: str, function: str) -> bool:
+    try:
+        baked = [isinstance(leaf, Baked) for leaf in leaves_of(form)]
+    except TypeError:  # a pytree of a class: `to_json` refuses it
+        return False
+    return bool(baked) and all(baked)
+
+
+def _outputs(staged: Staged, name: str) -> Form:
+    results, _ = staged.split(staged.program.out_avals)
+    tensors = [
+        Tensor(i, sizes(aval.shape), dtype_name(aval.dtype), is_weak(aval))
+        for i, aval in enumerate(results)
+    ]
+    return in_order(_with_constants(staged.rebuild(tensors)), staged.rebuild.order)
+
+
+def _with_constants(form: Form) -> Form:
+    return jax.tree.map(
+        lambda leaf: (
+            leaf if isinstance(leaf, Tensor) or type(leaf) not in STATICS else Static(leaf)
+        ),
+        form,
+    )

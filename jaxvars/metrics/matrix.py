@@ -1,0 +1,198 @@
+"""Confusion matrices: how often each label was predicted as each label."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.errors import ShapeError
+from jaxvars.initializers.initializer import one_of
+from jaxvars.losses.inputs import (
+    as_classes,
+    check_whole,
+    class_axis,
+    divide,
+    leading,
+    squeezed,
+    tensor,
+    wide,
+)
+from jaxvars.metrics.metric import KnownMetric, unseen
+from jaxvars.metrics.sums import grouped, total
+from jaxvars.tensors.tensor import as_dtype
+from jaxvars.tracing import context
+
+Value: TypeAlias = Any
+
+NORMALIZATIONS = ("true", "pred", "all")
+
+
+# ---------------------------------------------------------------- the matrix
+def confusion_matrix(
+    labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None,
+    dtype: Any = "int32",
+) -> Value:  # fmt: skip
+    """Count how often each label was predicted as each label.
+
+    Args:
+        labels: integers from 0, of any shape.
+        predictions: integers, of the same shape.
+        num_classes: how many there are; one more than the largest when None, which must be known.
+        weights: a number, or weights along the first axes; they are cut to integers where the
+            dtype is one.
+        dtype: of the result.
+
+    Returns:
+        An array of shape [classes, classes]: labels are rows, predictions columns.
+
+    Raises:
+        ShapeError: when the shapes do not go together.
+        IndexError: when a label or prediction is no class. In compiled code, where nobody knows
+            it beforehand, it is not counted.
+        ValueError: when `num_classes` must be given.
+
+    >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()
+    [[1, 0, 0], [0, 0, 1], [0, 0, 1]]
+    """
+    true, pred, weight = _classes(labels, predictions, weights, "confusion_matrix")
+    if num_classes is None:
+        num_classes = _largest(true, pred) + 1
+    for array, what in ((true, "label"), (pred, "prediction")):
+        _check_in(array, num_classes, what)
+    kind = as_dtype(dtype)
+    if weight is not None:
+        whole = kind if kind.itemsize == 8 else jnp.int32
+        is_cut = jnp.issubdtype(kind, jnp.integer)
+        weight = weight.astype(whole) if is_cut else wide(weight)
+    return total(_matrix(true, pred, weight, None, classes=num_classes)).astype(kind)
+
+
+@context.restoring()
+def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    trues, preds = squeezed(true.shape, pred.shape)
+    if trues != preds:
+        raise ShapeError(
+            f"{what} takes labels and predicted labels of the same shape, but the labels have "
+            f"shape {true.shape} and the predictions {pred.shape}."
+        )
+    check_whole(true, what)
+    if weight is not None:
+        weight = leading(tensor(weight, f"sample_weight of {what}"), trues, what)
+        weight = jnp.broadcast_to(weight, trues).reshape(-1)
+    return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
+
+
+def _largest(*arrays: Value) -> int:
+    if any(map(context.is_tracer, arrays)):
+        raise ValueError(
+            "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
+        )
+    return max((int(np.asarray(a).max()) for a in arrays if a.size), default=-1)
+
+
+def _check_in(array: Value, classes: int, what: str) -> None:
+    if context.is_tracer(array) or not array.size:
+        return
+    known = np.asarray(array)
+    wrong = known[(known < 0) | (known >= classes)]
+    if wrong.size:
+        raise IndexError(f"A {what} is {wrong[0]}, but the classes are 0 to {classes - 1}.")
+
+
+@jax.jit(static_argnames="classes")
+def _matrix(true: Value, pred: Value, weight: Value, ignored: Value, classes: int) -> Value:
+    ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
+    kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
+    if ignored is not None:
+        kept &= true != ignored
+    where = tuple(jnp.where(kept, x, 0).astype(jnp.int32) for x in (true, pred))
+    return grouped(jnp.where(kept, ones, 0), where, (classes, classes))
+
+
+class MatrixMetric(KnownMetric, ABC):
+    """A metric that comes of a confusion matrix.
+
+    Attributes:
+        total_cm: the matrix, a Tally of shape [classes, classes].
+    """
+
+    def __init__(
+        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
+        axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(dtype, name)
+        self.ignore_class, self.axis = ignore_class, axis
+        self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
+        if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
+            raise ValueError(f"num_classes is an integer above 0, not {num_classes!r}.")
+        self.num_classes = num_classes
+        self.total_cm = self.add_tally("total_confusion_matrix", (num_classes, num_classes))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Take labels and predictions into account.
+
+        Args:
+            y_true: labels: integers, or one-hot.
+            y_pred: predicted labels: integers, or scores. What is no class is not counted.
+            sample_weight: a number, or weights along the first axes.
+
+        Raises:
+            ShapeError: when the shapes do not go together.
+        """
+        true = y_true if self.sparse_y_true else self._argmax(y_true, "y_true")
+        pred = y_pred if self.sparse_y_pred else self._argmax(y_pred, "y_pred")
+        true, pred, weight = _classes(true, pred, sample_weight, self.name)
+        weight = None if weight is None else wide(weight)
+        matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
+        self.total_cm.take(unseen(matrix))
+
+    def _argmax(self, scores: Any, what: str) -> Value:
+        array = tensor(scores, f"{what} of {self.name}")
+        return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
+
+
+@final
+class ConfusionMatrix(MatrixMetric):
+    """How often each label was predicted as each label: labels are rows, predictions columns.
+
+    Args:
+        normalize: None for counts; "true", "pred" or "all" for parts of each row, of each
+            column, or of all.
+
+    Raises:
+        ValueError: when an option is none of these.
+
+    Example:
+        >>> metric = ConfusionMatrix(2, sparse_y_pred=False)
+        >>> metric([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]]).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+
+    Differs from TensorFlow: there is no such metric, only the function.
+    """
+
+    def __init__(
+        self, num_classes: int, normalize: str | None = None, name: str | None = None,
+        dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
+        sparse_y_pred: bool = True, axis: int = -1,
+    ) -> None:  # fmt: skip
+        super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
+        self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
+
+    def result(self) -> Value:
+        """Return the matrix."""
+        return self._rounded(_normalized(self.total_cm.parts.value, how=self.normalize))
+
+
+@jax.jit(static_argnames="how")
+def _normalized(parts: Value, how: str | None) -> Value:
+    matrix = total(parts)
+    if how is None:
+        return matrix
+    axis = {"true": 1, "pred": 0, "all": None}[how]
+    return divide(matrix, matrix.sum(axis, keepdims=True))

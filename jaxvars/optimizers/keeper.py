@@ -1,0 +1,325 @@
+"""What an optimizer keeps: the slots of variables, and the state that belongs to none.
+
+An optimizer gives its transformation the variables as a dict by name, and keeps each array of
+the transformation's state in a Variable: a *slot* of the variable whose name is in the path to
+it, like momentum, or *shared*, like a count. They are made when a variable is first met.
+
+Rules this file keeps:
+- variables are told apart by identity, and slots are found by walking, under the paths of their
+  variables (`Tied`); names decide only where the user says so, and paths do after `build(model)`;
+- an optimizer does not own its variables: walking it does not find them, a copy or pickle of
+  both together keeps them tied.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.core.module import Module
+from jaxvars.core.state import unique
+from jaxvars.core.traversal import Tied
+from jaxvars.core.variable import Variable, restore_variable
+from jaxvars.errors import StateError
+from jaxvars.optimizers.checks import (
+    check_options,
+    checked_variables,
+    is_list,
+    is_unnamed,
+    trainable_in,
+)
+from jaxvars.optimizers.rules import wide
+from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
+from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
+
+Value: TypeAlias = Any
+
+
+class Keeper(Module, ABC):
+    """What an optimizer is made with, and the variables that it makes."""
+
+    _caches: ClassVar[tuple[str, ...]] = ("_recipes", "_names")
+
+    def __init__(
+        self, learning_rate: Any, *, weight_decay: float | None = None,
+        clipnorm: float | None = None, clipvalue: float | None = None,
+        global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None, name: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name)
+        check_options(
+            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
+            ema_momentum,
+            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
+             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
+        )  # fmt: skip
+        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
+        self.clipnorm, self.clipvalue = clipnorm, clipvalue
+        self.global_clipnorm = global_clipnorm
+        self.use_ema, self.ema_momentum = use_ema, ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self.iterations = self._counter("iterations")
+        self.shared: dict[str, Variable] = {}
+        self.slots: dict[str, dict[str, Variable]] = {}
+        if gradient_accumulation_steps:
+            self.shared["accumulated"] = self._counter("accumulated")
+        # Under the name that walking shows: reading the attribute still asks the property.
+        vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
+        self._ties: dict[str, Tie] = {}
+        self._undecayed: tuple[list[Tie], list[str]] = ([], [])
+        self._begin()
+
+    # ------------------------------------------------------------ what it is
+    @abstractmethod
+    def _transformation(self) -> Any:
+        """Return the optax transformation; it is given `learning_rate` and `step`."""
+
+    @property
+    def learning_rate(self) -> Any:
+        """The Variable with the learning rate, or what the schedule says now.
+
+        Assign it at any time: compiled functions see it and need no new trace.
+        """
+        rate = self._rate
+        return rate(self.iterations.value) if callable(rate) else rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        if not isinstance(self._rate, Variable):
+            raise TypeError(
+                f"The learning rate of {self.name!r} is part of its transformation or a schedule "
+                "and cannot be assigned; make the optimizer with a number."
+            )
+        self._rate.assign(value)
+
+    def build(self, variables: object) -> None:
+        """Make the state for some variables now, rather than when they are first updated.
+
+        Args:
+            variables: floating-point variables; or an object that holds them, such as a Module:
+                its trainable ones are then known by their paths, like "layers/0/kernel", to
+                masks, labels and `exclude_from_weight_decay`.
+
+        Raises:
+            ValueError: when the object has no trainable variable, when a variable has a path that
+                another one was built with, or has been updated under its name before.
+
+        >>> import jaxvars as jv
+        >>> model = {"kernel": jv.Variable([1.0]), "bias": jv.Variable([1.0])}
+        >>> optimizer = jv.optimizers.SGD(1.0, weight_decay=0.5)
+        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
+        >>> optimizer.build(model)
+        >>> _ = optimizer.apply_gradients([([0.0], v) for v in model.values()])
+        >>> model["kernel"].numpy(), model["bias"].numpy()
+        (array([0.5], dtype=float32), array([1.], dtype=float32))
+        """
+        if is_list(variables):
+            self._prepare(checked_variables(variables))
+            return
+        named = trainable_in(variables)
+        self._check_paths(named)
+        for path, variable in named.items():
+            self._tied_name(variable, path)
+        self._prepare(list(named.values()))
+
+    def get_slot(self, variable: Variable, slot_name: str) -> Variable:
+        """Return a variable that was made for one of the variables.
+
+        Args:
+            variable: one that has been updated, or built for.
+            slot_name: like "momentum".
+
+        Raises:
+            StateError: when there is none; it says which there are.
+        """
+        name = self._name_of(variable)
+        if name is None:
+            raise StateError(
+                f"Optimizer {self.name!r} does not know variable {variable.name!r}: it has no "
+                f"state before its first update. It knows {sorted(self.slots)}. "
+                "Call optimizer.build([variable]) to make it now."
+            )
+        if slot_name not in self.slots[name]:
+            raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
+        return self.slots[name][slot_name]
+
+    def known(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+        """Yield the variables that there is state for, each with its slots by name."""
+        for name, tie in self._ties.items():
+            if (variable := tie()) is not None:
+                yield variable, self.slots[name]
+
+    def exclude_from_weight_decay(
+        self, var_list: Sequence[Variable] | None = None, var_names: Sequence[str] | None = None
+    ) -> None:
+        """Keep weight decay from some variables; call it before the first update.
+
+        Args:
+            var_list: these variables.
+            var_names: and those in whose names, or paths after `build(model)`, one of these
+                regular expressions is found.
+
+        Raises:
+            ValueError: when the optimizer has state already; and at the first update, when a
+                variable has neither a name of its own nor a path to search in.
+        """
+        if self._ties:
+            raise ValueError("Call exclude_from_weight_decay before the first update.")
+        self._undecayed = (list(map(Tie, var_list or ())), list(var_names or ()))
+
+    # ------------------------------------------------------------ state
+    @property
+    def _rate(self) -> Any:
+        """The learning rate as it was given: a Variable, a schedule, or None."""
+        return vars(self)["learning_rate"]
+
+    def _begin(self) -> None:
+        self._recipes: dict[Any, Recipe] = {}
+        self._names: dict[int, str] = {}
+
+    def __rich_repr__(self) -> Iterator[Any]:
+        yield from ((name, value) for name, value in vars(self).items() if name[0] != "_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in self._caches}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+    def _counter(self, name: str) -> Variable:
+        return restore_variable(np.int32(0), f"{self.name}/{name}", False, None)
+
+    def _name_of(self, variable: Variable) -> str | None:
+        """Return what the optimizer calls a variable that it knows."""
+        if not self._names:  # a new one, or a copy
+            known = ((tie(), name) for name, tie in self._ties.items())
+            self._names = {v.cell.key: name for v, name in known if v is not None}
+        return self._names.get(variable.cell.key)
+
+    def _tied_name(self, variable: Variable, path: str | None = None) -> str:
+        name = self._name_of(variable)
+        if name is None:
+            self._is_undecayed(path, variable)  # refused before it is known
+            self._forget([name for name, tie in self._ties.items() if tie() is None])
+            name = unique(path or variable.name, self._ties)
+            self._names[variable.cell.key] = name
+            tie = self._ties[name] = Tie(variable)
+            self.slots[Tied(name, tie, is_path=path is not None)] = {}
+        return name
+
+    def _check_paths(self, named: Mapping[str, Variable]) -> None:
+        """Raise ValueError where a variable cannot be known by its path."""
+        for path, variable in named.items():
+            name, tie = self._name_of(variable), self._ties.get(path)
+            other = None if tie is None else tie()
+            if name not in (None, path):
+                raise ValueError(
+                    f"Variable {path!r} was built or updated before as {name!r}, which masks and "
+                    "slots go by. Call optimizer.build(model) once, before the first update."
+                )
+            if other is not None and other is not variable:
+                raise ValueError(
+                    f"Two variables have the path {path!r}. Build the optimizer with all objects "
+                    "at once, optimizer.build({'generator': generator, 'critic': critic}), or make "
+                    "one for each."
+                )
+
+    def _forget(self, names: Iterable[str]) -> None:
+        """Drop the state of variables that are gone."""
+        for name in names:
+            del self._ties[name], self.slots[name]
+            self._recipes.clear()
+
+    def _holder(self, name: str | None) -> dict[str, Variable]:
+        return self.shared if name is None else self.slots[name]
+
+    def _prepare(self, variables: list[Variable]) -> tuple[list[str], Recipe]:
+        """Return the variables' names and how to update them; make the slots that are missing."""
+        names = [self._tied_name(variable) for variable in variables]
+        params = dict(zip(names, variables, strict=True))
+        recipe = self._recipe(params)
+        missing = [leaf for leaf in recipe.leaves if self._is_missing(*leaf)]
+        if missing:
+            values = {name: variable.value for name, variable in params.items()}
+            made = zip(recipe.leaves, recipe.initial(values), strict=True)
+            for (name, slot), value in made:
+                if (name, slot) in missing:
+                    self._make(name, slot, value, params)
+        for name, variable in params.items():
+            if self.use_ema and self._is_missing(name, AVERAGE):
+                self._make(name, AVERAGE, variable.value, params)
+            if self.gradient_accumulation_steps and self._is_missing(name, SUM):
+                self._make(name, SUM, jnp.zeros_like(variable.value, wide(variable)), params)
+        return names, recipe
+
+    def _recipe(self, params: dict[str, Variable]) -> Recipe:
+        key = tuple((name, v.cell.key) for name, v in params.items())
+        if key not in self._recipes:
+            undecayed = {name for name, v in params.items() if self._is_undecayed(name, v)}
+            avals = {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in params.items()}
+            recipe = Recipe(self._transformation(), self, avals, undecayed)
+            if recipe.is_joined and any(self._is_renamed(n, v) for n, v in params.items()):
+                raise ValueError(
+                    f"The transformation of {self.name!r} joins all variables in the order of "
+                    f"their names, and several have one name: {sorted(params)}. Once restored, the "
+                    "state of one could be that of another. Make the optimizer again, and call "
+                    "optimizer.build(model) before the first update, which goes by paths."
+                )
+            self._recipes[key] = recipe
+        return self._recipes[key]
+
+    def _is_undecayed(self, path: str | None, variable: Variable) -> bool:
+        ties, patterns = self._undecayed
+        if any(tie() is variable for tie in ties):
+            return True
+        is_found = any(re.search(p, n) for p in patterns for n in (variable.name, path or ""))
+        if patterns and not is_found and path is None and is_unnamed(variable):
+            raise ValueError(
+                f"exclude_from_weight_decay(var_names={patterns}) goes by names, and variable "
+                f"{variable.name!r} of shape {variable.shape} was not given any. Call "
+                "optimizer.build(model) before the first update, which tells the paths; or name "
+                "the variable."
+            )
+        return is_found
+
+    def _is_renamed(self, name: str, variable: Variable) -> bool:
+        """Return whether a variable goes by a name that depends on when it was met."""
+        is_path = any(
+            tied == name and tied.is_path for tied in self.slots if isinstance(tied, Tied)
+        )
+        return name != variable.name and not is_path
+
+    def _is_missing(self, name: str | None, slot: str) -> bool:
+        """Tell whether there is no such slot, or only one that a failed call has left."""
+        found = self._holder(name).get(slot)
+        return found is None or is_lost(found.cell)
+
+    def _make(self, name: str | None, slot: str, value: Value, params: dict[str, Variable]) -> None:
+        home = home_like(params.get(name) if name else None, params.values(), value.shape)
+        path = "/".join(part for part in (self.name, name, slot) if part)
+        self._holder(name)[slot] = restore_variable(value, path, False, home)
+
+    def _cells(
+        self, names: Sequence[str], variables: Sequence[Variable], recipe: Recipe
+    ) -> dict[str, Any]:
+        """Return the cells of all that a step reads and writes."""
+        cells: dict[str, Any] = {
+            "params": {name: v.cell for name, v in zip(names, variables, strict=True)},
+            "state": [self._holder(name)[slot].cell for name, slot in recipe.leaves],
+            "iterations": self.iterations.cell,
+        }
+        for kind, on in ((AVERAGE, self.use_ema), (SUM, self.gradient_accumulation_steps)):
+            if on:
+                cells[kind] = {name: self.slots[name][kind].cell for name in names}
+        if self.gradient_accumulation_steps:
+            cells["accumulated"] = self.shared["accumulated"].cell
+        return cells

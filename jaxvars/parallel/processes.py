@@ -1,0 +1,381 @@
+"""Many processes: one program runs in each of them, and they compute together.
+
+    # train.py; run it with `python -m jaxvars.launch -n 2 train.py`
+    import jax, jaxvars as jv
+
+    jv.parallel.initialize()                      # before anything else of JAX
+    with jv.use_mesh({"data": -1}):                  # all devices of all processes
+        ...                                          # make the model and restore its checkpoint
+        for batch in batches:                        # the same batches in each process, or
+            part = jv.parallel.local_part(batch)  # only the part that this one needs
+            loss = step(jv.parallel.global_batch(part, jax.P("data")))
+
+The engine is JAX's own: `jax.distributed` brings the processes together, and XLA's collectives,
+gloo on CPU and NCCL on GPU, move the data. Each process runs the same program in the same order: a
+function of arrays that lie on several processes must be called by all of them. What only one
+should do, as to print or to write a file, stands below `if jv.parallel.is_chief():`, and no
+such function is called there.
+
+Checkpoints are written by process 0, and read by all:
+
+    manager.restore_or_initialize()
+    ...
+    if jv.parallel.is_chief():
+        manager.save()
+
+That is so for variables that each process has whole. Where some are spread over processes, all of
+them call `save`: they bring the values together, and process 0 writes.
+
+On CPU, with several virtual devices in each of several processes, wait for each step, as
+`float(loss)` does: of steps that are queued without end, the collectives can take all threads of
+XLA's pool and wait for each other for ever. One device in each process does not need this.
+
+Rules this file keeps:
+- who one is comes from the arguments, else from `python -m jaxvars.launch`, else from the cluster
+  (JAX knows Slurm, Open MPI and others), and otherwise one is alone: the same program runs so, too;
+- nothing here starts a JAX backend before `initialize` had its chance.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import zlib
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.core.state import State
+from jaxvars.errors import DistributedError
+from jaxvars.launch import worker as _names
+from jaxvars.tensors.array_like import processes_of
+from jaxvars.tensors.tensor import check_argument
+from jaxvars.tracing.key_order import map_leaves, ordered_like
+
+Value: TypeAlias = Any
+
+_alone = False  # initialize has found out that there is one process
+
+
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    **options: Any,
+) -> None:
+    """Join the other processes of the program; alone, do nothing.
+
+    Call it first: JAX finds its devices once, those of the other processes with them. What is not
+    given comes from `python -m jaxvars.launch`, or else from the cluster; if neither started this
+    process, it is the only one. A second call does nothing.
+
+    Args:
+        coordinator_address: "host:port" where process 0 can be reached.
+        num_processes: how many there are.
+        process_id: the number of this one, from 0.
+        **options: more of `jax.distributed.initialize`, like `local_device_ids`,
+            `initialization_timeout` (seconds) or `cluster_detection_method="deactivate"`.
+
+    Raises:
+        DistributedError: when JAX has been used before, or what is given does not suffice.
+
+    Example:
+        import jaxvars as jv
+
+        jv.parallel.initialize()      # at the top of the program
+        print(f"process {jv.parallel.rank()} of {jv.parallel.process_count()}")
+    """
+    global _alone
+    if jax.distributed.is_initialized() or _alone:
+        return
+    given = {
+        "coordinator_address": coordinator_address,
+        "num_processes": num_processes,
+        "process_id": process_id,
+    }
+    if all(value is None for value in given.values()) and (launched := _launched(os.environ)):
+        as_launched = {
+            "cluster_detection_method": "deactivate",  # it would count by the cluster's nodes
+            "coordinator_bind_address": launched["coordinator_address"],  # and nowhere else
+        }
+        given, options = launched, as_launched | options
+        atexit.register(_leave_if_failed)
+    _alone = not _join(given, options)
+
+
+def _leave_if_failed() -> None:
+    """End the process now if an error ended the program.
+
+    JAX, whose handler comes next, would wait for the other processes, and they for this one; the
+    launcher would not know that anything is wrong.
+    """
+    if error := getattr(sys, "last_value", None):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130 if isinstance(error, KeyboardInterrupt) else 1)
+
+
+def _join(given: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
+    """Join the other processes; return whether there are any to join."""
+    name = "jax_cpu_collectives_implementation"
+    before = getattr(jax.config, name)
+    jax.config.update(name, before or "gloo")
+    try:
+        jax.distributed.initialize(**given, **options)
+    except (RuntimeError, ValueError) as error:
+        jax.config.update(name, before)
+        if "coordinator_address should" in str(error) and set(given.values()) == {None}:
+            return False
+        raise DistributedError(_problem(str(error), given)) from error
+    return True
+
+
+def _problem(error: str, given: Mapping[str, Any]) -> str:
+    if "must be called before" in error:
+        return (
+            "jv.parallel.initialize() came too late: JAX has looked for its devices already, "
+            "and found only those of this process. Call it before all that computes, makes a "
+            "Variable or asks for jax.devices():\n"
+            "    import jaxvars as jv\n"
+            "    jv.parallel.initialize()\n"
+            "    ...  # everything else"
+        )
+    if "defined" in error:
+        missing = ", ".join(name for name, value in given.items() if value is None)
+        return (
+            f"The processes cannot find each other: {missing} is neither given nor known from a "
+            "cluster. Give all three, as in\n"
+            '    jv.parallel.initialize("10.0.0.1:1234", num_processes=2, process_id=0)\n'
+            "or none, and start the program with `python -m jaxvars.launch -n 2 train.py`."
+        )
+    return f"The processes could not be brought together: {error}"
+
+
+def _launched(env: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return what the launcher says, or None if it did not start this process."""
+    if _names.COORDINATOR not in env:
+        return None
+    try:
+        return {
+            "coordinator_address": env[_names.COORDINATOR],
+            "num_processes": int(env[_names.WORLD_SIZE]),
+            "process_id": int(env[_names.RANK]),
+        }
+    except (KeyError, ValueError):
+        names = (_names.COORDINATOR, _names.WORLD_SIZE, _names.RANK)
+        found = ", ".join(f"{name}={env.get(name)!r}" for name in names)
+        raise DistributedError(
+            f"The environment is not as the launcher made it: {found}. Start the program with "
+            "`python -m jaxvars.launch`, or unset these variables."
+        ) from None
+
+
+def shutdown() -> None:
+    """Leave the other processes, which all do so together; alone, do nothing.
+
+    JAX does this at the end of the program, too. Afterwards no collective can run.
+
+    >>> shutdown()
+    """
+    global _alone
+    jax.distributed.shutdown()
+    _alone = False
+
+
+# ---------------------------------------------------------------- who am I
+def rank() -> int:
+    """Return the number of this process, from 0; JAX's `process_index`.
+
+    Raises:
+        DistributedError: before `initialize`, in a process that the launcher started.
+
+    >>> rank()
+    0
+    """
+    _check_joined("rank")
+    return jax.process_index()
+
+
+process_index = rank
+
+
+def process_count() -> int:
+    """Return how many processes there are.
+
+    Raises:
+        DistributedError: before `initialize`, in a process that the launcher started.
+
+    >>> process_count()
+    1
+    """
+    _check_joined("process_count")
+    return jax.process_count()
+
+
+def is_chief() -> bool:
+    """Tell whether this is process 0, which prints and writes files for all.
+
+    Raises:
+        DistributedError: before `initialize`, in a process that the launcher started.
+
+    >>> is_chief()
+    True
+    """
+    _check_joined("is_chief")
+    return jax.process_index() == 0
+
+
+def attempt() -> int:
+    """Return how often `python -m jaxvars.launch` has started the program again; else 0.
+
+    >>> attempt()
+    0
+    """
+    return int(os.environ.get(_names.ATTEMPT, "0"))
+
+
+def _check_joined(what: str) -> None:
+    if _names.COORDINATOR in os.environ and not jax.distributed.is_initialized():
+        raise DistributedError(
+            f"jv.parallel.{what}() was called before jv.parallel.initialize(), so this "
+            "process knows nothing of the others yet. Call initialize() first, at the top of the "
+            "program."
+        )
+
+
+# ---------------------------------------------------------------- together
+def barrier(name: str) -> None:
+    """Wait until all processes are here.
+
+    Args:
+        name: of this place in the program; the same in all processes.
+
+    Raises:
+        AssertionError: when another process waits at a barrier with another name.
+
+    >>> barrier("before the evaluation")
+    """
+    _check_joined("barrier")
+    _multihost().sync_global_devices(name)
+
+
+def broadcast(value: Value) -> Value:
+    """Return the value that process 0 has, in all processes.
+
+    Args:
+        value: a number, array or Variable, or a pytree of them; of the same structure, shapes and
+            dtypes in each process.
+
+    Returns:
+        The same structure, of NumPy arrays.
+
+    >>> broadcast({"seed": 3})
+    {'seed': array(3)}
+    """
+    _check_joined("broadcast")
+    mine = _uncut(value)
+    found = _multihost().broadcast_one_to_all(mine)
+    return ordered_like(mine, jax.tree.map(np.asarray, found))
+
+
+def all_gather(value: Value) -> Value:
+    """Return the values of all processes, in each of them.
+
+    Args:
+        value: a number, array or Variable, or a pytree of them; of the same structure, shapes and
+            dtypes in each process.
+
+    Returns:
+        The same structure, of NumPy arrays with one more axis at the front: the processes. Of an
+        array that lies on several processes, which is one value for all, the whole of it.
+
+    >>> all_gather([1.5, 2]), all_gather(np.ones(3)).shape
+    ([array([1.5]), array([2])], (1, 3))
+    """
+    _check_joined("all_gather")
+
+    def gather(leaf: Value) -> Value:
+        spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
+        return _multihost().process_allgather(leaf, tiled=spread)
+
+    return map_leaves(gather, _uncut(value))
+
+
+def check_same(*objects: object, **named: object) -> None:
+    """Check that variables which each process has whole are the same in all of them.
+
+    A model that is made in each process begins with the same values only if its random numbers
+    do: call `jv.random.set_seed` before. Nothing else would tell, and each process would go on
+    with its own.
+
+    Args:
+        *objects: Variables, Modules, or anything that holds them; the same in each process.
+        **named: the same, with the name that the paths begin with.
+
+    Raises:
+        DistributedError: naming the variables that differ.
+
+    >>> import jaxvars as jv
+    >>> check_same(jv.Variable([1.0, 2.0]))
+    """
+    _check_joined("check_same")
+    values = State.of(*objects, copy=False, **named)
+    here = {path: _digest(value) for path, value in values.items() if processes_of(value) == 1}
+    sums = np.asarray(all_gather(np.array([*here.values()], np.uint32)))
+    differ = [path for path, column in zip(here, sums.T, strict=True) if len({*column}) > 1]
+    if differ:
+        raise DistributedError(
+            f"The processes have different values of {', '.join(differ)}. Make them the same in "
+            "each: call jv.random.set_seed(0) before the model is made, and restore the same "
+            "checkpoint; or assign what jv.parallel.broadcast(v) returns."
+        )
+
+
+def _digest(value: Value) -> int:
+    if isinstance(value, jax.Array):
+        value = value.addressable_data(0)
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+    data = np.asarray(value)
+    text = data.dtype.kind in "OSTU"
+    return zlib.crc32(repr(data.tolist()).encode() if text else data.tobytes())
+
+
+def is_preempted(step: int) -> bool:
+    """Tell whether the machine is to be taken away, so that it is time to save and end.
+
+    A cluster, or the launcher when it is told to stop, sends SIGTERM to one or all of the
+    processes. JAX tells the others and agrees on a step: all processes get True at that one. Alone,
+    and not started by the launcher, it is False; SIGTERM ends such a process.
+
+    Args:
+        step: the number of the training step. Call it in each step, in all processes.
+
+    >>> is_preempted(7)
+    False
+    """
+    _check_joined("is_preempted")
+    return bool(_multihost().reached_preemption_sync_point(step))
+
+
+def read_value(value: Value) -> Value:
+    return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
+
+
+def _uncut(value: Value) -> Value:
+    """Return a value's arrays, none of which would be cut to 32 bits on the way."""
+    arrays = read_value(value)
+    for leaf in jax.tree.leaves(arrays):
+        if isinstance(leaf, int | np.ndarray | np.generic):
+            check_argument(leaf, "a value that processes share")
+    return arrays
+
+
+def _multihost() -> Any:
+    from jax.experimental import multihost_utils
+
+    return multihost_utils

@@ -1,0 +1,374 @@
+"""Training on several devices at once, in TensorFlow's words: strategies over a mesh.
+
+    strategy = jv.parallel.MirroredStrategy()
+
+    with strategy.scope():
+        model, optimizer = Model(), jv.optimizers.Adam()
+
+    for x, y in strategy.experimental_distribute_dataset(batches):
+        loss = strategy.run(step, args=(x, y))
+
+A strategy is a mesh with one axis, "data". Variables made in its scope are the same on each
+device, batches are divided along the axis, and a step is one program over the whole batch, which
+XLA divides. So the result is that of one device on the whole batch, to rounding.
+
+Differs from TensorFlow: there are no replicas that a step could see, and no values for each.
+`tf.reduce_mean(loss)` over a replica's part becomes the mean over the whole batch, batch
+normalization uses the statistics of the whole batch, and gradients need no all-reduce of one's
+own: do not divide a loss by `num_replicas_in_sync`.
+
+For models that are divided, too, see `jv.mesh`, `jv.place` and `fully_sharded`.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, TypeAlias, final
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxvars.compiler.decorator import compile
+from jaxvars.compiler.function import BoundFunction, Function
+from jaxvars.core.frames import LOCAL
+from jaxvars.devices.device import find_device
+from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.parallel.batches import Batches as Batches
+from jaxvars.parallel.placement import fully_sharded as fully_sharded
+from jaxvars.tracing import context as _context
+from jaxvars.tracing.identity import by_identity
+from jaxvars.tracing.key_order import map_leaves
+
+Value: TypeAlias = Any
+
+AXIS = "data"
+"""The axis of a strategy's mesh."""
+
+
+@final
+class ReduceOp(enum.Enum):
+    """How `Strategy.reduce` makes one value of several.
+
+    >>> ReduceOp("mean")
+    <ReduceOp.MEAN: 'mean'>
+    """
+
+    SUM = "sum"
+    MEAN = "mean"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ReduceOp | None:
+        word = getattr(value, "value", value)  # TensorFlow's own
+        return {"sum": cls.SUM, "mean": cls.MEAN}.get(str(word).lower())
+
+
+# ---------------------------------------------------------------- strategies
+class Strategy(ABC):
+    """The base of the strategies: a mesh with one axis, and TensorFlow's words for it.
+
+    Attributes:
+        mesh: the mesh; its axis is called "data".
+    """
+
+    def __init__(self, devices: Sequence[Any]) -> None:
+        self.mesh: Mesh = mesh({AXIS: len(devices)}, devices)
+        self._compiled = by_identity(compile, 64)
+
+    @property
+    @abstractmethod
+    def is_multi_process(self) -> bool:
+        """Whether the mesh may have devices of several processes."""
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many devices a batch is divided over."""
+        return self.mesh.size
+
+    @contextmanager
+    def scope(self) -> Generator[Strategy]:
+        """Create variables that are the same on each device.
+
+        >>> import jaxvars as jv
+        >>> with OneDeviceStrategy().scope() as strategy:
+        ...     v = jv.Variable(1.0)
+        >>> v.sharding.mesh == strategy.mesh
+        True
+        """
+        _OPEN.strategies.append(self)
+        try:
+            with use_mesh(self.mesh):
+                yield self
+        finally:
+            _OPEN.strategies.pop()
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run a step on the whole batch, as one program that XLA divides over the devices.
+
+        Args:
+            fn: a function that reads and assigns variables. It is compiled, unless it is
+                already, or the call is inside of a compiled function.
+            args: arguments. Those of a distributed dataset are divided, others are whole.
+            kwargs: the same.
+
+        Returns:
+            What `fn` returns for the whole batch.
+
+        Raises:
+            ShardingError: when a variable or an argument lies on other devices.
+
+        Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.parallel`.
+        """
+        kwargs = dict(kwargs or {})
+        if LOCAL.frame is not LOCAL.eager or _context.is_staging():
+            return fn(*args, **kwargs)
+        with self.scope():
+            return self._program(fn)(*args, **kwargs)
+
+    def _program(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(fn, Function | BoundFunction):
+            return fn
+        if isinstance(fn, MethodType):  # a new object each time it is looked up
+            return functools.partial(self._compiled(fn.__func__), fn.__self__)
+        return self._compiled(fn)
+
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        """Make one value of what `run` returned.
+
+        Args:
+            reduce_op: "sum", "mean", or a ReduceOp; TensorFlow's will do.
+            value: an array of the whole batch, or a pytree of them.
+            axis: reduce along this dimension. None for nothing: there is one value already.
+
+        Raises:
+            ValueError: for another operation.
+
+        >>> strategy = OneDeviceStrategy()
+        >>> float(strategy.reduce("mean", jnp.array([1.0, 3.0]), axis=0))
+        2.0
+
+        Differs from TensorFlow: with `axis=None` there is nothing to reduce, as `run` has run
+        for all devices together: the value is returned as it is.
+        """
+        fold = {ReduceOp.SUM: jnp.sum, ReduceOp.MEAN: jnp.mean}[ReduceOp(reduce_op)]
+        return map_leaves(lambda x: x if axis is None else fold(jnp.asarray(x), axis=axis), value)
+
+    def gather(self, value: Any, axis: int = 0) -> Any:
+        """Return arrays whole, on each device.
+
+        Args:
+            value: an array, or a pytree of them.
+            axis: for TensorFlow's sake: an array knows along which dimension it is divided.
+        """
+        return shard(value, PartitionSpec(), mesh=self.mesh)
+
+    def experimental_distribute_dataset(
+        self, dataset: Iterable[Any], options: Any = None
+    ) -> Batches:
+        """Divide the batches of a dataset along their first dimension.
+
+        Args:
+            dataset: NumPy or JAX arrays, or pytrees of them: a list, a generator, a loader. Its
+                batches are whole ones. Each process iterates over all of it, and takes its part.
+            options: ignored.
+
+        Raises:
+            ShardingError: (when iterated) for a batch that cannot be divided.
+        """
+        return Batches(dataset, mesh=self.mesh)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Iterable[Any]], options: Any = None
+    ) -> Batches:
+        """Put together batches of which each process gives its part.
+
+        Args:
+            dataset_fn: takes an InputContext, returns the dataset of this process.
+            options: ignored.
+
+        Differs from TensorFlow: an element of the dataset is the part of a process, for all of
+        its devices, and not that of a single device.
+        """
+        workers = jax.process_count() if self.is_multi_process else 1
+        number = jax.process_index() if self.is_multi_process else 0
+        context = InputContext(workers, number, self.num_replicas_in_sync)
+        return Batches(dataset_fn(context), mesh=self.mesh, local=True)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """Return what each device of this process has of a value.
+
+        >>> OneDeviceStrategy().experimental_local_results(3)
+        (3,)
+        """
+        devices = [d for d in self.mesh.devices.flat if d.process_index == jax.process_index()]
+        return tuple(
+            map_leaves(functools.partial(_part, device=device), value) for device in devices
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.num_replicas_in_sync} devices>"
+
+
+def _part(value: Any, device: Any) -> Any:
+    shards = value.addressable_shards if isinstance(value, jax.Array) else ()
+    return next((shard.data for shard in shards if shard.device == device), value)
+
+
+@final
+class MirroredStrategy(Strategy):
+    """Train on all devices of this process.
+
+    Args:
+        devices: which: names like "GPU:0" or `jax.Device`s; all of JAX's default kind when None.
+        cross_device_ops: ignored: XLA chooses.
+
+    Raises:
+        DeviceError: when a name is malformed, or there is no such device.
+
+    >>> import jax, jaxvars as jv
+    >>> strategy = MirroredStrategy(jax.devices()[:1])
+    >>> with strategy.scope():
+    ...     w = jv.Variable(0.0)
+    >>> def step(x):
+    ...     w.assign_add(x.mean())
+    ...     return w.value
+    >>> for x in strategy.experimental_distribute_dataset([jnp.array([1.0, 3.0])]):
+    ...     print(strategy.run(step, args=(x,)))
+    2.0
+    """
+
+    def __init__(self, devices: Sequence[Any] | None = None, cross_device_ops: Any = None) -> None:
+        names = jax.local_devices() if devices is None else devices
+        super().__init__([find_device(d) if isinstance(d, str) else d for d in names])
+
+    @property
+    def is_multi_process(self) -> bool:
+        """False."""
+        return False
+
+
+@final
+class MultiWorkerMirroredStrategy(Strategy):
+    """Train on all devices of all processes: each runs the same program.
+
+    Start the processes with `jv.launch`, or by other means, and connect them with
+    `jv.parallel.initialize` at their very beginning. In one process it is a MirroredStrategy.
+
+    Args:
+        cluster_resolver: refused: `jv.parallel.initialize` takes its place.
+        communication_options: ignored: XLA chooses.
+
+    Raises:
+        ValueError: for a cluster_resolver.
+
+    >>> MultiWorkerMirroredStrategy().is_multi_process
+    True
+    """
+
+    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+        if cluster_resolver is not None:
+            raise ValueError(
+                "There is no cluster_resolver: call jv.parallel.initialize() at the top of the "
+                "program, and make the strategy without arguments."
+            )
+        super().__init__(jax.devices())
+
+    @property
+    def is_multi_process(self) -> bool:
+        """True."""
+        return True
+
+
+@final
+class OneDeviceStrategy(Strategy):
+    """Train on one device: to see that a program does the same on one as on many.
+
+    Args:
+        device: a name like "GPU:0" or a `jax.Device`; JAX's default one when None.
+
+    >>> OneDeviceStrategy().num_replicas_in_sync
+    1
+    """
+
+    def __init__(self, device: Any = None) -> None:
+        chosen = find_device(device) if isinstance(device, str) else device
+        super().__init__([jax.local_devices()[0] if chosen is None else chosen])
+
+    @property
+    def is_multi_process(self) -> bool:
+        """False."""
+        return False
+
+
+@final
+@dataclass(frozen=True)
+class InputContext:
+    """Which part of the input a process reads.
+
+    Attributes:
+        num_input_pipelines: how many processes there are.
+        input_pipeline_id: which of them this is.
+        num_replicas_in_sync: how many devices a batch is divided over.
+
+    >>> InputContext(2, 0, 8).get_per_replica_batch_size(64)
+    8
+    """
+
+    num_input_pipelines: int
+    input_pipeline_id: int
+    num_replicas_in_sync: int
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """Return how many examples of a batch one device has.
+
+        Raises:
+            ValueError: when the batch cannot be divided evenly.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"A batch of {global_batch_size} cannot be divided over "
+                f"{self.num_replicas_in_sync} devices evenly."
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+@final
+class _Open(threading.local):
+    """The strategies whose scopes are open, for each thread."""
+
+    def __init__(self) -> None:
+        self.strategies: list[Strategy] = []
+
+
+_OPEN = _Open()
+
+
+def get_strategy() -> Strategy:
+    """Return the strategy whose scope is open; one for a single device outside of all.
+
+    >>> with MirroredStrategy().scope() as strategy:
+    ...     get_strategy() is strategy
+    True
+    """
+    return _OPEN.strategies[-1] if _OPEN.strategies else OneDeviceStrategy()
+
+
+def has_strategy() -> bool:
+    """Tell whether the scope of a strategy is open.
+
+    >>> has_strategy()
+    False
+    """
+    return bool(_OPEN.strategies)

@@ -1,0 +1,252 @@
+"""`SummaryWriter`: writes events for TensorBoard in a thread of its own.
+
+Whoever writes hands over the arrays as they are. The thread waits for them, makes numbers of
+them, and writes; so a training loop never waits for the device.
+
+Rules this file keeps:
+- events are in the file in the order in which they were handed over;
+- a program that hands something over never waits for room: what the thread waits for may be the
+  result of a program that comes after it;
+- an error of the thread is raised by the next call of the writer, once;
+- what is dropped without `close` is closed when it is collected, at the latest when Python ends;
+- tensorboardX, an extra, is imported when a writer is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from jaxvars.tensorboard.defaults import STEP, WRITER
+
+Value: TypeAlias = Any
+Build: TypeAlias = Callable[..., Iterable[Any]]
+"""Takes arrays of NumPy; returns tensorboardX's `Summary` messages."""
+
+
+class Record(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+        what: "scalar 'loss'", for messages.
+        build: makes the message of the values.
+        values: arrays, perhaps still being computed.
+        step: an integer, or an array of one.
+        condition: a bool, or an array of one: whether to write it.
+        seconds: when it was handed over.
+    """
+
+    what: str
+    build: Build
+    values: Sequence[Value]
+    step: Value
+    condition: Value
+    seconds: float
+
+
+@final
+class SummaryWriter:
+    """A writer of events: made by `jv.tensorboard.create_file_writer`.
+
+    It belongs to one process, and any thread may use it.
+
+    Attributes:
+        logdir: the folder; None for a writer that writes nothing.
+    """
+
+    def __init__(
+        self,
+        logdir: str | PathLike[str] | None,
+        *,
+        max_queue: int,
+        flush_millis: int,
+        filename_suffix: str,
+    ) -> None:
+        self.logdir = None if logdir is None else str(logdir)
+        self._file: _File | None = None
+        if self.logdir is not None:
+            self._file = _File(self.logdir, max_queue, flush_millis / 1e3, filename_suffix)
+            self._finalizer = weakref.finalize(self, self._file.close)
+
+    @contextmanager
+    def as_default(self, step: Any = None) -> Generator[SummaryWriter]:
+        """Have what is written inside go here.
+
+        Args:
+            step: the default step inside; that of before when None.
+
+        Yields:
+            The writer.
+        """
+        with WRITER.set_to(self):
+            if step is None:
+                yield self
+            else:
+                with STEP.set_to(step):
+                    yield self
+
+    def set_as_default(self, step: Any = None) -> None:
+        """Have what is written from now on go here.
+
+        Args:
+            step: the default step from now on; that of before when None.
+
+        Raises:
+            CompileError: inside a compiled function.
+        """
+        WRITER.set(self)
+        if step is not None:
+            STEP.set(step)
+
+    def flush(self) -> None:
+        """Wait until everything is in the file.
+
+        Raises:
+            RuntimeError: when writing has failed.
+        """
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Write what is left, and close the file. The second time, do nothing.
+
+        Raises:
+            RuntimeError: when writing has failed.
+        """
+        if self._file is not None and self._finalizer.detach() is not None:
+            self._file.close()
+            self._file.raise_error()
+
+    def put(self, record: Record, *, may_wait: bool) -> None:
+        """Hand over what is to be written.
+
+        Args:
+            record: what.
+            may_wait: wait while the queue is full.
+
+        Raises:
+            RuntimeError: when writing has failed before, or the writer is closed.
+        """
+        if self._file is not None:
+            self._file.put(record, may_wait=may_wait)
+
+    def __repr__(self) -> str:
+        return f"<summary writer to {self.logdir or 'nowhere'}>"
+
+
+# ---------------------------------------------------------------- the file and its thread
+_COUNT = itertools.count()
+
+
+@final
+class _File:
+    """An event file and the thread that writes it. It knows no writer, so that one may go."""
+
+    def __init__(self, logdir: str, max_queue: int, every: float, suffix: str) -> None:
+        event_file, protocol = _tensorboardx()
+        event_file.directory_check(logdir)
+        # The name has the second in it: two files of one folder must not be one.
+        unique = f".{os.getpid()}.{next(_COUNT)}{suffix}"
+        self._events = event_file.EventsWriter(str(Path(logdir) / "events"), unique)
+        self._events.flush()
+        self._event = protocol.Event
+        self._logdir = logdir
+        self._every = every
+        self._error: Exception | None = None
+        self._failed = ""
+        self._is_closed = False
+        self._room = max_queue
+        self._queue: queue.Queue[Record | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name="jaxvars summary", daemon=True)
+        self._thread.start()
+
+    def put(self, record: Record, *, may_wait: bool) -> None:
+        """Hand over what is to be written."""
+        self.raise_error()
+        if self._is_closed:
+            raise RuntimeError(
+                f"The summary writer to {self._logdir} is closed, and {record.what} cannot be "
+                "written: make another one by jv.tensorboard.create_file_writer."
+            )
+        while may_wait and self._queue.qsize() >= self._room:
+            time.sleep(1e-3)
+        self._queue.put(record)
+
+    def flush(self) -> None:
+        """Wait until everything is in the file."""
+        if not self._is_closed:
+            self._queue.join()
+            self._events.flush()
+        self.raise_error()
+
+    def close(self) -> None:
+        """Write what is left, and close."""
+        self._is_closed = True
+        self._queue.put(None)
+        if threading.current_thread() is not self._thread:  # collected by it
+            self._thread.join()
+
+    def raise_error(self) -> None:
+        """Raise what went wrong in the thread, once."""
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise RuntimeError(
+                f"Writing {self._failed} to {self._logdir} failed: {type(error).__name__}: {error}"
+            ) from error
+
+    def _run(self) -> None:
+        due = time.monotonic() + self._every
+        while (record := self._next(due)) is not None:
+            if isinstance(record, Record):
+                self._try(record)
+                self._queue.task_done()
+            if time.monotonic() >= due:
+                self._events.flush()
+                due = time.monotonic() + self._every
+        self._events.close()
+
+    def _next(self, due: float) -> Record | bool | None:
+        """Return the next record, None at the end, or False when it is time to flush."""
+        try:
+            return self._queue.get(timeout=max(due - time.monotonic(), 0.0))
+        except queue.Empty:
+            return False
+
+    def _try(self, record: Record) -> None:
+        try:
+            self._write(record)
+        except Exception as error:  # noqa: BLE001 - raised where the next call is
+            if self._error is None:
+                self._failed, self._error = record.what, error
+
+    def _write(self, record: Record) -> None:
+        if not bool(np.asarray(record.condition)):
+            return
+        step = int(np.asarray(record.step))
+        for summary in record.build(*map(np.asarray, record.values)):
+            event = self._event(wall_time=record.seconds, step=step, summary=summary)
+            self._events.write_event(event)
+
+
+def _tensorboardx() -> tuple[Any, Any]:
+    try:
+        from tensorboardX import event_file_writer
+        from tensorboardX.proto import event_pb2
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "jv.tensorboard writes with tensorboardX, which is an extra: "
+            'pip install "jaxvars[tensorboard]"',
+            name=error.name,
+        ) from error
+    return event_file_writer, event_pb2

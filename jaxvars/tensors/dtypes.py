@@ -1,0 +1,151 @@
+"""Dtypes: what they are called, and which values fit one without loss."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxvars.errors import DtypeError, NotATensorError, warn_user
+from jaxvars.tracing import context
+
+Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
+
+string: Any = np.dtypes.StringDType()
+"""The dtype of text."""
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_X64_CURE = (
+    "64-bit numbers are off in JAX. Switch them on before the first computation with\n"
+    '    jax.config.update("jax_enable_x64", True)\n'
+    "or ask for {narrow}."
+)
+
+
+def is_string(dtype: object) -> bool:
+    """Tell whether `dtype` is the dtype of text."""
+    return isinstance(dtype, np.dtypes.StringDType)
+
+
+def as_dtype(dtype: Any) -> Any:
+    """Return `dtype` (a NumPy or JAX dtype, a scalar type or a name) as a dtype object.
+
+    Raises:
+        DtypeError: when it is a 64-bit dtype and JAX has 64-bit numbers switched off.
+        NotATensorError: when it names no dtype.
+
+    >>> as_dtype("bfloat16").name, as_dtype(float).name
+    ('bfloat16', 'float32')
+    """
+    if dtype in (str, bytes, "string") or is_string(dtype):
+        return string
+    if isinstance(dtype, type) and dtype in (float, int, complex):
+        return jax.dtypes.canonicalize_dtype(dtype)
+    try:
+        if jnp.issubdtype(dtype, jax.dtypes.extended):
+            return dtype  # random keys
+        found = jnp.dtype(dtype) if not isinstance(dtype, np.dtype) else dtype
+        if found.kind in "SUT":
+            return string
+    except TypeError:
+        raise _no_dtype(dtype) from None
+    if found.kind not in "biufcV" or found.itemsize > (16 if found.kind == "c" else 8):
+        raise _no_dtype(dtype)  # objects, dates, long doubles
+    narrow = jax.dtypes.canonicalize_dtype(found)
+    if narrow != found:
+        raise DtypeError(f"{found} was asked for, but " + _X64_CURE.format(narrow=narrow))
+    return found
+
+
+def _kind(dtype: Any) -> str:
+    kind = getattr(dtype, "kind", "key")  # random keys have a dtype of JAX's own
+    if kind == "V":  # bfloat16, float8, int4
+        return "i" if jnp.issubdtype(dtype, jnp.integer) else "f"
+    return kind
+
+
+def _rank(dtype: Any) -> int:
+    return _RANK.get(_kind(dtype), 9)
+
+
+def fits_kind(have: Any, want: Any) -> bool:
+    if {_kind(have), _kind(want)} & {"b", "key"}:
+        return have == want
+    return _rank(have) <= _rank(want)
+
+
+def check_kind(have: Any, want: Any, what: str) -> None:
+    if have != want and _kind(have) != "b" and not fits_kind(have, want):
+        raise DtypeError(
+            f"{what} is {have}, and dtype {want} cannot hold it without loss. "
+            f"Convert it yourself, for example with .astype({want})."
+        )
+
+
+def check_fits(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = False) -> None:
+    """Refuse numbers that are outside of a dtype; say which are so small that they become 0."""
+    if value.dtype == dtype or value.size == 0 or context.is_tracer(value):
+        return
+    array = np.asarray(value)
+    if _kind(dtype) in "iu":
+        info: Any = jnp.iinfo(dtype)
+        fits = info.min <= array.min() and array.max() <= info.max
+    else:
+        info = jnp.finfo(dtype)
+        with np.errstate(all="ignore"):
+            narrow = array.astype(dtype)
+        fits = not np.any(np.isfinite(array) & ~np.isfinite(narrow))
+        if fits:
+            _check_zeros(array, narrow, what, refuse=refuse_zeros)
+    if not fits:
+        least, most = array.min(), array.max()
+        span = f"is {least}" if array.ndim == 0 else f"reaches from {least} to {most}"
+        raise DtypeError(
+            f"{what} {span}, outside of {dtype} "
+            f"({info.min} to {info.max}). {_range_cure(array, dtype)}"
+        )
+
+
+def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bool) -> None:
+    """Say it if conversion to a narrower dtype makes 0 of what is not: by an error, or a warning.
+
+    `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has asked for
+    the dtype, or has the default one, and only has to know.
+    """
+    parts = ["real", "imag"] if array.dtype.kind == "c" else ["real"]
+    lost = [x[(x != 0) & (getattr(narrow, part) == 0)]
+            for part in parts for x in [getattr(array, part)]]  # fmt: skip
+    found = np.concatenate([np.ravel(x) for x in lost])
+    if not found.size:
+        return
+    message = (
+        f"{what} has numbers too small for {narrow.dtype}, which become 0: {found.size} of "
+        f"{array.size}, for example {found[0]}. {_range_cure(array, narrow.dtype)} If 0 will do, "
+        f"convert it yourself: np.asarray(value).astype({str(narrow.dtype)!r})."
+    )
+    if refuse:
+        raise DtypeError(message)
+    warn_user(message, RuntimeWarning)
+
+
+def _range_cure(array: np.ndarray, dtype: Any) -> str:
+    if dtype == jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
+        return _X64_CURE.format(narrow="another dtype")
+    return "Ask for a wider dtype, or scale or clip the value."
+
+
+def _no_dtype(dtype: object) -> NotATensorError:
+    return NotATensorError(f"{dtype!r} is no dtype of tensors; examples: jnp.float32, 'int32'.")
+
+
+def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:
+    want = "string" if is_string(dtype) else str(dtype)
+    cure = {"string": "np.asarray(value).astype(str)"}.get(want, f"jnp.asarray(value, {want!r})")
+    if got == "string":
+        cure = f"np.asarray(value).astype({want!r})"
+    return DtypeError(
+        f"Cannot assign a value of dtype {got} to variable {name!r} of dtype {want}: a variable "
+        f"keeps its dtype, and nothing is converted silently. Convert the value, for example "
+        f"with {cure}."
+    )
