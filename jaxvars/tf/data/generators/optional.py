@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of, tensors
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
@@ -61,10 +62,7 @@ class Optional:
             raise refused("The given optional does not have a value. [Op:OptionalGetValue] name: ")
         return self._values[0]
 
-    @property
-    def element_spec(self) -> Any:
-        """The specs of the value's tensors, in its structure."""
-        return self._spec
+    element_spec = held("_spec", "The specs of the value's tensors, in its structure.")
 
     def __repr__(self) -> str:
         if not self._values:
