@@ -210,8 +210,8 @@ class TensorArray:
     def _element(self, value: Any) -> Value:
         if isinstance(value, Tensor) and value.dtype != self.dtype:
             raise refused(
-                f"TensorArray dtype is {_name(self.dtype)} but Op is trying to write dtype "
-                f"{_name(dtype_of(value._array))}"
+                f"TensorArray dtype is {self.dtype.name} but Op is trying to write dtype "
+                f"{dtype_of(value._array).name}"
             )
         return to_array(value, self.dtype)
 
@@ -233,10 +233,6 @@ class TensorArray:
     def __repr__(self) -> str:
         shape = self.element_shape
         return f"<tf.TensorArray size={self._array.size()} shape={shape} dtype={self.dtype.name}>"
-
-
-def _name(dtype: DType) -> str:
-    return dtype.name
 
 
 def _known(size: Any) -> Any:

@@ -31,21 +31,10 @@ from jaxvars.tf.tensors.elements import DatasetSpec as DatasetSpec
 AUTOTUNE = -1
 
 __all__ = [
-    "AUTOTUNE",
-    "INFINITE_CARDINALITY",
-    "UNKNOWN_CARDINALITY",
-    "Dataset",
-    "DatasetSpec",
-    "FixedLengthRecordDataset",
-    "Iterator",
-    "IteratorSpec",
-    "NumpyIterator",
-    "Options",
-    "TFRecordDataset",
-    "TextLineDataset",
-    "ThreadingOptions",
-    "experimental",
-]
+    "AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "DatasetSpec",
+    "FixedLengthRecordDataset", "Iterator", "IteratorSpec", "NumpyIterator", "Options",
+    "TFRecordDataset", "TextLineDataset", "ThreadingOptions", "experimental",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ from jaxvars.tf.data.generators.optional import Optional
 from jaxvars.tf.data.generators.recorded import Recorded
 from jaxvars.tf.data.generators.staged import Feed, at_once
 from jaxvars.tf.errors import OutOfRangeError
-from jaxvars.tf.tensors.elements import Element, numpy, tensors
+from jaxvars.tf.tensors.elements import Element, PlainSpec, numpy, tensors
 from jaxvars.tracing import context
 
 
@@ -137,7 +137,7 @@ class NumpyIterator(Iterator[Any]):
 
 
 @final
-class IteratorSpec:
+class IteratorSpec(PlainSpec):
     """The spec of an iterator.
 
     Args:
@@ -146,12 +146,6 @@ class IteratorSpec:
 
     def __init__(self, element_spec: Any) -> None:
         self.element_spec = element_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IteratorSpec) and other.element_spec == self.element_spec
-
-    def __hash__(self) -> int:
-        return hash(str(self.element_spec))
 
     def __repr__(self) -> str:
         return f"IteratorSpec({self.element_spec!r},)"

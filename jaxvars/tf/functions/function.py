@@ -40,6 +40,7 @@ from jaxvars.tf.functions.signature import (
 )
 from jaxvars.tf.functions.traced_arguments import name_arguments, names_of, unchanged
 from jaxvars.tf.functions.unknown_sizes import OpenSizes
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
@@ -290,10 +291,7 @@ class Function:
         """What the function is called."""
         return self.__name__
 
-    @property
-    def function_type(self) -> Any:
-        """The parameters."""
-        return self._signature
+    function_type = held("_signature", "The parameters.")
 
     def __repr__(self) -> str:
         return f"<tf.function {getattr(self, '__qualname__', self.python_function)}>"
@@ -318,10 +316,7 @@ class BoundFunction:
         """The method as it was written."""
         return functools.partial(self._function.python_function, self.__self__)
 
-    @property
-    def input_signature(self) -> Any:
-        """The specs that it was given."""
-        return self._function.input_signature
+    input_signature = held("_function.input_signature", "The specs that it was given.")
 
     @property
     def name(self) -> str:

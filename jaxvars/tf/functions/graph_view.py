@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, final
 
+from jaxvars.tf.tensors.attributes import held
+
 
 class Operation(NamedTuple):
     """An operation of a program.
@@ -70,40 +72,15 @@ class Graph:
             found.append(Operation(f"{kind}_{count}" if count else kind, kind))
         return found
 
-    @property
-    def picture(self) -> Any:
-        """The program as a picture, shown in a notebook."""
-        return self._concrete.core.graph
-
-    @property
-    def variables(self) -> tuple[Any, ...]:
-        """The variables that it reads or assigns."""
-        return self._concrete.variables
-
-    @property
-    def trainable_variables(self) -> tuple[Any, ...]:
-        """Those of them that are trainable."""
-        return self._concrete.trainable_variables
-
-    @property
-    def inputs(self) -> list[Any]:
-        """The specs of its tensors, in order."""
-        return self._concrete.inputs
-
-    @property
-    def outputs(self) -> list[Any]:
-        """The specs of the tensors that it returns, in order."""
-        return self._concrete.outputs
-
-    @property
-    def structured_input_signature(self) -> Any:
-        """Positional and named arguments, with `tf.TensorSpec`s."""
-        return self._concrete.structured_input_signature
-
-    @property
-    def structured_outputs(self) -> Any:
-        """The result, with `tf.TensorSpec`s."""
-        return self._concrete.structured_outputs
+    picture = held("_concrete.core.graph", "The program as a picture, shown in a notebook.")
+    variables = held("_concrete.variables", "The variables that it reads or assigns.")
+    trainable_variables = held("_concrete.trainable_variables", "Those of them that are trainable.")
+    inputs = held("_concrete.inputs", "The specs of its tensors, in order.")
+    outputs = held("_concrete.outputs", "The specs of the tensors that it returns, in order.")
+    structured_input_signature = held(
+        "_concrete.structured_input_signature", "Positional and named arguments, with specs."
+    )
+    structured_outputs = held("_concrete.structured_outputs", "The result, with `tf.TensorSpec`s.")
 
     def as_graph_def(self, *_: Any, **__: Any) -> GraphDef:
         """Return the nodes: arguments, operations in the order in which they run, results."""

@@ -21,6 +21,7 @@ from jaxvars.tf.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
 
 Name: TypeAlias = Any
@@ -80,10 +81,7 @@ class GFile:
                 self._file = Path(_text(self._name)).open(self._mode)  # noqa: SIM115 - until `close`
         return self._file
 
-    @property
-    def name(self) -> Name:
-        """The name of the file."""
-        return self._name
+    name = held("_name", "The name of the file.")
 
     @property
     def mode(self) -> str:

@@ -14,13 +14,9 @@ from jaxvars.tf.lookup.tables import StaticHashTable as StaticHashTable
 from jaxvars.tf.lookup.tables import StaticVocabularyTable as StaticVocabularyTable
 
 __all__ = [
-    "KeyValueTensorInitializer",
-    "StaticHashTable",
-    "StaticVocabularyTable",
-    "TextFileIndex",
-    "TextFileInitializer",
-    "experimental",
-]
+    "KeyValueTensorInitializer", "StaticHashTable", "StaticVocabularyTable", "TextFileIndex",
+    "TextFileInitializer", "experimental",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -244,7 +244,17 @@ def spec_of_words(words: Any) -> Any:
     return TensorSpec(words["shape"], as_dtype(words["dtype"]))
 
 
-class DatasetSpec:
+class PlainSpec:
+    """A spec that is compared by its attributes."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(str(vars(self)))
+
+
+class DatasetSpec(PlainSpec):
     """The spec of a dataset that is an element of another one.
 
     Args:
@@ -254,12 +264,6 @@ class DatasetSpec:
 
     def __init__(self, element_spec: Any, dataset_shape: Any = ()) -> None:
         self.element_spec = element_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DatasetSpec) and other.element_spec == self.element_spec
-
-    def __hash__(self) -> int:
-        return hash(str(self.element_spec))
 
     def __repr__(self) -> str:
         return f"DatasetSpec({self.element_spec!r}, TensorShape([]))"

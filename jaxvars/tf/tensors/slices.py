@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxvars.autodiff.sparse_rows import Rows
 from jaxvars.tensors.array_like import BOXES
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
@@ -47,20 +48,9 @@ class IndexedSlices:
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self._values, self._indices, self._dense_shape = values, indices, dense_shape
 
-    @property
-    def values(self) -> Any:
-        """The rows."""
-        return self._values
-
-    @property
-    def indices(self) -> Any:
-        """Which rows they are."""
-        return self._indices
-
-    @property
-    def dense_shape(self) -> Any:
-        """The shape of the whole tensor, or None."""
-        return self._dense_shape
+    values = held("_values", "The rows.")
+    indices = held("_indices", "Which rows they are.")
+    dense_shape = held("_dense_shape", "The shape of the whole tensor, or None.")
 
     @property
     def shape(self) -> TensorShape:

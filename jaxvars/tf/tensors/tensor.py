@@ -44,98 +44,57 @@ OUT_OF_SCOPE = (
 )
 
 
+def _called(method: Any, name: str) -> Any:
+    method.__name__, method.__qualname__ = name, f"TensorLike.{name}"
+    return method
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    """Return the method of an operator."""
+
+    def method(self: Any) -> Any:
+        return OPERATIONS[name](self)
+
+    return _called(method, f"__{name}__")
+
+
+def _binary(name: str) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator, where the object is on the left."""
+
+    def method(self: Any, other: Any) -> Any:
+        return OPERATIONS[name](self, other)
+
+    return _called(method, f"__{name}__")
+
+
+def _reflected(name: str) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator, where the object is on the right."""
+
+    def method(self: Any, other: Any) -> Any:
+        return OPERATIONS[name](other, self)
+
+    return _called(method, f"__r{name}__")
+
+
 class TensorLike:
     """The operators that Tensor and Variable share."""
 
     __slots__ = ()
     __array_priority__ = 100
 
-    def __add__(self, other: Any) -> Any:
-        return OPERATIONS["add"](self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return OPERATIONS["add"](other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return OPERATIONS["sub"](self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return OPERATIONS["sub"](other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return OPERATIONS["mul"](self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return OPERATIONS["mul"](other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return OPERATIONS["truediv"](self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return OPERATIONS["truediv"](other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return OPERATIONS["floordiv"](self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return OPERATIONS["floordiv"](other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return OPERATIONS["mod"](self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return OPERATIONS["mod"](other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return OPERATIONS["pow"](self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return OPERATIONS["pow"](other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return OPERATIONS["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return OPERATIONS["matmul"](other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return OPERATIONS["and"](self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return OPERATIONS["and"](other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return OPERATIONS["or"](self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return OPERATIONS["or"](other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return OPERATIONS["xor"](self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return OPERATIONS["xor"](other, self)
-
-    def __neg__(self) -> Any:
-        return OPERATIONS["neg"](self)
-
-    def __abs__(self) -> Any:
-        return OPERATIONS["abs"](self)
-
-    def __invert__(self) -> Any:
-        return OPERATIONS["invert"](self)
-
-    def __lt__(self, other: Any) -> Any:
-        return OPERATIONS["lt"](self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return OPERATIONS["le"](self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return OPERATIONS["gt"](self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return OPERATIONS["ge"](self, other)
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __and__, __rand__ = _binary("and"), _reflected("and")
+    __or__, __ror__ = _binary("or"), _reflected("or")
+    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
+    __neg__, __abs__, __invert__ = _unary("neg"), _unary("abs"), _unary("invert")
+    __lt__, __le__, __gt__, __ge__ = map(_binary, ("lt", "le", "gt", "ge"))
 
     def __eq__(self, other: object) -> Any:
         return OPERATIONS["eq"](self, other)

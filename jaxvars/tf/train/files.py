@@ -15,6 +15,7 @@ import numpy as np
 from jaxvars.checkpoint.stored import Stored
 from jaxvars.core.variable import Variable
 from jaxvars.tf.errors import DataLossError, NotFoundError
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import DTYPES, DType, as_dtype, int64, string
 from jaxvars.tf.train import graph as graphs
 from jaxvars.tf.train.folder import latest_checkpoint
@@ -169,10 +170,7 @@ class TrackableView:
     def __init__(self, root: Any) -> None:
         self._root = root
 
-    @property
-    def root(self) -> Any:
-        """The object."""
-        return self._root
+    root = held("_root", "The object.")
 
     @classmethod
     def children(cls, obj: Any, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from jaxvars.tf.tensors.elements import mapped, spec_of, tensors
+from jaxvars.tf.tensors.attributes import held
+from jaxvars.tf.tensors.elements import PlainSpec, mapped, spec_of, tensors
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 
 
 @final
-class OptionalSpec:
+class OptionalSpec(PlainSpec):
     """The spec of an Optional.
 
     Args:
@@ -19,12 +20,6 @@ class OptionalSpec:
 
     def __init__(self, value_spec: Any) -> None:
         self._value_spec = value_spec
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OptionalSpec) and other._value_spec == self._value_spec
-
-    def __hash__(self) -> int:
-        return hash(str(self._value_spec))
 
     def __repr__(self) -> str:
         return f"OptionalSpec({self._value_spec!r})"
@@ -67,10 +62,7 @@ class Optional:
             raise refused("The given optional does not have a value. [Op:OptionalGetValue] name: ")
         return self._values[0]
 
-    @property
-    def element_spec(self) -> Any:
-        """The specs of the value's tensors, in its structure."""
-        return self._spec
+    element_spec = held("_spec", "The specs of the value's tensors, in its structure.")
 
     def __repr__(self) -> str:
         if not self._values:

@@ -13,10 +13,11 @@ import numpy as np
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorFullMatrix
-from jaxvars.tf.linalg.operators.hints import HINTS, held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
 from jaxvars.tf.linalg.operators.identity import LinearOperatorZeros
 from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_all, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

@@ -15,8 +15,9 @@ import numpy as np
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.diagonal import require_nonzero, require_real
-from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor

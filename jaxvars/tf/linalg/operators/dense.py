@@ -12,8 +12,9 @@ from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import times
 from jaxvars.tf.linalg.operators.diagonal import _WithEigenvalues, require_nonzero
-from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
+from jaxvars.tf.tensors.attributes import held
 
 Value: TypeAlias = Any
 
@@ -131,7 +132,6 @@ class LinearOperatorTridiag(LinearOperator):
         super().__init__((self._diagonals[0] if is_list else self._diagonals).dtype, **hints)
 
     diagonals = held("_diagonals", "The diagonals, as they were given.")
-
     diagonals_format = held("_diagonals_format", "In which form they were given.")
 
     def _three(self, adjoint: bool = False) -> list[Value]:
@@ -195,7 +195,6 @@ class LinearOperatorToeplitz(LinearOperator):
         super().__init__(self._row.dtype, **hints)
 
     col = held("_col", "The first column.")
-
     row = held("_row", "The first row.")
 
     def _shape(self) -> Any:

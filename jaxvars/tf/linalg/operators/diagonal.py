@@ -9,8 +9,9 @@ import jax.numpy as jnp
 
 from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.hints import held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

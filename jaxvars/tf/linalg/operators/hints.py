@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -68,12 +67,6 @@ def document(kind: type) -> None:
     names = [name for name in inspect.signature(kind).parameters if name in _ARGUMENTS]
     lines = [said.get(name, f"    {name}: {_ARGUMENTS[name][1]}") for name in names]
     kind.__doc__ = "\n".join([*own, *lines]) + end + rest
-
-
-def held(name: str, words: str, change: Callable[[Any], Any] | None = None) -> property:
-    """Return a property that reads an attribute."""
-    read = operator.attrgetter(name)
-    return property(read if change is None else lambda self: change(read(self)), doc=words)
 
 
 def always(hint: Hint, words: str) -> bool:

@@ -13,8 +13,9 @@ from jaxvars.tf import debugging
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
 from jaxvars.tf.linalg.operators.diagonal import _Diagonal, require_nonzero, require_real
-from jaxvars.tf.linalg.operators.hints import HINTS, held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import HINTS, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, joint_batch
 from jaxvars.tf.linalg.operators.dense import LinearOperatorLowerTriangular
-from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, hinted, imply
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator, turned
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
 
 Value: TypeAlias = Any

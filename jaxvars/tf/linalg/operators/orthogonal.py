@@ -9,8 +9,9 @@ import numpy as np
 
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import in_batch
-from jaxvars.tf.linalg.operators.hints import always, held, hinted, imply
+from jaxvars.tf.linalg.operators.hints import always, hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.static import refused
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tf.linalg.operators import tree as tree
-from jaxvars.tf.linalg.operators.hints import HINTS, Hint, held
+from jaxvars.tf.linalg.operators.hints import HINTS, Hint
+from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.module import Module

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.arrays import cholesky, cholesky_solved, joint_batch, solved, times
 from jaxvars.tf.linalg.operators.diagonal import LinearOperatorDiag
-from jaxvars.tf.linalg.operators.hints import Hint, held, hinted
+from jaxvars.tf.linalg.operators.hints import Hint, hinted
 from jaxvars.tf.linalg.operators.identity import LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.made import reduced
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
+from jaxvars.tf.tensors.attributes import held
 
 Value: TypeAlias = Any
 
@@ -83,13 +84,9 @@ class LinearOperatorLowRankUpdate(LinearOperator):
                 raise ValueError(f"Dimensions {one} and {other} are not compatible")
 
     base_operator = held("_base_operator", "L.")
-
     u = held("_u", "U.")
-
     v = held("_v", "V.")
-
     diag_update = held("_diag_update", "The diagonal of D; None for ones.")
-
     is_diag_update_positive = held(
         "_is_diag_update_positive", "Whether D is positive; None when that is not known."
     )
