@@ -1,9 +1,9 @@
 """`tf.io`: files, records, and values as bytes.
 
-_io_values    files as text; tensors, numbers and rows of CSV as bytes
-_io_records   TFRecord files
-_io_examples  `tf.train.Example`s
-_io_gfile     files and folders
+values    files as text; tensors, numbers and rows of CSV as bytes
+records   TFRecord files
+examples  `tf.train.Example`s
+gfile     files and folders
 """
 
 from __future__ import annotations
