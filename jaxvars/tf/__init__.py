@@ -13,16 +13,16 @@
 
 It is explicit and thin. A `tf.Tensor` stands for a `jax.Array`, which `jnp.asarray` gives back, and
 `jnp`, optax and flax take it; a `tf.Variable` stands for a `jaxvars.Variable`. Most operations are
-rows of a table (`registry/rows.py`), one file for each of TensorFlow's namespaces.
+functions of arrays below a decorator (`registry/rows.py`), in a package for each of TensorFlow's
+namespaces.
 
 64-bit numbers are switched on in JAX when this package is imported, since TensorFlow programs
 have them; set the environment variable `JAX_ENABLE_X64=0` before to leave them off.
 
-    _dtypes, _shapes, _convert    types, shapes, what becomes a tensor
-    _tensor, _variable            Tensor, Variable
-    _rows                         the table of operations; math, nn, linalg, ...: its parts
-    _function, _tape              tf.function, GradientTape
-    nest, errors                  structures; exceptions
+    tensors, variables        Tensor, Variable; types, shapes, what becomes a tensor
+    registry                  the table of operations; arrays, math, nn, linalg, ...: its parts
+    functions, autodiff       tf.function, GradientTape
+    nest, errors              structures; exceptions
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Compute what TensorFlow gives for each example of `jaxvars.tf`'s table.
+"""Compute what TensorFlow gives for each example of `jaxvars.tf`'s operations.
 
     python tests/goldens/make_tf_goldens.py        # needs TensorFlow 2.21, and jaxvars
     python tests/goldens/make_tf_goldens.py math nn              # only these namespaces
 
 Rules of this file:
-- it is run by hand when rows are added; TensorFlow is no dependency, and no test needs it;
+- it is run by hand when examples are added; TensorFlow is no dependency, and no test needs it;
 - what TensorFlow refuses is kept as the name of its exception.
 """
 

@@ -169,7 +169,7 @@ def _in_batches(one: Callable[..., Value], batch: int) -> Callable[..., Value]:
     return one
 
 
-@op("gather_nd", "params indices", op="GatherNd", text=True)
+@op("gather_nd", "params indices", text=True)
 def gather_nd(
     params: Value, indices: Value, batch_dims: Any = 0, bad_indices_policy: str = ""
 ) -> Value:

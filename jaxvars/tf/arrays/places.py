@@ -23,7 +23,7 @@ class ApproxTopK(NamedTuple):
     indices: Any
 
 
-@op("unravel_index", "indices dims", op="UnravelIndex")
+@op("unravel_index", "indices dims")
 def unravel_index(indices: Value, dims: Value) -> Value:
     """Return the indices in each dimension of what flat indices point at.
 

@@ -42,7 +42,7 @@ def _whole(x: Value, new: Value, how: str) -> Value:
     return x
 
 
-@op("scatter_nd", "indices updates", op="ScatterNd")
+@op("scatter_nd", "indices updates")
 def scatter_nd(indices: Value, updates: Value, shape: Any, bad_indices_policy: str = "") -> Value:
     """Add parts, by lists of indices, to zeros.
 

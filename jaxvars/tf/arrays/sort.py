@@ -99,10 +99,7 @@ def unique(x: Value, out_idx: Any = "int32") -> Unique:
     return Unique(*_uniques(x, out_idx)[:2])
 
 
-@op(
-    "unique_with_counts", "x", op="UniqueWithCounts", text=True,
-    eager_only="the number of values depends on the values",
-)  # fmt: skip
+@op("unique_with_counts", "x", text=True, eager_only="the number of values depends on the values")
 def unique_with_counts(x: Value, out_idx: Any = "int32") -> UniqueWithCounts:
     """Return what `tf.unique` does, and how often each value is there.
 

@@ -1,14 +1,14 @@
 """`tf.image`: resize, flip, crop and color images: [height, width, channels], or batches of them.
 
-_image_places       flips, crops, borders
-_image_resize       other sizes
-_image_colors       colors and types
-_image_spaces       YIQ and YUV
-_image_quality      how much images are alike; edges
-_image_pieces       patches, boxes and glimpses
-_image_suppression  which boxes are kept
-_image_random       random changes
-_image_files        files: PNG, JPEG, ...
+places       flips, crops, borders
+resizing     other sizes
+colors       colors and types
+spaces       YIQ and YUV
+quality      how much images are alike; edges
+pieces       patches, boxes and glimpses
+suppression  which boxes are kept
+random       random changes
+files        files: PNG, JPEG, ...
 """
 
 from __future__ import annotations

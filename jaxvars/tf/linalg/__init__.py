@@ -1,12 +1,12 @@
 """`tf.linalg`: matrices.
 
-_linalg_diagonals   diagonals, bands, transposes
-_linalg_solve       inverses, equations, determinants, ranks
-_linalg_factors     Cholesky, LU, least squares
-_linalg_bands       matrices of a few diagonals
-_linalg_spectral    QR, singular values, eigenvalues, functions of matrices
-_linalg_norms       norms, products
-_linear_operator    LinearOperator, and 20 kinds of them
+diagonals   diagonals, bands, transposes
+solve       inverses, equations, determinants, ranks
+factors     Cholesky, LU, least squares
+bands       matrices of a few diagonals
+spectral    QR, singular values, eigenvalues, functions of matrices
+norms       norms, products
+operators   LinearOperator, and 20 kinds of them
 """
 
 from __future__ import annotations

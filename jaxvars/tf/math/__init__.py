@@ -1,10 +1,10 @@
 """`tf.math`: arithmetic, element by element and along axes.
 
-_math_basic      what operators are made of
-_math_elements   functions of one element        _math_pairs   functions of two
-_math_gamma      gamma, beta, zeta, erf          _math_special `tf.math.special`
-_math_reduce     sums, means, extremes           _math_scan    running sums, argmax, top_k
-_math_segments   sums of groups of rows          _math_counts  bincount, confusion_matrix
+basic      what operators are made of
+elements   functions of one element        pairs   functions of two
+gamma      gamma, beta, zeta, erf          special `tf.math.special`
+reduce     sums, means, extremes           scan    running sums, argmax, top_k
+segments   sums of groups of rows          counts  bincount, confusion_matrix
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _refuse_zero(divisor: Value) -> None:
         raise ValueError("Integer division by zero")
 
 
-@op("math.pow", "x y", op="Pow", same=True, kinds=_NUMBERS, aliases=("pow",))
+@op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",))
 def pow_(x: Value, y: Value) -> Value:
     """Raise to a power, element by element.
 
@@ -225,7 +225,7 @@ def negative(x: Value) -> Value:
     return jnp.negative(x)
 
 
-@op("math.abs", "x", op="Abs", kinds=_NUMBERS, aliases=("abs",))
+@op("math.abs", "x", kinds=_NUMBERS, aliases=("abs",))
 def abs_(x: Value) -> Value:
     """Return the absolute value; of complex numbers, the real one.
 
@@ -268,7 +268,7 @@ def not_equal(x: Value, y: Value) -> Value:
     return jnp.asarray(x != y) if is_text(x) else jnp.not_equal(x, y)
 
 
-@op("math.less", "x y", op="Less", same=True, kinds=_ORDERED, aliases=("less",))
+@op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",))
 def less(x: Value, y: Value) -> Value:
     """Tell where x < y.
 
@@ -277,7 +277,7 @@ def less(x: Value, y: Value) -> Value:
     return jnp.less(x, y)
 
 
-@op("math.less_equal", "x y", op="LessEqual", same=True, kinds=_ORDERED, aliases=("less_equal",))
+@op("math.less_equal", "x y", same=True, kinds=_ORDERED, aliases=("less_equal",))
 def less_equal(x: Value, y: Value) -> Value:
     """Tell where x <= y.
 
@@ -286,7 +286,7 @@ def less_equal(x: Value, y: Value) -> Value:
     return jnp.less_equal(x, y)
 
 
-@op("math.greater", "x y", op="Greater", same=True, kinds=_ORDERED, aliases=("greater",))
+@op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",))
 def greater(x: Value, y: Value) -> Value:
     """Tell where x > y.
 
@@ -295,10 +295,7 @@ def greater(x: Value, y: Value) -> Value:
     return jnp.greater(x, y)
 
 
-@op(
-    "math.greater_equal", "x y", op="GreaterEqual", same=True, kinds=_ORDERED,
-    aliases=("greater_equal",),
-)  # fmt: skip
+@op("math.greater_equal", "x y", same=True, kinds=_ORDERED, aliases=("greater_equal",))
 def greater_equal(x: Value, y: Value) -> Value:
     """Tell where x >= y.
 
@@ -308,7 +305,7 @@ def greater_equal(x: Value, y: Value) -> Value:
 
 
 # ---------------------------------------------------------------- sums of lists
-@op("math.add_n", "inputs*", op="AddN", same=True, aliases=("add_n",))
+@op("math.add_n", "inputs*", same=True, aliases=("add_n",))
 def add_n(inputs: list[Value]) -> Value:
     """Add tensors of one shape.
 
@@ -327,7 +324,7 @@ def _sum_of(inputs: list[Value]) -> Value:
 
 
 # ---------------------------------------------------------------- logic
-@op("math.logical_and", "x y", op="LogicalAnd", same=True, kinds="bool", aliases=("logical_and",))
+@op("math.logical_and", "x y", same=True, kinds="bool", aliases=("logical_and",))
 def logical_and(x: Value, y: Value) -> Value:
     """Tell where both are true.
 
@@ -336,7 +333,7 @@ def logical_and(x: Value, y: Value) -> Value:
     return jnp.logical_and(x, y)
 
 
-@op("math.logical_or", "x y", op="LogicalOr", same=True, kinds="bool", aliases=("logical_or",))
+@op("math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",))
 def logical_or(x: Value, y: Value) -> Value:
     """Tell where one or both are true.
 
@@ -354,7 +351,7 @@ def logical_xor(x: Value, y: Value) -> Value:
     return jnp.logical_xor(x, y)
 
 
-@op("math.logical_not", "x", op="LogicalNot", kinds="bool", aliases=("logical_not",))
+@op("math.logical_not", "x", kinds="bool", aliases=("logical_not",))
 def logical_not(x: Value) -> Value:
     """Tell where it is false.
 

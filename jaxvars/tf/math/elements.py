@@ -1,7 +1,7 @@
 """The part of `tf.math` that works on each element of one tensor.
 
 Rules this file keeps:
-- results have the type of the argument, except where a row says something else;
+- results have the type of the argument, except where a docstring says something else;
 - at the edges of a domain there are the infinities and NaNs that TensorFlow gives.
 """
 
@@ -350,7 +350,7 @@ def softplus(features: Value) -> Value:
     return jax.nn.softplus(features)
 
 
-@op("math.is_finite", "x", op="IsFinite", kinds=_FLOAT)
+@op("math.is_finite", "x", kinds=_FLOAT)
 def is_finite(x: Value) -> Value:
     """Tell where it is neither infinite nor NaN.
 
@@ -359,7 +359,7 @@ def is_finite(x: Value) -> Value:
     return jnp.isfinite(x)
 
 
-@op("math.is_inf", "x", op="IsInf", kinds=_FLOAT)
+@op("math.is_inf", "x", kinds=_FLOAT)
 def is_inf(x: Value) -> Value:
     """Tell where it is infinite.
 
@@ -368,7 +368,7 @@ def is_inf(x: Value) -> Value:
     return jnp.isinf(x)
 
 
-@op("math.is_nan", "x", op="IsNan", kinds=_FLOAT)
+@op("math.is_nan", "x", kinds=_FLOAT)
 def is_nan(x: Value) -> Value:
     """Tell where it is NaN.
 

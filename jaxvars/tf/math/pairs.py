@@ -20,7 +20,7 @@ Value: TypeAlias = Any
 _INEXACT = "float complex"
 
 
-@op("math.maximum", "x y", op="Maximum", same=True, kinds="float int", aliases=("maximum",))
+@op("math.maximum", "x y", same=True, kinds="float int", aliases=("maximum",))
 @jax.jit
 def maximum(x: Value, y: Value) -> Value:
     """Return the greater one of each pair.
@@ -32,7 +32,7 @@ def maximum(x: Value, y: Value) -> Value:
     return jnp.where((x >= y) | jnp.isnan(x), x, y)
 
 
-@op("math.minimum", "x y", op="Minimum", same=True, kinds="float int", aliases=("minimum",))
+@op("math.minimum", "x y", same=True, kinds="float int", aliases=("minimum",))
 @jax.jit
 def minimum(x: Value, y: Value) -> Value:
     """Return the smaller one of each pair.
@@ -131,7 +131,7 @@ def complex_(real: Value, imag: Value) -> Value:
     return jax.lax.complex(*jnp.broadcast_arrays(real, imag))
 
 
-@op("math.atan2", "y x", op="Atan2", same=True, kinds="float", aliases=("atan2",))
+@op("math.atan2", "y x", same=True, kinds="float", aliases=("atan2",))
 def atan2(y: Value, x: Value) -> Value:
     """Return the angle of the point (x, y).
 

@@ -70,7 +70,7 @@ def _scan(
     return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
 
-@op("math.cumsum", "x", op="Cumsum", kinds=_NUMBERS, aliases=("cumsum",))
+@op("math.cumsum", "x", kinds=_NUMBERS, aliases=("cumsum",))
 def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
     """Return running sums along an axis.
 
@@ -79,7 +79,7 @@ def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
     return _scan(lax.cumsum, x, 0, axis, exclusive, reverse)
 
 
-@op("math.cumprod", "x", op="Cumprod", kinds=_NUMBERS)
+@op("math.cumprod", "x", kinds=_NUMBERS)
 def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
     """Return running products along an axis.
 

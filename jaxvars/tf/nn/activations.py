@@ -36,7 +36,7 @@ def _leaking(x: Value, alpha: Value) -> Value:
     return jnp.where(x > 0, x, alpha * x)
 
 
-@op("nn.relu6", "features", op="Relu6", kinds="float int")
+@op("nn.relu6", "features", kinds="float int")
 @jax.jit
 def relu6(features: Value) -> Value:
     """Return x, but not below 0 nor above 6.

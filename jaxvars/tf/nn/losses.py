@@ -176,7 +176,7 @@ def _check_labels(labels: Value, classes: int) -> None:
         )
 
 
-@op("nn.l2_loss", "t", op="L2Loss", kinds="float")
+@op("nn.l2_loss", "t", kinds="float")
 @jax.jit
 def l2_loss(t: Value) -> Value:
     """Return half of the sum of squares.

@@ -147,7 +147,7 @@ def _responses(x: Value, radius: int, bias: Value, alpha: Value, beta: Value) ->
     return x / (bias + alpha * total) ** beta
 
 
-@op("nn.bias_add", "value bias", op="BiasAdd", same=True, kinds="float complex int")
+@op("nn.bias_add", "value bias", same=True, kinds="float complex int")
 def bias_add(value: Value, bias: Value, data_format: Any = None) -> Value:
     """Add a bias to the channels.
 

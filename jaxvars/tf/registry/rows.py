@@ -34,7 +34,7 @@ import numpy as np
 from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf.errors import InvalidArgumentError, OpError
-from jaxvars.tf.listing import HOMES, lister, operations_in
+from jaxvars.tf.listing import HOMES, lister
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
@@ -204,7 +204,8 @@ def operations(
     def attribute(name: str) -> Any:
         found = find(f"{space}.{name}")
         if found is None:
-            known = sorted([*operations_in(space), *others])
+            own = [full.rpartition(".")[2] for full in TABLE if full.rpartition(".")[0] == space]
+            known = sorted([*own, *others])
             if name == "__all__":
                 return known
             hint = did_you_mean(name, known)

@@ -1,8 +1,8 @@
 """`tf.signal`: signals.
 
-_signal_fourier   Fourier and cosine transforms
-_signal_windows   windows, the mel scale
-_signal_frames    frames, spectrograms
+fourier   Fourier and cosine transforms
+windows   windows, the mel scale
+frames    frames, spectrograms
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ An example is what one writes after `tf.`, with `tf` for more names. Its inputs 
 functions of a shape, from a fixed stream of random numbers, so that both get the same:
 
     r(2, 3) float32     p(2, 3) positive     i(4) int32 in -5..9     b(4) bool     z(2) complex64
+
+Each operation has three examples or more, edge cases among them; its docstring shows the first.
 """
 
 from __future__ import annotations

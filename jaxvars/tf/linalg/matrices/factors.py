@@ -72,7 +72,7 @@ def _factor(x: Value) -> Value:
     )
 
 
-@op("linalg.cholesky", "input", op="Cholesky", kinds=_INEXACT)
+@op("linalg.cholesky", "input", kinds=_INEXACT)
 def cholesky(input: Value) -> Value:
     """Return the lower triangular factors of positive definite matrices.
 
@@ -105,7 +105,7 @@ def logdet(matrix: Value) -> Value:
 
 
 # ---------------------------------------------------------------- LU
-@op("linalg.lu", "input", op="Lu", kinds=_INEXACT)
+@op("linalg.lu", "input", kinds=_INEXACT)
 def lu(input: Value, output_idx_type: Any = "int32") -> Lu:
     """Return the triangular factors of matrices, and the order of the rows.
 

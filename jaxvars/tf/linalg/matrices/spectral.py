@@ -39,7 +39,7 @@ class Qr(NamedTuple):
     r: Value
 
 
-@op("linalg.qr", "input", op="Qr", kinds=_INEXACT)
+@op("linalg.qr", "input", kinds=_INEXACT)
 def qr(input: Value, full_matrices: bool = False) -> Qr:
     """Return orthonormal columns and an upper triangle, whose product is the matrix.
 
