@@ -30,15 +30,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from jaxvars.display.lookup import find
-from jaxvars.losses.classification import (
+from jaxvars.losses.binary import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+)
+from jaxvars.losses.classification import (
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
     SparseCategoricalCrossentropy,
-    binary_crossentropy,
-    binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
     categorical_generalized_cross_entropy,

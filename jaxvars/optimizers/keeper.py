@@ -34,9 +34,9 @@ from jaxvars.optimizers.checks import (
     is_unnamed,
     trainable_in,
 )
-from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
+from jaxvars.optimizers.transformations import wide
 
 Value: TypeAlias = Any
 

@@ -8,11 +8,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +20,12 @@ from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.display.docstrings import complete
 from jaxvars.optimizers.checks import (
     Pairs,
     checked_pairs,
     checked_variables,
 )
 from jaxvars.optimizers.keeper import Keeper
-from jaxvars.optimizers.options import WORDS, Options
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step
 from jaxvars.tracing import context
@@ -190,25 +187,6 @@ class Optimizer(Keeper, ABC):
                 swap.undo()
         finally:  # Ctrl-C
             swap.undo()
-
-
-class KnownOptimizer(Optimizer, ABC):
-    """An optimizer of this package, whose docstring is completed by what many of them take."""
-
-    _rule: ClassVar[Callable[..., Any] | None] = None
-    _arguments: ClassVar[list[str]]
-
-    def __init_subclass__(cls, rule: Callable[..., Any] | None = None) -> None:
-        super().__init_subclass__()
-        complete(cls, WORDS)
-        cls._rule = None if rule is None else staticmethod(rule)
-        others = {"learning_rate", *Options.__annotations__, "weight_decay", "options"}
-        cls._arguments = [name for name in inspect.signature(cls).parameters if name not in others]
-
-    def _transformation(self) -> Any:
-        if self._rule is None:
-            raise NotImplementedError
-        return self._rule(*(getattr(self, name) for name in self._arguments))
 
 
 def _downhill(gradient: Value) -> Value:
