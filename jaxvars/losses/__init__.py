@@ -124,7 +124,7 @@ def get(identifier: Any) -> Callable[..., Value] | None:
     >>> get({"class_name": "Huber", "config": {"delta": 2.0}}).delta
     2.0
     """
-    return find(identifier, Loss, _BY_NAME, _SHORT, "loss")
+    return find(identifier, Loss, "loss", _BY_NAME, _SHORT)
 
 
 def __dir__() -> list[str]:

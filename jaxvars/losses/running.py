@@ -42,6 +42,8 @@ def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
     """
     signature = inspect.signature(formula)
     defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
+    floats = {name: default for name, default in defaults.items() if isinstance(default, float)}
+    others = {name: default for name, default in defaults.items() if name not in floats}
 
     @functools.wraps(formula)
     def call(*args: P.args, **kwargs: P.kwargs) -> Value:
@@ -49,9 +51,8 @@ def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
             return formula(*args, **kwargs)  # Python's own words for what is wrong
-        options = {name: given.get(name, default) for name, default in defaults.items()}
-        numbers = {n: options.pop(n) for n, default in defaults.items() if type(default) is float}
-        static = {name: _hashable(x, defaults[name]) for name, x in options.items()}
+        static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
+        numbers = {name: given.get(name, x) for name, x in floats.items()}
         return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
 
     return call

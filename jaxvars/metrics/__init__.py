@@ -164,7 +164,7 @@ def get(identifier: Any) -> Any:
     >>> get({"class_name": "TopKCategoricalAccuracy", "config": {"k": 3}}).k
     3
     """
-    return find(identifier, Metric, _BY_NAME, {**_SNAKE, **_SHORT}, "metric")
+    return find(identifier, Metric, "metric", _BY_NAME, {**_SNAKE, **_SHORT}, near=_SNAKE)
 
 
 def __dir__() -> list[str]:

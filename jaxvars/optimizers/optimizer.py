@@ -22,6 +22,7 @@ from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
 from jaxvars.optimizers.checks import (
     Pairs,
+    check_options,
     checked_pairs,
     checked_variables,
 )
@@ -41,6 +42,28 @@ class Optimizer(Keeper, ABC):
         slots: the variables made for each variable, by its name and theirs.
         shared: the state that belongs to no single variable, by name.
     """
+
+    def __init__(
+        self, learning_rate: Any, *, weight_decay: float | None = None,
+        clipnorm: float | None = None, clipvalue: float | None = None,
+        global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None, name: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name)
+        check_options(
+            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
+            ema_momentum,
+            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
+             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
+        )  # fmt: skip
+        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
+        self.clipnorm, self.clipvalue = clipnorm, clipvalue
+        self.global_clipnorm = global_clipnorm
+        self.use_ema, self.ema_momentum = use_ema, ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._start(learning_rate)
 
     # ------------------------------------------------------------ updating
     def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
