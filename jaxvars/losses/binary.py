@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.losses.classification import _smoothed
+from jaxvars.losses.classification import smoothed
 from jaxvars.losses.function_loss import FunctionLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
@@ -37,7 +37,7 @@ def binary_crossentropy(
     """
     import optax
 
-    y_true = _smoothed(y_true, label_smoothing, 2)
+    y_true = smoothed(y_true, label_smoothing, 2)
     if from_logits:
         return optax.sigmoid_binary_cross_entropy(y_pred, y_true).mean(axis)
     return _binary_entropy(y_true, y_pred).mean(axis)
@@ -75,7 +75,7 @@ def binary_focal_crossentropy(
     """
     import optax
 
-    y_true = _smoothed(y_true, label_smoothing, 2)
+    y_true = smoothed(y_true, label_smoothing, 2)
     if from_logits:
         loss = optax.sigmoid_focal_loss(y_pred, y_true, gamma=gamma)
     else:

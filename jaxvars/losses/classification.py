@@ -24,7 +24,8 @@ from jaxvars.losses.running import elementwise, with_labels
 Value: TypeAlias = Any
 
 
-def _smoothed(y_true: Value, smoothing: Value, classes: int) -> Value:
+def smoothed(y_true: Value, smoothing: Value, classes: int) -> Value:
+    """Return labels that are moved to being all the same."""
     return y_true * (1.0 - smoothing) + smoothing / classes
 
 
@@ -51,7 +52,7 @@ def categorical_crossentropy(
     import optax
 
     axis = class_axis(axis, y_pred, "categorical_crossentropy")
-    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
+    y_true = smoothed(y_true, label_smoothing, y_true.shape[axis])
     if from_logits:  # the safe one: a logit of minus infinity is a class that is ruled out
         last = (jnp.moveaxis(y, axis, -1) for y in (y_pred, y_true))
         return optax.safe_softmax_cross_entropy(*last)
@@ -85,7 +86,7 @@ def categorical_focal_crossentropy(
     [0.0433]
     """
     axis = class_axis(axis, y_pred, "categorical_focal_crossentropy")
-    y_true = _smoothed(y_true, label_smoothing, y_true.shape[axis])
+    y_true = smoothed(y_true, label_smoothing, y_true.shape[axis])
     p = _normal(jax.nn.softmax(y_pred, axis) if from_logits else y_pred, axis)
     weight = jnp.asarray(alpha, p.dtype)
     return (weight * (1.0 - p) ** gamma * -y_true * jnp.log(p)).sum(axis)
