@@ -362,3 +362,11 @@ def test_ctc_refuses_labels_that_are_no_classes(label: int):
     ):
         losses.ctc([[1, label]], logits)
     assert np.isnan(jax.jit(losses.ctc)(jnp.array([[1, label]]), logits)).all()
+
+
+@pytest.mark.parametrize(
+    "space", [jv.losses, jv.metrics, jv.optimizers, jv.initializers, jv.random]
+)
+def test_a_namespace_shows_its_public_names_only(space):
+    assert dir(space) == sorted(space.__all__)
+    assert not any(inspect.ismodule(getattr(space, name)) for name in dir(space))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from jaxvars.display.text import did_you_mean
@@ -10,41 +10,51 @@ from jaxvars.display.text import did_you_mean
 T = TypeVar("T")
 
 
-def named(name: str, known: Mapping[str, T], kind: str, others: Mapping[str, T] | None = None) -> T:
+def named(
+    name: str,
+    known: Mapping[str, T],
+    kind: str,
+    others: Mapping[str, T] | None = None,
+    near: Iterable[str] = (),
+) -> T:
     """Return what has a name; raise ValueError, with the nearest of those known, for another name.
 
     Args:
         name: what is looked up.
-        known: things by the names that errors offer.
+        known: things by the names that errors list.
         kind: what errors call the thing.
         others: things by names that are known, too.
+        near: which of the other names errors offer where they are near.
 
     >>> named("sgd", {"sgd": 1, "adam": 2}, "optimizer")
     1
     """
     found = {**known, **(others or {})}.get(name)
     if found is None:
-        hint = did_you_mean(name, known) or f" There are: {', '.join(sorted(known))}."
+        hint = did_you_mean(name, [*known, *near]) or f" There are: {', '.join(sorted(known))}."
         raise ValueError(f"There is no {kind} {name!r}.{hint}")
     return found
 
 
 def find(
-    identifier: Any, base: type, known: Mapping[str, Any], others: Mapping[str, Any], kind: str
-) -> Any:
+    identifier: Any, base: type, kind: str, known: Mapping[str, Any], others: Mapping[str, Any],
+    near: Iterable[str] = (),
+) -> Any:  # fmt: skip
     """Return a thing by its name or configuration; an instance of it where it is a class.
 
     Args:
         identifier: a name; a dict of "class_name" and "config"; or the thing.
         base: of classes that are called to get an instance.
-        known: things by the names that errors offer.
-        others: things by their other names.
         kind: what errors call the thing.
+        known: things by the names that errors list.
+        others: things by their other names.
+        near: see `named`.
     """
     if isinstance(identifier, dict) and "class_name" in identifier:
-        make = named(identifier["class_name"], known, kind, others)
+        make = named(identifier["class_name"], known, kind, others, near)
         return make(**identifier.get("config", {}))
-    thing = named(identifier, known, kind, others) if isinstance(identifier, str) else identifier
+    is_name = isinstance(identifier, str)
+    thing = named(identifier, known, kind, others, near) if is_name else identifier
     if isinstance(thing, type) and issubclass(thing, base):
         return thing()
     if thing is None or callable(thing):

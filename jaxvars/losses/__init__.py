@@ -30,15 +30,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from jaxvars.display.lookup import find
-from jaxvars.losses.classification import (
+from jaxvars.losses.binary import (
     BinaryCrossentropy,
     BinaryFocalCrossentropy,
+    binary_crossentropy,
+    binary_focal_crossentropy,
+)
+from jaxvars.losses.classification import (
     CategoricalCrossentropy,
     CategoricalFocalCrossentropy,
     CategoricalGeneralizedCrossEntropy,
     SparseCategoricalCrossentropy,
-    binary_crossentropy,
-    binary_focal_crossentropy,
     categorical_crossentropy,
     categorical_focal_crossentropy,
     categorical_generalized_cross_entropy,
@@ -122,7 +124,7 @@ def get(identifier: Any) -> Callable[..., Value] | None:
     >>> get({"class_name": "Huber", "config": {"delta": 2.0}}).delta
     2.0
     """
-    return find(identifier, Loss, _BY_NAME, _SHORT, "loss")
+    return find(identifier, Loss, "loss", _BY_NAME, _SHORT)
 
 
 def __dir__() -> list[str]:

@@ -5,30 +5,21 @@ Rules this file keeps:
   shapes must agree, for what merely broadcasts is nearly always a mistake;
 - 16-bit floats and integers are computed with in float32;
 - what can be known before a program runs is checked before: shapes and dtypes always, labels
-  when they are no tracers;
-- a function is one jitted program, so that it is quick eagerly, and one thing for a tape to record.
+  when they are no tracers (`losses/labels.py`).
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import unwrap
-from jaxvars.tensors.dtypes import as_dtype, is_string
-from jaxvars.tensors.tensor import to_tensor
-from jaxvars.tracing import context
+from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
 
 Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
-P = ParamSpec("P")
 
 EPSILON = 1e-7  # Keras's
 
@@ -130,143 +121,3 @@ def leading(weight: Value, shape: Sizes, what: str) -> Value:
             f"first on of the values, of shape {shape}: give a number, or one for each sample."
         )
     return weight.reshape(sizes)
-
-
-# ---------------------------------------------------------------- labels
-def class_axis(axis: Any, y_pred: Value, what: str) -> int:
-    """Return the axis of the classes, counted from the front."""
-    if isinstance(axis, bool) or not isinstance(axis, int):
-        raise TypeError(f"The axis of {what} is an integer, not {axis!r}.")
-    if not -y_pred.ndim <= axis < y_pred.ndim:
-        raise ShapeError(f"y_pred of {what}, of shape {y_pred.shape}, has no axis {axis}.")
-    return axis % y_pred.ndim
-
-
-def sparse_labels(y_true: Value, y_pred: Value, axis: int, what: str) -> Value:
-    """Return integer labels with the shape of the predictions less the axis of the classes."""
-    shape = y_pred.shape[:axis] + y_pred.shape[axis + 1 :]
-    if y_true.shape == shape:
-        return y_true
-    if y_true.shape == (*shape[:axis], 1, *shape[axis:]):
-        return y_true.reshape(shape)
-    raise ShapeError(
-        f"{what} takes integer labels of shape {shape} for predictions of shape {y_pred.shape}, "
-        f"but y_true has shape {y_true.shape}.{_label_hint(y_true, y_pred)}"
-    )
-
-
-def _label_hint(y_true: Value, y_pred: Value) -> str:
-    if y_true.shape == y_pred.shape:
-        return " If they are one-hot, use the function without 'sparse' in its name."
-    if y_true.ndim == y_pred.ndim + 1 and y_true.dtype.kind not in "iub":
-        return " Are they swapped? y_true comes first."
-    return ""
-
-
-def check_whole(labels: Value, what: str) -> None:
-    """Raise DtypeError where labels are known and are no whole numbers."""
-    if labels.dtype.kind in "iub" or context.is_tracer(labels):
-        return
-    known = np.asarray(labels).astype(np.float64)
-    broken = known[known != np.trunc(known)]
-    if broken.size:
-        raise DtypeError(
-            f"The labels of {what} are integers, but y_true has {broken[0]:g}. Are y_true and "
-            "y_pred swapped? y_true comes first."
-        )
-
-
-def check_labels(labels: Value, classes: int, what: str, ignored: int | None = None) -> None:
-    """Raise where labels are known and are no integers from 0 to below the number of classes."""
-    check_whole(labels, what)
-    if context.is_tracer(labels) or not labels.size:
-        return
-    known = np.asarray(labels).astype(np.int64)
-    wrong = known[((known < 0) | (known >= classes)) & (known != ignored)]
-    if wrong.size:
-        raise IndexError(
-            f"{what} has {classes} classes, 0 to {classes - 1}, by the shape of y_pred, but y_true "
-            f"has a label {wrong[0]}."
-        )
-
-
-# ---------------------------------------------------------------- running
-@functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
-def _run(
-    kernel: Callable[..., Value], y_true: Value, y_pred: Value, align: bool,
-    static: tuple[tuple[str, Any], ...], numbers: dict[str, Value],
-) -> Value:  # fmt: skip
-    y_pred = wide(y_pred)
-    if align:
-        y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
-    return kernel(y_true, y_pred, **dict(static), **numbers)
-
-
-def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
-    """Return the function of labels and predictions of the same shape that a formula computes.
-
-    Args:
-        formula: takes both as floats of one dtype and shape, and options. Those that are floats by
-            default are numbers of the program; it is compiled for each value of the others.
-    """
-    signature = inspect.signature(formula)
-    defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
-
-    @functools.wraps(formula)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Value:
-        try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:
-            return formula(*args, **kwargs)  # Python's own words for what is wrong
-        options = {name: given.get(name, default) for name, default in defaults.items()}
-        numbers = {n: options.pop(n) for n, default in defaults.items() if type(default) is float}
-        static = {name: _hashable(x, defaults[name]) for name, x in options.items()}
-        return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
-
-    return call
-
-
-def _hashable(option: Any, default: Any) -> Any:
-    if isinstance(default, bool):
-        return bool(option)
-    return tuple(option) if isinstance(option, list) else option
-
-
-@context.restoring()
-def compare(
-    kernel: Callable[..., Value], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
-    **numbers: Any,
-) -> Value:  # fmt: skip
-    """Return what a function makes of labels and predictions of the same shape.
-
-    Args:
-        kernel: takes both as floats of one dtype and shape; its name, less an underscore, is what
-            errors call it.
-        y_true: the labels.
-        y_pred: the predictions.
-        static: arguments of the kernel that its program depends on.
-        **numbers: arguments that are numbers.
-    """
-    what = kernel.__name__.lstrip("_")
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    check_same_shape(true, pred, what)
-    if not max(true.ndim, pred.ndim):
-        raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
-    for name, x in numbers.items():
-        numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
-    return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
-
-
-@context.restoring()
-def with_labels(
-    kernel: Callable[..., Value], y_true: Any, y_pred: Any, axis: int = -1,
-    ignore_class: int | None = None, **static: Any,
-) -> Value:  # fmt: skip
-    """Return what a function makes of integer labels, and predictions with an axis for classes."""
-    what = kernel.__name__.lstrip("_")
-    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
-    where = class_axis(axis, pred, what)
-    labels = sparse_labels(true, pred, where, what)
-    check_labels(labels, pred.shape[where], what, ignore_class)
-    given = {**static, "axis": where, "ignore_class": ignore_class}
-    return _run(kernel, labels, pred, False, tuple(given.items()), {})

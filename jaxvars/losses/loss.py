@@ -1,7 +1,7 @@
 """`Loss`: a function of labels and predictions, and how its values become one number.
 
 Rules this file keeps:
-- a loss holds no variables: ours are frozen dataclasses, equal when their options are;
+- a loss holds no variables;
 - weights go with samples, the first axes, never with the last one that happens to fit;
 - the mean of nothing is 0.
 """
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias, dataclass_transform
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import complete, described
 from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
 from jaxvars.tracing import context
@@ -27,11 +25,6 @@ Reduction: TypeAlias = str | None
 
 MEAN = "sum_over_batch_size"
 REDUCTIONS = (MEAN, "mean", "mean_with_sample_weight", "sum", "none")
-_WORDS = {
-    "reduction": "see `Loss`.",
-    "name": "what errors call it.",
-    "dtype": "of the result; see `Loss`.",
-}
 
 
 class Loss(ABC):
@@ -127,35 +120,6 @@ class Loss(ABC):
     def from_config(cls, config: dict[str, Any]) -> Loss:
         """Return the loss with these arguments."""
         return cls(**config)
-
-
-@dataclass_transform(frozen_default=True)
-class FunctionLoss(Loss, ABC):
-    """A loss that is one of the functions: a frozen dataclass of the function's options."""
-
-    fn: ClassVar[Any]
-
-    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
-        super().__init_subclass__()
-        if fn is not None and "name" not in cls.__annotations__:
-            cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
-        dataclasses.dataclass(frozen=True)(cls)
-        if fn is not None:
-            cls.fn = staticmethod(fn)
-            complete(cls, {**described(fn), **_WORDS, **words})
-
-    def call(self, y_true: Any, y_pred: Any) -> Value:
-        """Return what the function says."""
-        options = {name: x for name, x in self.get_config().items() if name not in _WORDS}
-        return type(self).fn(y_true, y_pred, **options)
-
-
-class PlainLoss(FunctionLoss, ABC):
-    """A loss that is a function without options, and has its name."""
-
-    reduction: Reduction = MEAN
-    name: str | None = None
-    dtype: Any = None
 
 
 def _reduced(

@@ -6,8 +6,9 @@ from typing import Any, TypeAlias, final
 
 import jax.numpy as jnp
 
-from jaxvars.losses.inputs import EPSILON, elementwise
-from jaxvars.losses.loss import PlainLoss
+from jaxvars.losses.function_loss import PlainLoss
+from jaxvars.losses.inputs import EPSILON
+from jaxvars.losses.running import elementwise
 
 Value: TypeAlias = Any
 

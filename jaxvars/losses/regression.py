@@ -13,8 +13,10 @@ from typing import Any, ParamSpec, TypeAlias, final
 import jax.numpy as jnp
 
 from jaxvars.display.docstrings import complete
-from jaxvars.losses.inputs import EPSILON, elementwise
-from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
+from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
+from jaxvars.losses.inputs import EPSILON
+from jaxvars.losses.loss import MEAN, Reduction
+from jaxvars.losses.running import elementwise
 
 Value: TypeAlias = Any
 P = ParamSpec("P")

@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import ShapeError
-from jaxvars.losses.inputs import EPSILON, check_labels, elementwise, tensor, wide
-from jaxvars.losses.loss import MEAN, FunctionLoss, PlainLoss, Reduction
+from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
+from jaxvars.losses.inputs import EPSILON, tensor, wide
+from jaxvars.losses.labels import check_labels
+from jaxvars.losses.loss import MEAN, Reduction
+from jaxvars.losses.running import elementwise
 
 Value: TypeAlias = Any
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None

@@ -73,11 +73,7 @@ from jaxvars.metrics.confusion import (
     FalseNegatives,
     FalsePositives,
     Precision,
-    PrecisionAtRecall,
     Recall,
-    RecallAtPrecision,
-    SensitivityAtSpecificity,
-    SpecificityAtSensitivity,
     TrueNegatives,
     TruePositives,
 )
@@ -107,6 +103,12 @@ from jaxvars.metrics.rows import (
     SquaredHinge,
 )
 from jaxvars.metrics.scores import F1Score, FBetaScore
+from jaxvars.metrics.trade_offs import (
+    PrecisionAtRecall,
+    RecallAtPrecision,
+    SensitivityAtSpecificity,
+    SpecificityAtSensitivity,
+)
 
 __all__ = [
     "AUC", "Accuracy", "BinaryAccuracy", "BinaryCrossentropy", "BinaryIoU",
@@ -162,7 +164,7 @@ def get(identifier: Any) -> Any:
     >>> get({"class_name": "TopKCategoricalAccuracy", "config": {"k": 3}}).k
     3
     """
-    return find(identifier, Metric, _BY_NAME, {**_SNAKE, **_SHORT}, "metric")
+    return find(identifier, Metric, "metric", _BY_NAME, {**_SNAKE, **_SHORT}, near=_SNAKE)
 
 
 def __dir__() -> list[str]:

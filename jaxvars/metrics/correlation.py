@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 
-from jaxvars.losses.inputs import EPSILON, elementwise
+from jaxvars.losses.inputs import EPSILON
+from jaxvars.losses.running import elementwise
 
 Value: TypeAlias = Any
 

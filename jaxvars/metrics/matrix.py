@@ -11,16 +11,8 @@ import numpy as np
 
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import one_of
-from jaxvars.losses.inputs import (
-    as_classes,
-    check_whole,
-    class_axis,
-    divide,
-    leading,
-    squeezed,
-    tensor,
-    wide,
-)
+from jaxvars.losses.inputs import as_classes, divide, leading, squeezed, tensor, wide
+from jaxvars.losses.labels import check_whole, class_axis
 from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype

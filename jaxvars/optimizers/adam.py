@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Unpack, final
 
 from jaxvars.optimizers import rules as _rules
-from jaxvars.optimizers.optimizer import KnownOptimizer
+from jaxvars.optimizers.known import KnownOptimizer
 from jaxvars.optimizers.options import Options, OptionsButDecay, Rate
+from jaxvars.optimizers.transformations import by_rate, from_optax, in_float32
 
 
 class _AdamLike(KnownOptimizer):
@@ -138,12 +139,12 @@ class Lamb(_TwoMoments):
         import optax
 
         adam = optax.scale_by_adam(self.beta_1, self.beta_2, self.epsilon)
-        parts = [adam, optax.scale_by_trust_ratio(), _rules.by_rate()]
-        return _rules.in_float32(optax.chain(*parts))
+        parts = [adam, optax.scale_by_trust_ratio(), by_rate()]
+        return in_float32(optax.chain(*parts))
 
 
 @final
-class Lion(KnownOptimizer, rule=_rules.from_optax("scale_by_lion")):
+class Lion(KnownOptimizer, rule=from_optax("scale_by_lion")):
     """Steps of one size, in the direction of the sign of the mean gradient.
 
     Args:

@@ -28,48 +28,31 @@ from jaxvars.core.traversal import Tied
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import StateError
 from jaxvars.optimizers.checks import (
-    check_options,
     checked_variables,
     is_list,
     is_unnamed,
     trainable_in,
 )
-from jaxvars.optimizers.rules import wide
 from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
+from jaxvars.optimizers.transformations import wide
 
 Value: TypeAlias = Any
 
 
 class Keeper(Module, ABC):
-    """What an optimizer is made with, and the variables that it makes."""
+    """The variables that an optimizer makes, and those that it knows."""
 
     _caches: ClassVar[tuple[str, ...]] = ("_recipes", "_names")
 
-    def __init__(
-        self, learning_rate: Any, *, weight_decay: float | None = None,
-        clipnorm: float | None = None, clipvalue: float | None = None,
-        global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
-        ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
-        gradient_accumulation_steps: int | None = None, name: str | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(name)
-        check_options(
-            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
-            ema_momentum,
-            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
-             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
-        )  # fmt: skip
-        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
-        self.clipnorm, self.clipvalue = clipnorm, clipvalue
-        self.global_clipnorm = global_clipnorm
-        self.use_ema, self.ema_momentum = use_ema, ema_momentum
-        self.ema_overwrite_frequency = ema_overwrite_frequency
-        self.gradient_accumulation_steps = gradient_accumulation_steps
+    use_ema: bool
+    gradient_accumulation_steps: int | None
+
+    def _start(self, learning_rate: Any) -> None:
         self.iterations = self._counter("iterations")
         self.shared: dict[str, Variable] = {}
         self.slots: dict[str, dict[str, Variable]] = {}
-        if gradient_accumulation_steps:
+        if self.gradient_accumulation_steps:
             self.shared["accumulated"] = self._counter("accumulated")
         # Under the name that walking shows: reading the attribute still asks the property.
         vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")

@@ -8,11 +8,10 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +20,13 @@ from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.display.docstrings import complete
 from jaxvars.optimizers.checks import (
     Pairs,
+    check_options,
     checked_pairs,
     checked_variables,
 )
 from jaxvars.optimizers.keeper import Keeper
-from jaxvars.optimizers.options import WORDS, Options
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step
 from jaxvars.tracing import context
@@ -44,6 +42,28 @@ class Optimizer(Keeper, ABC):
         slots: the variables made for each variable, by its name and theirs.
         shared: the state that belongs to no single variable, by name.
     """
+
+    def __init__(
+        self, learning_rate: Any, *, weight_decay: float | None = None,
+        clipnorm: float | None = None, clipvalue: float | None = None,
+        global_clipnorm: float | None = None, use_ema: bool = False, ema_momentum: float = 0.99,
+        ema_overwrite_frequency: int | None = None, loss_scale_factor: float | None = None,
+        gradient_accumulation_steps: int | None = None, name: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(name)
+        check_options(
+            {"clipnorm": clipnorm, "clipvalue": clipvalue, "global_clipnorm": global_clipnorm},
+            ema_momentum,
+            {"ema_overwrite_frequency": (ema_overwrite_frequency, 1),
+             "gradient_accumulation_steps": (gradient_accumulation_steps, 2)},
+        )  # fmt: skip
+        self.weight_decay, self.loss_scale_factor = weight_decay, loss_scale_factor
+        self.clipnorm, self.clipvalue = clipnorm, clipvalue
+        self.global_clipnorm = global_clipnorm
+        self.use_ema, self.ema_momentum = use_ema, ema_momentum
+        self.ema_overwrite_frequency = ema_overwrite_frequency
+        self.gradient_accumulation_steps = gradient_accumulation_steps
+        self._start(learning_rate)
 
     # ------------------------------------------------------------ updating
     def apply_gradients(self, grads_and_vars: Pairs, **extra: Any) -> Variable:
@@ -190,25 +210,6 @@ class Optimizer(Keeper, ABC):
                 swap.undo()
         finally:  # Ctrl-C
             swap.undo()
-
-
-class KnownOptimizer(Optimizer, ABC):
-    """An optimizer of this package, whose docstring is completed by what many of them take."""
-
-    _rule: ClassVar[Callable[..., Any] | None] = None
-    _arguments: ClassVar[list[str]]
-
-    def __init_subclass__(cls, rule: Callable[..., Any] | None = None) -> None:
-        super().__init_subclass__()
-        complete(cls, WORDS)
-        cls._rule = None if rule is None else staticmethod(rule)
-        others = {"learning_rate", *Options.__annotations__, "weight_decay", "options"}
-        cls._arguments = [name for name in inspect.signature(cls).parameters if name not in others]
-
-    def _transformation(self) -> Any:
-        if self._rule is None:
-            raise NotImplementedError
-        return self._rule(*(getattr(self, name) for name in self._arguments))
 
 
 def _downhill(gradient: Value) -> Value:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.optimizers.options import Options
-from jaxvars.optimizers.rules import wide
+from jaxvars.optimizers.transformations import wide
 from jaxvars.tracing import context
 
 Value: TypeAlias = Any

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Unpack, final
 
-from jaxvars.optimizers import rules as _rules
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.options import Options, Rate
+from jaxvars.optimizers.transformations import by_rate, in_own_dtype
 
 
 @final
@@ -57,9 +57,9 @@ class Optax(Optimizer):
         self.transformation = transformation
 
     def _transformation(self) -> Any:
-        given = _rules.in_own_dtype(self.transformation)
+        given = in_own_dtype(self.transformation)
         if self._rate is None:
             return given
         import optax
 
-        return optax.chain(given, _rules.by_rate())
+        return optax.chain(given, by_rate())

@@ -12,10 +12,6 @@ A generator's state is a Variable: compiled functions, loops, checkpoints and co
 and the same seed gives the same numbers in all of them. A compiled function draws anew each time
 it is run. The functions here that take no seed draw from the global generator.
 
-Rules this file keeps:
-- the global generator is made when it is first asked for, outside of whatever is being traced;
-- `set_seed` changes it in place, so that compiled functions that use it see that.
-
 >>> set_seed(7)
 >>> first, second = normal(2), normal(2)
 >>> set_seed(7)
@@ -25,33 +21,31 @@ True
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, ClassVar, ParamSpec, TypeAlias, final
+from typing import Any, ParamSpec, TypeAlias
 
-import jax
-
-from jaxvars.core.frames import LOCAL, within
 from jaxvars.display.docstrings import complete, described
+from jaxvars.random.choices import (
+    stateless_categorical,
+    stateless_choice,
+    stateless_permutation,
+    stateless_shuffle,
+)
 from jaxvars.random.generator import Generator
 from jaxvars.random.seeds import Shape
+from jaxvars.random.shared import get_global_generator, set_global_generator, set_seed
 from jaxvars.random.stateless import (
     stateless_bernoulli,
     stateless_binomial,
-    stateless_categorical,
-    stateless_choice,
     stateless_exponential,
     stateless_gamma,
     stateless_normal,
-    stateless_permutation,
     stateless_poisson,
     stateless_randint,
-    stateless_shuffle,
     stateless_truncated_normal,
     stateless_uniform,
     stateless_uniform_full_int,
 )
-from jaxvars.tracing import context
 
 Value: TypeAlias = Any
 P = ParamSpec("P")
@@ -65,70 +59,6 @@ __all__ = [
     "stateless_shuffle", "stateless_truncated_normal", "stateless_uniform",
     "stateless_uniform_full_int", "truncated_normal", "uniform", "uniform_full_int",
 ]  # fmt: skip
-
-
-# ---------------------------------------------------------------- the global generator
-@final
-class _Global:
-    """The generator that is there for all, once there is one."""
-
-    generator: ClassVar[Generator | None] = None
-    lock: ClassVar[Any] = threading.Lock()
-
-
-def get_global_generator() -> Generator:
-    """Return the generator that the functions here draw from.
-
-    The first time it is made, with a seed from the operating system.
-
-    >>> get_global_generator() is get_global_generator()
-    True
-    """
-    with _Global.lock:
-        if _Global.generator is None:
-            # A compiled function may be the first to ask: the generator is not one that it makes.
-            with context.at(context.EVAL), jax.default_device(None):
-                _Global.generator = within(LOCAL.eager, Generator)
-        return _Global.generator
-
-
-def set_global_generator(generator: Generator) -> None:
-    """Have the functions here draw from another generator.
-
-    Args:
-        generator: a `Generator`. Compiled functions that drew from the one before go on with it
-            as long as somebody keeps it.
-
-    Raises:
-        TypeError: when it is none.
-
-    >>> set_global_generator(Generator.from_seed(7))
-    """
-    if not isinstance(generator, Generator):
-        raise TypeError(
-            f"{generator!r} is no Generator; for a seed use jv.random.set_seed({generator!r})."
-        )
-    _Global.generator = generator
-
-
-def set_seed(seed: Any) -> None:
-    """Begin the global generator's stream of a seed.
-
-    Args:
-        seed: an integer, two of them, or a key of `jax.random`.
-
-    Raises:
-        TypeError: when it is something else.
-
-    >>> set_seed(7)
-    >>> x = uniform(())
-    >>> set_seed(7)
-    >>> bool(x == uniform(()))
-    True
-
-    Differs from TensorFlow: it has an effect on the global generator, and only on that.
-    """
-    get_global_generator().reset_from_seed(seed)
 
 
 # ---------------------------------------------------------------- numbers

@@ -30,6 +30,7 @@ from jaxvars.control.vmap_index import EXAMPLE, merged_by
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.module import Module
 from jaxvars.core.variable import Variable
+from jaxvars.random import choices as _choices
 from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap
@@ -241,19 +242,19 @@ class Generator(Module):
     # ------------------------------------------------------------ choices
     def categorical(self, logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
         """Draw classes with probabilities `softmax(logits)`; see `stateless_categorical`."""
-        return _stateless.stateless_categorical(logits, num_samples, self.next_key, dtype)
+        return _choices.stateless_categorical(logits, num_samples, self.next_key, dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> Value:
         """Return `x`, or the integers below it, in random order."""
-        return _stateless.stateless_permutation(x, self.next_key, axis)
+        return _choices.stateless_permutation(x, self.next_key, axis)
 
     def shuffle(self, value: Any, axis: int = 0) -> Value:
         """Return the slices of an array along an axis in random order."""
-        return _stateless.stateless_shuffle(value, self.next_key, axis)
+        return _choices.stateless_shuffle(value, self.next_key, axis)
 
     def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Value:
         """Draw elements of an array, or integers below a number; see `stateless_choice`."""
-        return _stateless.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
+        return _choices.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
 
 
 @context.restoring()

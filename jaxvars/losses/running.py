@@ -1,0 +1,104 @@
+"""How the functions are run: checked arguments in, and one jitted program for each function.
+
+Rules this file keeps:
+- a function is one jitted program, so that it is quick eagerly, and one thing for a tape to record.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias
+
+import jax
+
+from jaxvars.errors import ShapeError
+from jaxvars.losses.inputs import aligned, check_same_shape, tensor, wide
+from jaxvars.losses.labels import check_labels, class_axis, sparse_labels
+from jaxvars.tracing import context
+
+Value: TypeAlias = Any
+P = ParamSpec("P")
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
+def _run(
+    kernel: Callable[..., Value], y_true: Value, y_pred: Value, align: bool,
+    static: tuple[tuple[str, Any], ...], numbers: dict[str, Value],
+) -> Value:  # fmt: skip
+    y_pred = wide(y_pred)
+    if align:
+        y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
+    return kernel(y_true, y_pred, **dict(static), **numbers)
+
+
+def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
+    """Return the function of labels and predictions of the same shape that a formula computes.
+
+    Args:
+        formula: takes both as floats of one dtype and shape, and options. Those that are floats by
+            default are numbers of the program; it is compiled for each value of the others.
+    """
+    signature = inspect.signature(formula)
+    defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
+    floats = {name: default for name, default in defaults.items() if isinstance(default, float)}
+    others = {name: default for name, default in defaults.items() if name not in floats}
+
+    @functools.wraps(formula)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Value:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return formula(*args, **kwargs)  # Python's own words for what is wrong
+        static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
+        numbers = {name: given.get(name, x) for name, x in floats.items()}
+        return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
+
+    return call
+
+
+def _hashable(option: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        return bool(option)
+    return tuple(option) if isinstance(option, list) else option
+
+
+@context.restoring()
+def compare(
+    kernel: Callable[..., Value], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
+    **numbers: Any,
+) -> Value:  # fmt: skip
+    """Return what a function makes of labels and predictions of the same shape.
+
+    Args:
+        kernel: takes both as floats of one dtype and shape; its name, less an underscore, is what
+            errors call it.
+        y_true: the labels.
+        y_pred: the predictions.
+        static: arguments of the kernel that its program depends on.
+        **numbers: arguments that are numbers.
+    """
+    what = kernel.__name__.lstrip("_")
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    check_same_shape(true, pred, what)
+    if not max(true.ndim, pred.ndim):
+        raise ShapeError(f"{what} takes arrays with at least one axis, not numbers.")
+    for name, x in numbers.items():
+        numbers[name] = x if isinstance(x, float | int) else tensor(x, f"{name} of {what}")
+    return _run(kernel, true, pred, True, tuple((static or {}).items()), numbers)
+
+
+@context.restoring()
+def with_labels(
+    kernel: Callable[..., Value], y_true: Any, y_pred: Any, axis: int = -1,
+    ignore_class: int | None = None, **static: Any,
+) -> Value:  # fmt: skip
+    """Return what a function makes of integer labels, and predictions with an axis for classes."""
+    what = kernel.__name__.lstrip("_")
+    true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
+    where = class_axis(axis, pred, what)
+    labels = sparse_labels(true, pred, where, what)
+    check_labels(labels, pred.shape[where], what, ignore_class)
+    given = {**static, "axis": where, "ignore_class": ignore_class}
+    return _run(kernel, labels, pred, False, tuple(given.items()), {})
