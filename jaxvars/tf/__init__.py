@@ -82,7 +82,7 @@ from jaxvars.tf.functions.maps import map_fn as map_fn
 from jaxvars.tf.functions.maps import scan as scan
 from jaxvars.tf.functions.maps import vectorized_map as vectorized_map
 from jaxvars.tf.listing import HOMES, lister
-from jaxvars.tf.math import operators as _operators  # noqa: F401 - the operators of tensors
+from jaxvars.tf.math import operators as _operators  # noqa: F401  # pyright: ignore[reportUnusedImport] - the operators of tensors
 from jaxvars.tf.random.initializers import constant_initializer as constant_initializer
 from jaxvars.tf.random.initializers import ones_initializer as ones_initializer
 from jaxvars.tf.random.initializers import random_normal_initializer as random_normal_initializer

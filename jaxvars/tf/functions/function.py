@@ -25,7 +25,7 @@ from jaxvars.compiler.eager_mode import Mode
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
-from jaxvars.tf.autograph import staged as _staged  # noqa: F401 - converted code calls it
+from jaxvars.tf.autograph import staged as _staged  # noqa: F401  # pyright: ignore[reportUnusedImport] - converted code calls it
 from jaxvars.tf.context.scope import inside_function
 from jaxvars.tf.errors import OperatorNotAllowedInGraphError
 from jaxvars.tf.functions.arguments import in_order, inside, outside, taken

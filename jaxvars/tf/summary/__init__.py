@@ -20,7 +20,7 @@ from jaxvars.tensorboard import SummaryWriter as SummaryWriter
 from jaxvars.tensorboard import create_noop_writer as create_noop_writer
 from jaxvars.tf.listing import lister
 from jaxvars.tf.summary import experimental as experimental
-from jaxvars.tf.summary.experimental import unwrap
+from jaxvars.tf.summary.values import as_value
 from jaxvars.tf.summary.wav import record as _record_audio
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
@@ -73,7 +73,7 @@ def create_file_writer(
     """
     given = {"max_queue": max_queue, "flush_millis": flush_millis}
     asked = {key: int(value) for key, value in given.items() if value is not None}
-    return _core.create_file_writer(unwrap(logdir), **asked, filename_suffix=filename_suffix or "")
+    return _core.create_file_writer(as_value(logdir), **asked, filename_suffix=filename_suffix or "")
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:
@@ -94,7 +94,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     >>> scalar("loss", 0.5, step=1)
     False
     """
-    _core.scalar(name, unwrap(data), unwrap(step))
+    _core.scalar(name, as_value(data), as_value(step))
     return _is_written()
 
 
@@ -110,7 +110,7 @@ def histogram(
         buckets: how many intervals; 30 when None.
         description: of no effect.
     """
-    _core.histogram(name, to_array(data), unwrap(step), 30 if buckets is None else buckets)
+    _core.histogram(name, to_array(data), as_value(step), 30 if buckets is None else buckets)
     return _is_written()
 
 
@@ -126,7 +126,7 @@ def image(
         max_outputs: how many to write, at most.
         description: of no effect.
     """
-    _core.image(name, to_array(data), unwrap(step), max_outputs)
+    _core.image(name, to_array(data), as_value(step), max_outputs)
     return _is_written()
 
 
@@ -171,7 +171,7 @@ def text(name: str, data: Any, step: Any = None, description: Any = None) -> boo
         step: the step; the default one when None.
         description: of no effect.
     """
-    _core.text(name, _words(data), unwrap(step))
+    _core.text(name, _words(data), as_value(step))
     return _is_written()
 
 
@@ -200,7 +200,7 @@ def record_if(condition: Any) -> Any:
         condition: a bool, a tensor or variable of one, or a function that returns one.
     """
     return _core.record_if(
-        (lambda: unwrap(condition())) if callable(condition) else unwrap(condition)
+        (lambda: as_value(condition())) if callable(condition) else as_value(condition)
     )
 
 

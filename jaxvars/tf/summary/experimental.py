@@ -11,7 +11,6 @@ import jax
 from jaxvars import tensorboard as _core
 from jaxvars.core.cells import name_scope
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable, face_of
 
@@ -24,7 +23,7 @@ def set_step(step: Any) -> None:
     7
     >>> set_step(None)
     """
-    _core.set_step(step.aliased if isinstance(step, Variable) else unwrap(step))
+    _core.set_step(step.aliased if isinstance(step, Variable) else as_value(step))
 
 
 def get_step() -> Any:
@@ -55,12 +54,3 @@ def summary_scope(name: str, default_name: str = "summary", values: Any = None) 
     with name_scope(name or default_name) as scope:
         tag = str(scope).rstrip("/") or name or default_name
         yield tag, f"{tag}/"
-
-
-def unwrap(value: Any) -> Any:
-    """Return a tensor as an array, text as text, and anything else as it is."""
-    if isinstance(value, Variable):
-        return value.aliased
-    if not isinstance(value, Tensor):
-        return value
-    return value._array.item().decode() if is_text(value._array) else value._array

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from jaxvars.tensorboard.call import write
-from jaxvars.tf.summary.experimental import unwrap
+from jaxvars.tf.summary.values import as_value
 from jaxvars.tf.tensors.convert import to_array
 
 _MOST = 2**15 - 1
@@ -24,7 +24,7 @@ def record(name: str, data: Any, sample_rate: Any, step: Any, max_outputs: int) 
         raise ValueError(
             f"audio {name!r} has shape [clips, frames, channels], not {list(clips.shape)}."
         )
-    rate = int(unwrap(sample_rate))
+    rate = int(as_value(sample_rate))
 
     def build(tag: str, x: np.ndarray) -> Iterator[Any]:
         proto: Any = importlib.import_module("tensorboardX.proto.summary_pb2")
@@ -39,7 +39,7 @@ def record(name: str, data: Any, sample_rate: Any, step: Any, max_outputs: int) 
             )
             yield proto.Summary(value=[proto.Summary.Value(tag=one, audio=sound)])
 
-    write("audio", name, build, [clips[:max_outputs]], unwrap(step))
+    write("audio", name, build, [clips[:max_outputs]], as_value(step))
 
 
 def wav(clip: np.ndarray, rate: int) -> bytes:

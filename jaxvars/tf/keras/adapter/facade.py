@@ -86,7 +86,7 @@ def elsewhere(space: str, name: str, known: Mapping[str, Any]) -> Any:
     if name.startswith("_"):
         raise AttributeError(words)
     try:
-        theirs = importlib.import_module(f"{__package__.rpartition('.')[0]}.spaces").find(space)
+        theirs = importlib.import_module(__name__.replace("adapter.facade", "spaces")).find(space)
         return getattr(theirs, name)
     except ImportError:
         raise AttributeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxvars.tf.linalg.operators import algebra as _algebra  # noqa: F401 - it registers products
+from jaxvars.tf.linalg.operators import algebra as _algebra  # noqa: F401  # pyright: ignore[reportUnusedImport] - it registers products
 from jaxvars.tf.linalg.operators.blocks import LinearOperatorBlockDiag as LinearOperatorBlockDiag
 from jaxvars.tf.linalg.operators.blocks import (
     LinearOperatorBlockLowerTriangular as LinearOperatorBlockLowerTriangular,

@@ -1,0 +1,38 @@
+"""The types that signatures name: arrays, what becomes one, dtypes and pytrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import jax
+import jax.typing
+import numpy as np
+
+
+@runtime_checkable
+class SupportsArray(Protocol):
+    """What stands for an array: a Variable, a Tensor, a slice of one."""
+
+    def __jax_array__(self) -> jax.Array:
+        """Return the array that it stands for."""
+        ...
+
+
+Array: TypeAlias = Any
+"""A `jax.Array`, a tracer, or a NumPy array of strings: JAX's own types are only partly public."""
+
+ArrayLike: TypeAlias = (
+    jax.Array | np.ndarray | np.generic | bool | int | float | complex | str | bytes
+    | SupportsArray | Sequence[Any]
+)  # fmt: skip
+"""What becomes an array: numbers, strings, (nested) lists of them, arrays and what stands for one."""
+
+DTypeLike: TypeAlias = jax.typing.DTypeLike | np.dtype[Any]
+"""A dtype, a scalar type, or the name of one, such as "bfloat16" or "string"."""
+
+Aval: TypeAlias = Any
+"""The shape, dtype and weak type of an array, as JAX has them; its class is private to JAX."""
+
+PyTree: TypeAlias = Any
+"""An array, or lists, tuples, dicts and registered classes of pytrees."""
