@@ -26,7 +26,7 @@ ArrayLike: TypeAlias = (
     jax.Array | np.ndarray | np.generic | bool | int | float | complex | str | bytes
     | SupportsArray | Sequence[Any]
 )  # fmt: skip
-"""What becomes an array: numbers, strings, (nested) lists of them, arrays and what stands for one."""
+"""What becomes an array: numbers, strings, lists of them, arrays, and what stands for one."""
 
 DTypeLike: TypeAlias = jax.typing.DTypeLike | np.dtype[Any]
 """A dtype, a scalar type, or the name of one, such as "bfloat16" or "string"."""

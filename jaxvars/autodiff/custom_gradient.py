@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +28,7 @@ from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @context.restoring()
@@ -79,7 +78,7 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
         leaves, treedef = jax.tree.flatten(args)
         moving = [i for i, leaf in enumerate(leaves) if _is_moving(leaf)]
 
-        def run(*values: Value) -> tuple[Any, Callable[..., Any]]:
+        def run(*values: Array) -> tuple[Any, Callable[..., Any]]:
             new = list(leaves)
             for i, value in zip(moving, values, strict=True):
                 new[i] = value
@@ -95,7 +94,7 @@ def _is_moving(leaf: Any) -> bool:
 
 
 @context.restoring()
-def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
+def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     own: set[int] = set()
     touched = stage(lambda *xs: _whole(run, form, fn, own, xs), values, None)
     if touched.writes:
@@ -114,7 +113,7 @@ def _call_custom(run: Any, fn: Any, values: list[Value], form: Any) -> Any:
     return touched.rebuild(_rule(forward, len(outer))(outer, read, values))
 
 
-def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Value]]:
+def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
     """Return a function with a pullback of its own.
 
     Args:
@@ -125,7 +124,7 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[V
     """
     again = _handing_on(forward, closed_over)
 
-    def primal(outer: Any, cell_values: Any, xs: Any) -> list[Value]:
+    def primal(outer: Any, cell_values: Any, xs: Any) -> list[Array]:
         return forward([aside_p.bind(x) for x in outer], cell_values, xs)[0]
 
     primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `tracing/dependencies.py`
@@ -134,13 +133,13 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[V
     return rule
 
 
-def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Value]]:
+def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
     """Return what hands results on that are known, and then takes what `_rule` does."""
 
-    def same(arrays: Any, outer: Any, *_: Any) -> list[Value]:
+    def same(arrays: Any, outer: Any, *_: Any) -> list[Array]:
         return [aside_p.bind(*arrays[i:], *arrays[:i], *outer) for i in range(len(arrays))]
 
-    def call(arrays: Any, *given: Any) -> list[Value]:
+    def call(arrays: Any, *given: Any) -> list[Array]:
         same.closed_over = len(arrays) + closed_over  # pyright: ignore[reportFunctionMemberAccess]
         return again(arrays, *given)
 
@@ -151,7 +150,7 @@ def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., 
     return call
 
 
-def _known(forward: Any, again: Any, given: Any) -> tuple[list[Value], Any]:
+def _known(forward: Any, again: Any, given: Any) -> tuple[list[Array], Any]:
     arrays, pull = forward(*given)
     pulled = pull()
     if context.current() is not context.EVAL:  # who differentiates it again finds the same rule
@@ -170,7 +169,7 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
     """
     frame, keys = LOCAL.frame, [cell.key for cell in cells]
 
-    def forward(outer: Any, cell_values: Any, xs: Any) -> tuple[list[Value], Any]:
+    def forward(outer: Any, cell_values: Any, xs: Any) -> tuple[list[Array], Any]:
         values = dict(zip(keys, [*cell_values, *outer], strict=True))
         own = cells[: len(cell_values)]
         with entered(BoundFrame(values, frame)):
@@ -187,11 +186,11 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
 
 
 def _traced(
-    forward: Callable[..., Any], cells: Sequence[Cell], aside: int, values: Sequence[Value]
-) -> tuple[list[Value], Callable[..., Any]]:
+    forward: Callable[..., Any], cells: Sequence[Cell], aside: int, values: Sequence[Array]
+) -> tuple[list[Array], Callable[..., Any]]:
     """Return what a `forward` and its pullback close over, and it as a function of that, too."""
 
-    def run(*xs: Value) -> Any:
+    def run(*xs: Array) -> Any:
         read = list(map(LOCAL.frame.read, cells))
         own = len(cells) - aside
         arrays, pull = forward(read[own:], read[:own], xs)
@@ -200,7 +199,7 @@ def _traced(
     return _taken_apart(stage(run, values, None), cells)
 
 
-def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Value], Callable[..., Any]]:
+def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Array], Callable[..., Any]]:
     """Return what a traced `forward` closes over, and it as a function of that, too."""
     program, outer = jaxprs.opened(staged.program)
     keys = [cell.key for cell in cells]
@@ -215,7 +214,7 @@ def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Value], Ca
     return outer, forward
 
 
-def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Value]) -> Any:
+def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array]) -> Any:
     """Run the function and its gradient, so that what either reads is found; return the result.
 
     What the function itself reads is put into `own`.
@@ -231,8 +230,8 @@ def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Value]) -> 
 
 
 def _gradients(
-    grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Value]
-) -> tuple[list[Value | None], list[Value | None]]:
+    grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Array]
+) -> tuple[list[Array | None], list[Array | None]]:
     """Return the gradients of the cells and of the moving arguments."""
     treedef, n, moving = form
     trainable = [v for c in cells if isinstance(v := c.owner(), Variable) and v.trainable]
@@ -253,7 +252,7 @@ def _gradients(
 
 
 def _with_variables(
-    grad: Any, upstream: Sequence[Value], variables: list[Variable], fn: Any
+    grad: Any, upstream: Sequence[Array], variables: list[Variable], fn: Any
 ) -> tuple[Any, Any]:
     parameters = inspect.signature(grad).parameters.values()
     if not any(p.name == "variables" or p.kind is p.VAR_KEYWORD for p in parameters):
@@ -268,8 +267,8 @@ def _with_variables(
 
 
 def with_pullback(
-    values: Sequence[Value], inputs: Sequence[Value], pull: Callable[..., Sequence[Value | None]]
-) -> list[Value]:
+    values: Sequence[Array], inputs: Sequence[Array], pull: Callable[..., Sequence[Array | None]]
+) -> list[Array]:
     """Return what has been computed as the results of one operation, whose pullback is known.
 
     Args:
@@ -279,10 +278,10 @@ def with_pullback(
     """
 
     @jax.custom_vjp
-    def rule(*_: Value) -> list[Value]:
+    def rule(*_: Array) -> list[Array]:
         return list(map(context.fresh, values))
 
-    def forward(*again: Value) -> tuple[list[Value], None]:
+    def forward(*again: Array) -> tuple[list[Array], None]:
         return (rule(*again) if context.is_differentiated() else list(values)), None
 
     rule.defvjp(forward, lambda _, upstream: tuple(pull(*upstream)))
@@ -298,14 +297,14 @@ def with_explicit_rules(staged: Staged) -> Staged:
     if not jaxprs.has_users_rule(staged.program):
         return staged
 
-    def run(*xs: Value) -> list[Value]:
+    def run(*xs: Array) -> list[Array]:
         reads = [*map(LOCAL.frame.read, staged.reads)]
         made = jaxprs.with_rules(staged.program, [*reads, *xs], call)
         results, new = staged.split(made)
         LOCAL.frame.write_all(staged.writes, new)
         return list(results)
 
-    def call(bind: Callable[..., Any], inputs: list[Value], closed_over: int) -> list[Value]:
+    def call(bind: Callable[..., Any], inputs: list[Array], closed_over: int) -> list[Array]:
         return _with_explicit_rule(bind, inputs, closed_over, staged.writes)
 
     avals = staged.program.in_avals[len(staged.reads) :]
@@ -315,8 +314,8 @@ def with_explicit_rules(staged: Staged) -> Staged:
 
 
 def _with_explicit_rule(
-    bind: Callable[..., Any], inputs: list[Value], closed_over: int, writes: Sequence[Cell]
-) -> list[Value]:
+    bind: Callable[..., Any], inputs: list[Array], closed_over: int, writes: Sequence[Cell]
+) -> list[Array]:
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
     inputs = list(map(jnp.asarray, inputs))  # a rule may index a constant, which is NumPy's here
     floats = [i for i in range(closed_over, len(inputs)) if is_inexact(inputs[i])]
@@ -339,15 +338,15 @@ _CLOSED_OVER = "CustomVJPException"
 
 
 def _staged_rule(
-    bind: Callable[..., Any], inputs: list[Value], moving: list[int]
+    bind: Callable[..., Any], inputs: list[Array], moving: list[int]
 ) -> tuple[Staged, list[int]]:
     """Return a function with a rule and its pullback, traced, and by which inputs there is one.
 
     There is none by what was closed over: an input like others where another program calls it.
     """
 
-    def forward(*xs: Value) -> Any:
-        def run(*xs: Value) -> list[Value]:
+    def forward(*xs: Array) -> Any:
+        def run(*xs: Array) -> list[Array]:
             given = dict(enumerate(inputs)) | dict(zip(moving, xs, strict=True))
             return [x for x in bind(*given.values()) if is_inexact(x)]
 
@@ -371,7 +370,7 @@ def _refuse(names: Sequence[str], *_: Any) -> Any:
     )
 
 
-def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
+def _closed(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
     """Return a function of upstream gradients as a pytree: what it closed over are its leaves.
 
     So it may be called in another trace than the one it was made in.
@@ -379,7 +378,7 @@ def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
     form: list[Any] = []
 
-    def flat(*upstream: Value) -> list[Value]:
+    def flat(*upstream: Array) -> list[Array]:
         leaves, treedef = jax.tree.flatten(function(upstream), is_leaf=lambda x: x is None)
         form[:] = treedef, [leaf is not None for leaf in leaves]
         return [leaf for leaf in leaves if leaf is not None]
@@ -387,7 +386,7 @@ def _closed(function: Callable[..., Any], arrays: Sequence[Value]) -> Any:
     run, consts = jaxprs.closure(flat, specs)
     treedef, given = form
 
-    def call(consts: Any, upstream: Sequence[Value]) -> Any:
+    def call(consts: Any, upstream: Sequence[Array]) -> Any:
         values = iter(run(consts, upstream))
         return jax.tree.unflatten(treedef, [next(values) if here else None for here in given])
 
@@ -428,7 +427,7 @@ def recompute(fn: Callable[..., Any]) -> Callable[..., Any]:
         leaves = PyTreeTemplate((args, kwargs))
         values, leaves.arrays = leaves.arrays, []
 
-        def run(*xs: Value) -> Any:
+        def run(*xs: Array) -> Any:
             inner_args, inner_kwargs = leaves(xs)
             return fn(*inner_args, **inner_kwargs)
 

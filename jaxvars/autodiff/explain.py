@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxvars.autodiff.nodes import is_inexact
-from jaxvars.autodiff.tape_base import Assign, TapeBase, Value, flatten, warn
+from jaxvars.autodiff.tape_base import Assign, TapeBase, flatten, warn
 from jaxvars.core.variable import Variable
+from jaxvars.typing import Array
 
 
 def explain(tape: TapeBase, target: Any, source: Any) -> str:
@@ -25,7 +26,7 @@ def warn_if_all_are_none(tape: TapeBase, target: Any, sources: Sequence[Any]) ->
         )
 
 
-def warn_of_integers(sources: Sequence[Any], targets: Sequence[Value]) -> None:
+def warn_of_integers(sources: Sequence[Any], targets: Sequence[Array]) -> None:
     for what, values in (("source", sources), ("target", targets)):
         for value in values:
             if value is not None and not is_inexact(value):
@@ -75,7 +76,7 @@ def _why_path(tape: TapeBase, target: Any, source: Any) -> str:
     )
 
 
-def _assign_between(tape: TapeBase, values: Sequence[Value], target: Value) -> Assign | None:
+def _assign_between(tape: TapeBase, values: Sequence[Array], target: Array) -> Assign | None:
     """Return an assign through which a path leads from some values to the target, if any."""
     known = set(map(id, values))
     while True:

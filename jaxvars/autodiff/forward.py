@@ -12,13 +12,14 @@ import numpy as np
 from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.reverse import zeros_of
 from jaxvars.autodiff.tape import UnconnectedGradients
-from jaxvars.autodiff.tape_base import TapeBase, Value, flatten
+from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.errors import TapeError
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import ordered_like
+from jaxvars.typing import Array, PyTree
 
 
 # ---------------------------------------------------------------- forward mode
@@ -43,7 +44,7 @@ class ForwardAccumulator(TapeBase):
     Source: Griewank and Walther, Evaluating Derivatives, 2008, chapter 3 (forward mode).
     """
 
-    def __init__(self, primals: Any, tangents: Any) -> None:
+    def __init__(self, primals: PyTree, tangents: PyTree) -> None:
         super().__init__(watch_accessed_variables=False, reverse=False)
         self._primals = flatten(primals)[0]
         refuse_masked(given := jax.tree.leaves(tangents), "a tangent")
@@ -86,7 +87,7 @@ class ForwardAccumulator(TapeBase):
             found = [zeros_of(x) if g is None else g for x, g in zip(leaves, found, strict=True)]
         return ordered_like(primals, jax.tree.unflatten(treedef, found))
 
-    def _tangent(self, target: Value) -> Value | None:
+    def _tangent(self, target: Array) -> Array | None:
         pairs = {
             id(value): (value, jnp.asarray(tangent, value.dtype))
             for primal, tangent in zip(self._primals, self._tangents, strict=True)
@@ -105,11 +106,11 @@ class ForwardAccumulator(TapeBase):
                 return push(run, values, [tangent for _, tangent in pairs.values()])
 
 
-def _pushed(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+def _pushed(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
     return jax.jvp(run, values, tangents)[1]
 
 
-def _pulled_twice(run: Callable[..., Value], values: list[Value], tangents: list[Value]) -> Value:
+def _pulled_twice(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
     """Return how the result of a function moves, from its pullback.
 
     That is linear in the cotangent, so its own pullback takes tangents forward.

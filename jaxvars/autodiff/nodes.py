@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,7 @@ from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.checkpointed_while import in_reverse
 from jaxvars.tracing.dependencies import paths
 from jaxvars.tracing.recorder import Equation
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _NOT_MERGED = frozenset(
     {"scan", "while", "cond", "sort", "custom_vjp_call", "pure_callback", "io_callback"}
@@ -49,7 +48,7 @@ class Node:
     def __init__(
         self,
         equation: Equation,
-        outputs: list[Value],
+        outputs: list[Array],
         linear: Linear | None,
         *,
         through_assigns: bool = False,
@@ -62,13 +61,13 @@ class Node:
             equation.name, equation.params, each, len(outputs), through_assigns=through_assigns
         )
 
-    def moved(self, known: Container[int]) -> list[Value]:
+    def moved(self, known: Container[int]) -> list[Array]:
         """Return the float outputs that depend on known inputs."""
         moving = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
         pairs = zip(self.outputs, self.paths, strict=True)
         return [x for x, path in pairs if path & moving and is_inexact(x)]
 
-    def needed(self, known: Container[int]) -> list[Value]:
+    def needed(self, known: Container[int]) -> list[Array]:
         """Return the inputs that known float outputs depend on."""
         pairs = zip(self.outputs, self.paths, strict=True)
         asked = [path for x, path in pairs if id(x) in known and is_inexact(x)]
@@ -76,11 +75,11 @@ class Node:
         return [x for i, x in enumerate(self.equation.inputs) if path >> i & 1]
 
 
-def same_value(value: Value) -> list[Value]:
+def same_value(value: Array) -> list[Array]:
     return [value]
 
 
-def is_inexact(value: Value) -> bool:
+def is_inexact(value: Array) -> bool:
     """Tell whether a value has gradients: a float or a complex number."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
@@ -142,14 +141,14 @@ def _branches_in_loop(equation: Equation) -> bool:
 
 
 def linearize(
-    equation: Equation, active: dict[int, Value], *, reverse: bool
-) -> tuple[list[Value] | None, Linear | None]:
+    equation: Equation, active: dict[int, Array], *, reverse: bool
+) -> tuple[list[Array] | None, Linear | None]:
     """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
     pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
     moving = [equation.inputs[i] for i in positions]
 
-    def run(*moving: Value) -> tuple[list[Value], list[Value]]:
+    def run(*moving: Array) -> tuple[list[Array], list[Array]]:
         outputs = list(equation.function(*_put(equation.inputs, positions, moving)))
         floats = [x for x in outputs if is_inexact(x)]
         return floats, [None if is_inexact(x) else x for x in outputs]
@@ -168,7 +167,7 @@ def linearize(
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
 
-def _pulled(push: Callable[..., Any], moving: Sequence[Value]) -> Callable[..., Any]:
+def _pulled(push: Callable[..., Any], moving: Sequence[Array]) -> Callable[..., Any]:
     """Return the pullback of a linear map, as a whole.
 
     JAX would not transpose the part of it whose tangents are zeros, but run that: for a rule that
@@ -177,14 +176,14 @@ def _pulled(push: Callable[..., Any], moving: Sequence[Value]) -> Callable[..., 
     return lambda given: jax.linear_transpose(push, *moving)(given)
 
 
-def _put(values: Sequence[Value], where: Sequence[int], new: Sequence[Value]) -> list[Value]:
+def _put(values: Sequence[Array], where: Sequence[int], new: Sequence[Array]) -> list[Array]:
     out = list(values)
     for i, value in zip(where, new, strict=True):
         out[i] = value
     return out
 
 
-def run_linear(node: Node, linear: Linear, inputs: Sequence[Value]) -> list[Value]:
+def run_linear(node: Node, linear: Linear, inputs: Sequence[Array]) -> list[Array]:
     """Give the recorded outputs again, moving with the inputs as the linear map says."""
     floats = [x for x in node.outputs if is_inexact(x)]
     again: Any

@@ -22,7 +22,6 @@ from jaxvars.autodiff.nodes import (
     REF_WRITES,
     REF_WRITTEN,
     Node,
-    Value,
     has_users_rule,
     is_inexact,
     linearize,
@@ -35,6 +34,7 @@ from jaxvars.errors import TapeError
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.recorder import Equation
+from jaxvars.typing import Array
 
 
 @final
@@ -58,32 +58,32 @@ class Record:
         self._reverse = reverse
         self._everything = everything
         self.through_assigns = through_assigns
-        self.active: dict[int, Value] = {}
+        self.active: dict[int, Array] = {}
         self.nodes: list[Node] = []
         self.paused = False
         self._after_rule = False
 
-    def watch(self, value: Value) -> None:
+    def watch(self, value: Array) -> None:
         """Follow what is computed from `value`."""
         self.active[id(value)] = value
 
-    def link(self, value: Value, again: Value) -> None:
+    def link(self, value: Array, again: Array) -> None:
         """Follow what is computed from `again`, which is `value` under another name."""
         if self.knows(value) and not self.knows(again):
             self.watch(again)
             self.nodes.append(Node(Equation("again", same_value, [value], {}), [again], None))
 
-    def knows(self, value: Value) -> bool:
+    def knows(self, value: Array) -> bool:
         """Tell whether `value` is a watched one or was computed from one."""
         return id(value) in self.active
 
-    def wants(self, inputs: Sequence[Value]) -> bool:
+    def wants(self, inputs: Sequence[Array]) -> bool:
         """Tell whether an operation on `inputs` is of interest."""
         if self._everything and not self.paused:
             self.active.update((id(x), x) for x in inputs if is_inexact(x))
         return not self.paused and any(id(x) in self.active for x in inputs)
 
-    def run(self, equation: Equation, staged: bool) -> list[Value]:
+    def run(self, equation: Equation, staged: bool) -> list[Array]:
         """Run the operation and keep it."""
         if equation.name in REF_WRITES:  # what is read from it later would count as constant
             raise TapeError(REF_WRITTEN)
@@ -106,11 +106,11 @@ class Record:
 
     def program(
         self,
-        sources: Sequence[Value],
-        targets: Sequence[Value],
+        sources: Sequence[Array],
+        targets: Sequence[Array],
         *,
         replay_loops: bool,
-        stops: Sequence[Value] = (),
+        stops: Sequence[Array] = (),
     ) -> Program:
         """Return the operations between some values as a function.
 

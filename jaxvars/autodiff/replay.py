@@ -12,24 +12,24 @@ from jaxvars.autodiff.nodes import (
     PULLS,
     Linear,
     Node,
-    Value,
     inner_jaxprs,
     run_linear,
     shown_params,
 )
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tracing import jaxprs
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- programs
 @jax.custom_jvp
-def _alias_source(value: Value, source: Value) -> Value:
+def _alias_source(value: Array, source: Array) -> Array:
     """Return `value`, which is also to move with `source`."""
     return value  # pragma: no cover - whoever runs a program differentiates it: see the rule
 
 
 @_alias_source.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object
-def _alias_source_rule(primals: Any, tangents: Any) -> tuple[Value, Value]:  # pyright: ignore[reportUnusedFunction] - the rule of `_alias_source`
+def _alias_source_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:  # pyright: ignore[reportUnusedFunction] - the rule of `_alias_source`
     return primals[0], tangents[0] + tangents[1]
 
 
@@ -53,8 +53,8 @@ class Program:
     def __init__(
         self,
         nodes: Sequence[Node],
-        sources: Sequence[Value],
-        targets: Sequence[Value],
+        sources: Sequence[Array],
+        targets: Sequence[Array],
         needed: set[int],
         *,
         replay_loops: bool,
@@ -64,7 +64,7 @@ class Program:
             jaxprs.runs_users_code(node.equation) for node in nodes
         )
         self.connected = [id(x) in needed for x in sources]
-        self.constants: list[Value] = []
+        self.constants: list[Array] = []
         self._nodes = nodes
         self._slots = {id(x): i for i, x in enumerate(sources)}
         made = {id(x) for node in nodes for x in node.outputs}
@@ -82,7 +82,7 @@ class Program:
             tuple(map(self._slot, targets)),
         )
 
-    def uses(self, tables: Sequence[Value], targets: Sequence[Value]) -> Uses | None:
+    def uses(self, tables: Sequence[Array], targets: Sequence[Array]) -> Uses | None:
         """Return what it does with some values; None if there are no look-ups."""
         if not any(is_lookup(node.equation) for node in self._nodes):
             return None
@@ -112,13 +112,13 @@ class Program:
         inputs = tuple(map(self._slot, node.equation.inputs))
         return inputs, tuple(map(self._new_slot, node.outputs))
 
-    def _slot(self, value: Value) -> int:
+    def _slot(self, value: Array) -> int:
         if id(value) not in self._slots:
             self.constants.append(value)
             self._slots[id(value)] = -len(self.constants)
         return self._slots[id(value)]
 
-    def _new_slot(self, value: Value) -> int:
+    def _new_slot(self, value: Array) -> int:
         self._slots[id(value)] = slot = self._next
         self._next += 1
         return slot
@@ -137,7 +137,7 @@ class SlotProgram:
 
     def __init__(
         self,
-        steps: list[tuple[Callable[..., list[Value]], tuple[int, ...], tuple[int, ...]]],
+        steps: list[tuple[Callable[..., list[Array]], tuple[int, ...], tuple[int, ...]]],
         tapped: dict[int, int],
         targets: tuple[int, ...],
     ) -> None:
@@ -150,9 +150,9 @@ class SlotProgram:
         """The results that are sources too: slot and source."""
         return tuple(self._tapped.items())
 
-    def __call__(self, sources: Sequence[Value], constants: Sequence[Value]) -> list[Value]:
+    def __call__(self, sources: Sequence[Array], constants: Sequence[Array]) -> list[Array]:
         """Return the targets."""
-        values: dict[int, Value] = dict(enumerate(sources))
+        values: dict[int, Array] = dict(enumerate(sources))
         values.update((-1 - i, x) for i, x in enumerate(constants))
         for run, inputs, outputs in self._steps:
             results = run(*[values[slot] for slot in inputs])
@@ -162,7 +162,7 @@ class SlotProgram:
         return [values[slot] for slot in self.targets]
 
 
-def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Value]]:
+def _runner(node: Node, linear: Linear | None) -> Callable[..., list[Array]]:
     if linear is None:
         return node.equation.function
     return lambda *inputs: run_linear(node, linear, inputs)

@@ -13,12 +13,12 @@ import numpy as np
 
 from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.replay import Program
-from jaxvars.autodiff.tape_base import Value
 from jaxvars.errors import TapeError, user_line
 from jaxvars.tensors.array_like import ArrayProxy
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.checkpointed_while import TooManyLoopsError, in_reverse
+from jaxvars.typing import Array
 
 # ---------------------------------------------------------------- reverse mode
 _SEEN: OrderedDict[Any, Callable[..., Any] | None] = OrderedDict()
@@ -26,8 +26,8 @@ _SEEN_LIMIT = 256
 
 
 def vjp(
-    program: Program, sources: Sequence[Value], cotangents: Sequence[Value]
-) -> list[Value | None]:
+    program: Program, sources: Sequence[Array], cotangents: Sequence[Array]
+) -> list[Array | None]:
     """Return the gradient of each source, None where it is not connected."""
     if not any(program.connected):
         return [None] * len(sources)
@@ -70,7 +70,7 @@ _NOT_REVERSIBLE = (
 )
 
 
-def _backward(program: Program) -> Callable[..., list[Value]]:
+def _backward(program: Program) -> Callable[..., list[Array]]:
     """Return the pullback as a function; compiled if its structure has been seen before.
 
     With a compiled function inside it is compiled at once: to run it operation by operation would
@@ -78,7 +78,7 @@ def _backward(program: Program) -> Callable[..., list[Value]]:
     """
     function = program.function
 
-    def backward(sources: Any, constants: Any, cotangents: Any) -> list[Value]:
+    def backward(sources: Any, constants: Any, cotangents: Any) -> list[Array]:
         _, pull = jax.vjp(lambda *moving: function(moving, constants), *sources)
         return list(pull(cotangents))
 
@@ -95,7 +95,7 @@ def _backward(program: Program) -> Callable[..., list[Value]]:
     return known or backward
 
 
-def rows_gradients(program: Program, sources: Sequence[Value], rows: Value) -> list[Value | None]:
+def rows_gradients(program: Program, sources: Sequence[Array], rows: Array) -> list[Array | None]:
     """Return the pullbacks of many cotangents, None for a source that is not connected."""
     if not any(program.connected):
         return [None] * len(sources)
@@ -106,11 +106,11 @@ def rows_gradients(program: Program, sources: Sequence[Value], rows: Value) -> l
     return [g if on else None for g, on in zip(found, program.connected, strict=True)]
 
 
-def zeros_of(source: Any) -> Value:
+def zeros_of(source: Any) -> Array:
     return jnp.zeros(source.shape, source.dtype if is_inexact(source) else jnp.float32)
 
 
-def cotangents_of(targets: Sequence[Value], given: Any) -> list[Value]:
+def cotangents_of(targets: Sequence[Array], given: Any) -> list[Array]:
     if given is None:
         return [jnp.ones(t.shape, t.dtype) if is_inexact(t) else None for t in targets]
     leaves = jax.tree.leaves(given, is_leaf=lambda x: x is None or isinstance(x, ArrayProxy))
@@ -119,7 +119,7 @@ def cotangents_of(targets: Sequence[Value], given: Any) -> list[Value]:
     return [_cotangent(t, g) for t, g in zip(targets, leaves, strict=True)]
 
 
-def _cotangent(target: Value, given: Any) -> Value:
+def _cotangent(target: Array, given: Any) -> Array:
     if given is None or target is None:
         return None if target is None else jnp.ones(target.shape, target.dtype)
     given = given.value if isinstance(given, ArrayProxy) else given

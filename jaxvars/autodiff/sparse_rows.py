@@ -12,19 +12,18 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.tracing.recorder import Equation
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _NAME = "jaxvars_lookup"
 
 
-def take(array: Value, indices: Value, axis: int) -> Value:
+def take(array: Array, indices: Array, axis: int) -> Array:
     """Return parts of an array by index; one out of range, negative ones too, gives zeros.
 
     Args:
@@ -42,7 +41,7 @@ def take(array: Value, indices: Value, axis: int) -> Value:
     return jax.lax.gather(array, indices[..., None], numbers, sizes, mode=fill, fill_value=0)
 
 
-def _lookup(table: Value, indices: Value) -> Value:
+def _lookup(table: Array, indices: Array) -> Array:
     """Return rows of a table, an array of shape `[n, ...]`, by index, as `take`."""
     return take(table, indices, 0)
 
@@ -60,11 +59,11 @@ class Rows(NamedTuple):
         shape: that of the whole array.
     """
 
-    values: Value
-    indices: Value
+    values: Array
+    indices: Array
     shape: tuple[int, ...]
 
-    def whole(self) -> Value:
+    def whole(self) -> Array:
         """Return the whole array."""
         zeros = jnp.zeros(self.shape, self.values.dtype)
         (added,) = jax.linear_transpose(lambda x: lookup(x, self.indices), zeros)(self.values)
@@ -85,19 +84,19 @@ class Uses:
 
     def __init__(
         self,
-        equations: Iterable[tuple[Equation, list[Value]]],
-        tables: Sequence[Value],
-        others: Sequence[Value],
+        equations: Iterable[tuple[Equation, list[Array]]],
+        tables: Sequence[Array],
+        others: Sequence[Array],
     ) -> None:
         taken = set(map(id, others))
         self._tables = {id(x): id(x) for x in tables}  # the table that a value is a copy of
-        self._found: dict[int, list[tuple[Value, Value]] | None] = {
+        self._found: dict[int, list[tuple[Array, Array]] | None] = {
             id(x): None if id(x) in taken else [] for x in tables
         }
         for equation, outputs in equations:
             self._note(equation, outputs, taken)
 
-    def _note(self, equation: Equation, outputs: list[Value], taken: set[int]) -> None:
+    def _note(self, equation: Equation, outputs: list[Array], taken: set[int]) -> None:
         inputs = equation.inputs
         table = self._tables.get(id(inputs[0]))
         if table is not None and is_lookup(equation):
@@ -110,7 +109,7 @@ class Uses:
                 if (table := self._tables.get(id(x))) is not None:
                     self._found[table] = None
 
-    def lookups(self, table: Value) -> list[tuple[Value, Value]]:
+    def lookups(self, table: Array) -> list[tuple[Array, Array]]:
         """Return the results and indices of the look-ups that are all that was done with a table.
 
         An empty list says that there were none, or that they were not all.
@@ -123,7 +122,7 @@ def is_lookup(equation: Equation) -> bool:
     return equation.name == "jit" and equation.params.get("name") == _NAME
 
 
-def _is_same(equation: Equation, outputs: list[Value]) -> bool:
+def _is_same(equation: Equation, outputs: list[Array]) -> bool:
     """Tell whether an operation returns what it is given, perhaps in another type of floats."""
     if equation.name == "convert_element_type":
         dtypes = (equation.inputs[0].dtype, outputs[0].dtype)
@@ -131,7 +130,7 @@ def _is_same(equation: Equation, outputs: list[Value]) -> bool:
     return equation.name == "copy"
 
 
-def rows_of(parts: Sequence[tuple[Value, Value]], table: Value) -> Rows:
+def rows_of(parts: Sequence[tuple[Array, Array]], table: Array) -> Rows:
     """Return gradients of look-ups, each with its indices, as one of the table."""
     shape = tuple(table.shape)
     each = [
@@ -141,7 +140,7 @@ def rows_of(parts: Sequence[tuple[Value, Value]], table: Value) -> Rows:
     return _joined(each)
 
 
-def summed(gradients: Sequence[Value | Rows]) -> Value | Rows:
+def summed(gradients: Sequence[Array | Rows]) -> Array | Rows:
     """Return the sum of one or more gradients; Rows if all of them are."""
     rows = [g for g in gradients if isinstance(g, Rows)]
     if len(rows) == len(gradients):
@@ -157,7 +156,7 @@ def _joined(rows: Sequence[Rows]) -> Rows:
     return Rows(jnp.concatenate([each.values for each in rows]), indices, rows[0].shape)
 
 
-def total(values: Iterable[Value]) -> Value:
+def total(values: Iterable[Array]) -> Array:
     """Return the sum of one or more values."""
     first, *rest = values
     for value in rest:

@@ -31,12 +31,13 @@ from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.replay import Program
 from jaxvars.autodiff.reverse import cotangents_of, rows_gradients, vjp, zeros_of
 from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
-from jaxvars.autodiff.tape_base import TapeBase, Value, flatten
+from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import ordered_like
+from jaxvars.typing import Array, PyTree
 
 
 class UnconnectedGradients(enum.Enum):
@@ -102,7 +103,7 @@ class GradientTape(TapeBase):
         self._persistent = persistent
         self._used = False
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: PyTree) -> None:
         """Follow what is computed from an array, a variable, or each of a pytree of them.
 
         An array is watched, and not those equal to it: an argument of a compiled function, or of a
@@ -154,9 +155,9 @@ class GradientTape(TapeBase):
     @context.restoring()
     def gradient(
         self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        target: PyTree,
+        sources: PyTree,
+        output_gradients: PyTree = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
         """Return the gradient of the sum of the targets with respect to each source.
@@ -189,9 +190,9 @@ class GradientTape(TapeBase):
     @context.restoring()
     def row_gradients(
         self,
-        target: Any,
+        target: PyTree,
         sources: Sequence[Any],
-        output_gradients: Any = None,
+        output_gradients: PyTree = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         stops: Sequence[Any] = (),
         *,
@@ -217,7 +218,7 @@ class GradientTape(TapeBase):
 
     def _gradients(
         self,
-        target: Any,
+        target: PyTree,
         sources: Sequence[Any],
         output_gradients: Any,
         unconnected: UnconnectedGradients,
@@ -245,8 +246,8 @@ class GradientTape(TapeBase):
     @context.restoring()
     def jacobian(
         self,
-        target: Any,
-        sources: Any,
+        target: PyTree,
+        sources: PyTree,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         **_: Any,
     ) -> Any:
@@ -286,7 +287,7 @@ class GradientTape(TapeBase):
     @context.restoring()
     def batch_jacobian(
         self,
-        target: Any,
+        target: PyTree,
         source: Any,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
         **_: Any,
@@ -331,7 +332,7 @@ class GradientTape(TapeBase):
             shape = (*value.shape, *source.shape[1:])
             return jnp.zeros(shape, source.dtype) if zero else None
 
-    def explain(self, target: Any, source: Any) -> str:
+    def explain(self, target: PyTree, source: Any) -> str:
         """Say whether a target depends on a source on this tape, and if not, why not.
 
         Does not count as a use of the tape.
@@ -369,7 +370,7 @@ class GradientTape(TapeBase):
                 yield
 
     def _program(
-        self, sources: Sequence[Value], targets: Sequence[Value], stops: Sequence[Value] = ()
+        self, sources: Sequence[Array], targets: Sequence[Array], stops: Sequence[Array] = ()
     ) -> Program:
         again = bool(self._open) and not self._record.paused  # the replay itself is recorded
         return self._record.program(sources, targets, replay_loops=again, stops=stops)
@@ -382,16 +383,16 @@ class GradientQuery:
     def __init__(
         self,
         tape: GradientTape,
-        targets: list[Value],
-        cotangents: list[Value],
-        stops: Sequence[Value],
+        targets: list[Array],
+        cotangents: list[Array],
+        stops: Sequence[Array],
     ) -> None:
         self._tape = tape
         self._targets = targets
         self.cotangents_of = cotangents
         self._stops = stops
 
-    def answer(self, sources: Sequence[Value], *, by_rows: bool) -> list[Value | Rows | None]:
+    def answer(self, sources: Sequence[Array], *, by_rows: bool) -> list[Array | Rows | None]:
         """Return the gradient of each source; from those of its look-ups, if that is all."""
         program = self._tape._program(sources, self._targets, self._stops)
         uses = program.uses(sources, self._targets) if by_rows else None
@@ -419,15 +420,15 @@ class _Sources:
         self.unique = list(by_id.values())
         self._index = {key: i for i, key in enumerate(by_id)}
 
-    def gather(self, found: Sequence[Value | None]) -> list[Value | None]:
+    def gather(self, found: Sequence[Array | None]) -> list[Array | None]:
         """Return a gradient for each source: the sum over its values, None if there is none."""
         return [self._sum(found, values) for values in self._values]
 
-    def _sum(self, found: Sequence[Value | None], values: Sequence[Value]) -> Value | None:
+    def _sum(self, found: Sequence[Array | None], values: Sequence[Array]) -> Array | None:
         grads = [g for x in values if (g := found[self._index[id(x)]]) is not None]
         return summed(grads) if grads else None
 
 
-def _basis(value: Value) -> Value:
+def _basis(value: Array) -> Array:
     size = int(np.prod(value.shape))
     return jnp.eye(size, dtype=value.dtype).reshape(size, *value.shape)

@@ -22,14 +22,13 @@ from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.recorder import recording
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Assign(NamedTuple):
     """What was assigned to a variable while a tape recorded: None if that is not known."""
 
-    value: Value
+    value: Array
     name: str
     line: str
 
@@ -64,8 +63,8 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             through_assigns=self.through_assigns,
         )
         self._assigns: dict[int, Assign] = {}
-        self._after: dict[int, tuple[Value, Assign]] = {}
-        self._reads: dict[int, list[Value]] = {}
+        self._after: dict[int, tuple[Array, Assign]] = {}
+        self._reads: dict[int, list[Array]] = {}
         self._variables: dict[int, Variable] = {}
         self._chosen: set[int] = set()
 
@@ -122,7 +121,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             )
 
     # A frame calls these.
-    def saw(self, cell: Cell, value: Value) -> None:
+    def saw(self, cell: Cell, value: Array) -> None:
         """Take note of a read."""
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
@@ -143,7 +142,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             if is_inexact(value):
                 self._record.watch(value)
 
-    def wrote(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+    def wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
         """Take note of assigns."""
         line = user_line()
         for cell, value in zip(cells, values, strict=True):
@@ -174,7 +173,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         else:
             self._record.watch(value)
 
-    def _values_of(self, source: Any) -> list[Value]:
+    def _values_of(self, source: Any) -> list[Array]:
         """Return the known values that a source stands for."""
         if isinstance(source, Variable):
             return [x for x in self._reads.get(source.cell.key, []) if self._record.knows(x)]
@@ -183,7 +182,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             self._record.watch(value)
         return [value] if self._record.knows(value) else []
 
-    def _target_value(self, target: Any) -> Value:
+    def _target_value(self, target: Any) -> Array:
         value = self._value_of_target(target)
         if isinstance(value, jax.Array) and is_inexact(value) and _is_cut(value):
             raise TapeError(
@@ -194,7 +193,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             )
         return value
 
-    def _value_of_target(self, target: Any) -> Value:
+    def _value_of_target(self, target: Any) -> Array:
         target = resolve_proxy(target)
         if isinstance(target, Variable):
             if self.through_assigns and target.cell.key in self._assigns:
@@ -249,16 +248,16 @@ class RecorderListener:
     def __init__(self, recording: TapeBase) -> None:
         self.recording = recording
 
-    def wants(self, inputs: Sequence[Value]) -> bool:
+    def wants(self, inputs: Sequence[Array]) -> bool:
         """Tell whether an operation is of interest."""
         return self.recording._record.wants(inputs)
 
-    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation of interest."""
         return self.recording._record.run(equation, staged)
 
 
-def _is_cut(value: Value) -> bool:
+def _is_cut(value: Array) -> bool:
     """Return whether JAX would make a new array of this dtype a narrower one."""
     return jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
 

@@ -12,7 +12,7 @@ import contextlib
 import os
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -32,8 +32,7 @@ from jaxvars.core.traversal import walk
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _OWN = ("_name", "_root", "_underway")  # attributes that are no objects to be saved
 
@@ -193,7 +192,7 @@ class Checkpoint(Module):
                 place = (*path, name or "root")
                 check_kept(place, value, is_root=name is None, is_saving=is_saving)
 
-    def _snapshot(self, *, copy: bool = False) -> dict[str, Value]:
+    def _snapshot(self, *, copy: bool = False) -> dict[str, Array]:
         """Return all values at one moment, by path; no step takes those of variables away.
 
         Args:
@@ -211,7 +210,7 @@ class Checkpoint(Module):
         values = dict(zip(cells, take_all(cells.values()), strict=True))
         return values | {p: leaf.taken(p, copy) for p, leaf in leaves.items()}
 
-    def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Value]]:
+    def _next(self, *, copy: bool = False) -> tuple[int, dict[str, Array]]:
         """Return the number of the next save, and what it is to write."""
         values = self._snapshot(copy=copy)
         number = int(values["save_counter"]) + 1
@@ -375,7 +374,7 @@ class Status:
         return f"<Status of {self._restored.source}: {taken} values restored, {waiting} waiting>"
 
 
-def _written(path: Path, values: dict[str, Value]) -> Path:
+def _written(path: Path, values: dict[str, Array]) -> Path:
     """Write values to a path, together with the other processes if some have parts in them."""
     if not lie_apart(values):
         return write(path, values)
@@ -400,7 +399,7 @@ def refuse_traced(what: str) -> None:
         )
 
 
-def _counted(values: dict[str, Value], number: int) -> dict[str, Value]:
+def _counted(values: dict[str, Array], number: int) -> dict[str, Array]:
     return values | {"save_counter": jnp.asarray(number, jnp.int32)}
 
 

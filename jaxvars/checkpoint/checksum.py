@@ -11,15 +11,14 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tensors.dtypes import is_string, string
-
-Value: TypeAlias = Any  # a jax.Array, or a NumPy array
+from jaxvars.typing import Array
 
 _NATIVE = "biufc"  # kinds of dtype that are stored as they are, and bfloat16; others as bytes
 _MOST_DIMENSIONS = 64
@@ -94,7 +93,7 @@ def dtype_name(dtype: Any) -> str:
     return "string" if is_string(dtype) else str(dtype)
 
 
-def encode(value: Value) -> tuple[Value, Entry]:
+def encode(value: Array) -> tuple[Array, Entry]:
     """Return a value as plain numbers, and what is to be known of them.
 
     A `jax.Array` of a plain dtype is returned as it is, so that it is written shard by shard.
@@ -106,7 +105,7 @@ def encode(value: Value) -> tuple[Value, Entry]:
     return plain, Entry(shape, dtype, on_host.shape, on_host.dtype.name, digest)
 
 
-def decode(stored: np.ndarray, entry: Entry) -> Value:
+def decode(stored: np.ndarray, entry: Entry) -> Array:
     """Return the value that was encoded: a NumPy array, or a `jax.Array` of random keys.
 
     Raises:
@@ -130,7 +129,7 @@ def key_impl(name: str) -> str:
     raise ValueError(f"no random keys that this version knows: {name}")
 
 
-def _plain(value: Value) -> Value:
+def _plain(value: Array) -> Array:
     if is_string(value.dtype):
         return np.frombuffer(json.dumps(value.ravel().tolist()).encode(), np.uint8)
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):

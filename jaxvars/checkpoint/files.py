@@ -27,7 +27,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry, Value, encode
+from jaxvars.checkpoint.checksum import Entry, encode
 from jaxvars.checkpoint.disk import (
     PathLike,
     absolute,
@@ -41,6 +41,7 @@ from jaxvars.checkpoint.disk import (
 from jaxvars.checkpoint.stored import FORMAT, MANIFEST, Folder, digest_of, set_aside, stored_name
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.array_like import processes_of
+from jaxvars.typing import Array
 
 _PATTERN = re.compile(r"[*?\[\]]")
 _NUMBERS = itertools.count()
@@ -49,7 +50,7 @@ _HOST = f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def write(
-    path: PathLike, values: Mapping[str, Value], about: Mapping[str, Any] | None = None
+    path: PathLike, values: Mapping[str, Array], about: Mapping[str, Any] | None = None
 ) -> Path:
     """Write values by variable path, and return where: a .npz file, or else a folder.
 
@@ -103,7 +104,7 @@ def _check_target(target: Path) -> None:
         )
 
 
-def _encoded(values: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Entry]]:
+def _encoded(values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Entry]]:
     far = [path for path, value in values.items() if processes_of(value) > 1]
     if far:
         raise CheckpointError(
@@ -172,7 +173,7 @@ def _manifest(entries: Mapping[str, Entry], about: Mapping[str, Any]) -> dict[st
     return words | {"sha256": digest_of(words)}
 
 
-def _write_folder(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]) -> None:
+def _write_folder(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]) -> None:
     import orbax.checkpoint as ocp
 
     tree = {stored_name(p): x for p, x in plain.items() if x.size}  # orbax writes no empty ones
@@ -229,7 +230,7 @@ def _hushed() -> Generator[None]:
         logger.removeFilter(is_news)
 
 
-def _write_file(path: Path, plain: Mapping[str, Value], manifest: dict[str, Any]) -> None:
+def _write_file(path: Path, plain: Mapping[str, Array], manifest: dict[str, Any]) -> None:
     with path.open("xb") as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for name, value in plain.items():

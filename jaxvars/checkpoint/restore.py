@@ -48,8 +48,8 @@ from jaxvars.errors import CheckpointError, CheckpointWarning, user_line
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has no name
 
 _LOCK = threading.RLock()
@@ -153,7 +153,7 @@ class Restore(PendingRestore):
     def __init__(self, file: Stored, roots: Roots, owner: object, trees: Trees) -> None:
         self.source = str(file.path)
         self.line = user_line()
-        self.waiting: dict[str, Value] = {}
+        self.waiting: dict[str, Array] = {}
         self.taken: dict[str, int] = {}
         self.misfits: dict[str, str] = {}
         self.is_partial = False
@@ -207,11 +207,11 @@ class Restore(PendingRestore):
             NEW_CELLS.clear()
 
     # ------------------------------------------------------------ taking
-    def _verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Value]:
+    def _verified(self, file: Stored, cells: Mapping[str, Cell | Leaf]) -> dict[str, Array]:
         """Return all values; raise one error that lists everything if something is wrong."""
         misfits = misfits_of(self._entries, cells)
 
-        def keep(path: str, value: Value) -> Value:
+        def keep(path: str, value: Array) -> Array:
             at_once = path in cells and path not in misfits  # lest all of it be on the host
             return placed(cells[path], value) if at_once else value
 
@@ -348,7 +348,7 @@ class Restore(PendingRestore):
             )
 
 
-def _value_of(cell: Cell | None) -> Value | None:
+def _value_of(cell: Cell | None) -> Array | None:
     return None if cell is None else exclusively(lambda: STORE.get(cell.key))
 
 
@@ -385,7 +385,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
     return "; ".join(problems)
 
 
-def placed(cell: Cell | Leaf, value: Value) -> Value:
+def placed(cell: Cell | Leaf, value: Array) -> Array:
     """Return a value that was read where the variable lives, in memory of its own."""
     if isinstance(cell, Leaf):
         return cell.placed(value)

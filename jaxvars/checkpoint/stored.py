@@ -26,9 +26,10 @@ from urllib.parse import quote
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.checkpoint.checksum import Entry, Value, decode
+from jaxvars.checkpoint.checksum import Entry, decode
 from jaxvars.checkpoint.disk import DamageError, PathLike, absolute, is_folder, status_of, tamed
 from jaxvars.errors import CheckpointError
+from jaxvars.typing import Array
 
 MANIFEST = "jaxvars.json"
 FORMAT = 2  # 1 had the slots of optimizers by the names of their variables
@@ -101,7 +102,7 @@ class Stored(ABC):
             return self._array(stored_name(path), entry)
         return np.empty(entry.stored_shape, jnp.dtype(entry.stored_dtype))
 
-    def value(self, path: str) -> Value:
+    def value(self, path: str) -> Array:
         """Return the value of one variable: a NumPy array, or a `jax.Array` of random keys.
 
         Raises:
@@ -111,14 +112,14 @@ class Stored(ABC):
         return tamed(lambda: decode(stored, self.entries[path]))
 
     def values(
-        self, keep: Callable[[str, Value], Value] = lambda _, value: value
-    ) -> tuple[dict[str, Value], dict[str, str]]:
+        self, keep: Callable[[str, Array], Array] = lambda _, value: value
+    ) -> tuple[dict[str, Array], dict[str, str]]:
         """Return the values by path, and what is wrong with those that are not as written.
 
         Args:
             keep: makes of a path and its value what is to be returned, before the next is read.
         """
-        values: dict[str, Value] = {}
+        values: dict[str, Array] = {}
         problems: dict[str, str] = {}
         for path in self.entries:
             try:

@@ -9,23 +9,21 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.array_like import processes_of
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def lie_apart(values: Mapping[str, Value]) -> bool:
+def lie_apart(values: Mapping[str, Array]) -> bool:
     """Return whether some values have parts in other processes."""
     return any(processes_of(value) > 1 for value in values.values())
 
 
-def brought_together(values: Mapping[str, Value]) -> dict[str, Value]:
+def brought_together(values: Mapping[str, Array]) -> dict[str, Array]:
     """Return values of which this process has all; to be called by all processes.
 
     What lies on several of them is gathered, one value after the other, into memory of the host.

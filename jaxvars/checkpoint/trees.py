@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager
 from enum import Enum
 from numbers import Number
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,7 @@ from jaxvars.core.traversal import Holder, Path, Proxy, resolve_proxy, walk
 from jaxvars.errors import CheckpointError
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _PLAIN = {bool: "b", int: "iu", float: "f", complex: "c", str: "T"}
 _DATA = (Number, str, bytes, bytearray, Enum)  # of _PLAIN, or else refused
@@ -49,12 +48,12 @@ class Leaf:
 
     __slots__ = ("dtype", "shape", "value")
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Array) -> None:
         self.value = value
         self.shape = tuple(value.shape) if _is_array(value) else ()
         self.dtype = dtype_name(value.dtype) if _is_array(value) else type(value).__name__
 
-    def taken(self, path: str, copy: bool) -> Value:
+    def taken(self, path: str, copy: bool) -> Array:
         """Return what is to be written, which no longer changes.
 
         Raises:
@@ -99,7 +98,7 @@ class Leaf:
         kind = "T" if name == "string" else "k" if name.startswith("key<") else _kind(name)
         return kind in _PLAIN[type(self.value)]
 
-    def placed(self, value: Value) -> Value:
+    def placed(self, value: Array) -> Array:
         """Return a value that was read as a leaf like this one, in memory of its own."""
         mine = self.value
         if type(mine) in _PLAIN:
@@ -115,7 +114,7 @@ class Leaf:
             return jnp.array(value)
 
 
-def _why_not(value: Value) -> str:
+def _why_not(value: Array) -> str:
     """Return why a value of a tree cannot be saved with all that it is, or nothing."""
     kind = type(value)
     if isinstance(value, np.ma.MaskedArray):
@@ -139,7 +138,7 @@ def _is_kept(dtype: np.dtype[Any]) -> bool:
     return not (unknown or is_long or (dtype.kind == "V" and not jnp.issubdtype(dtype, np.number)))
 
 
-def as_wide_as(value: Value) -> AbstractContextManager[None]:
+def as_wide_as(value: Array) -> AbstractContextManager[None]:
     """Return a context in which JAX makes arrays of a value's dtype: else it cuts 64 bits."""
     wide = value.dtype.name in ("int64", "uint64", "float64", "complex128")
     return jax.enable_x64(wide)
@@ -171,7 +170,7 @@ class Trees:
                 for place, leaf in leaves_in(tree, (*path, name)):
                     self._add("/".join(place), leaf)
 
-    def _add(self, path: str, leaf: Value) -> None:
+    def _add(self, path: str, leaf: Array) -> None:
         if path in self.leaves:
             raise CheckpointError(
                 f"Two arrays have the path {path!r}, as in a dict with the keys 1 and '1', or "
@@ -180,7 +179,7 @@ class Trees:
             )
         self.leaves[path] = Leaf(leaf)
 
-    def with_values(self, values: Mapping[str, Value]) -> Callable[[], None]:
+    def with_values(self, values: Mapping[str, Array]) -> Callable[[], None]:
         """Return what puts trees with these leaves in the place of the trees."""
         parts = [path.split("/") for path in values]
         inside = {"/".join(part[:i]) for part in parts for i in range(1, len(part) + 1)}
@@ -200,7 +199,7 @@ def _attributes_of(home: Any) -> Iterator[tuple[str, Any]]:
     yield from ((name, x) for name, x in vars(home).items() if name[0] != "_")
 
 
-def leaves_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, Value]]:
+def leaves_in(tree: object, path: Path = ()) -> Iterator[tuple[Path, Array]]:
     """Yield the arrays in a tree, and the data beside them or beside Variables, with paths."""
     found = list(_leaves(tree, path, ()))
     if any(_is_array(leaf) or _holds_variables(leaf) for _, leaf in found):
@@ -231,7 +230,7 @@ def _leaves(value: object, path: Path, within: tuple[int, ...]) -> Iterator[tupl
             yield from _leaves(child, (*path, name), (*within, id(value)))
 
 
-def _rebuilt(value: Any, path: Path, values: Mapping[str, Value], inside: Set[str]) -> Any:
+def _rebuilt(value: Any, path: Path, values: Mapping[str, Array], inside: Set[str]) -> Any:
     """Return a tree with some leaves replaced; itself where there are none of them inside."""
     if (place := "/".join(path)) not in inside:
         return value

@@ -21,14 +21,14 @@ from jaxvars.core.cells import SHARED, STORE, Cell
 from jaxvars.devices.mesh import place_text, replicated_like
 from jaxvars.errors import ShardingError
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Named: TypeAlias = Iterable[tuple[str, Value]]
+Named: TypeAlias = Iterable[tuple[str, Array]]
 
 _WORDS = ("incompatible devices", "does not match the sharding", "evenly divide the shape")
 
 
-def placed(value: Value) -> Any:
+def placed(value: Array) -> Any:
     """Return the sharding that somebody has chosen for a value, or None."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     chosen = known and value.committed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 
@@ -15,8 +15,6 @@ from jaxvars.tracing.fork import refuse_if_forked
 
 if TYPE_CHECKING:
     from jaxvars.graph.graph import Graph
-
-Value: TypeAlias = Any
 
 
 @final

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +15,10 @@ from jaxvars.core.staging import Staged
 from jaxvars.errors import CompileError, CreationError
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import jaxprs
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def initialize(staged: Staged, values: Sequence[Value], name: str) -> None:
+def initialize(staged: Staged, values: Sequence[Array], name: str) -> None:
     """Give the variables that a trace created their first values."""
     for made in staged.created:
         cell = made.ref()
@@ -45,7 +43,7 @@ def initialize(staged: Staged, values: Sequence[Value], name: str) -> None:
             LOCAL.frame.create(cell, _first_value(value))
 
 
-def _first_value(value: Value) -> Value:
+def _first_value(value: Array) -> Array:
     """Return a variable's first value, which may come as a kind of NumPy's, if it is constant."""
     if is_string(value.dtype):
         return np.asarray(value)

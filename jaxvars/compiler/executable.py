@@ -46,7 +46,6 @@ from jaxvars.compiler.program import (
     Program,
     ShapeMismatch,
     SignatureMismatch,
-    Value,
     call_back,
     check_top_level,
     copy_all,
@@ -63,6 +62,7 @@ from jaxvars.core.staging import Staged
 from jaxvars.core.store import exclusively, fail, has_failed, settle, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
+from jaxvars.typing import Array
 
 _LARGE = 2**26  # bytes: a step that computes as much takes far longer than to ask if one failed
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
@@ -258,7 +258,7 @@ class Executable:
         places = [*map(home_now, cells), *map(placed, leaves)]
         self._arrivals.settle([leaf.shape for leaf in self._specs], mesh_of(places))
 
-    def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Value]]:
+    def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Array]]:
         names = [f"Argument {name}" for name in self._arrivals.names]
         return list(zip(names, leaves, strict=True))
 
@@ -371,7 +371,7 @@ class Executable:
         STORE.update(zip(self._tray.keys, new, strict=True))
         return result
 
-    def _readonly_args(self) -> list[tuple[Value, ...]]:
+    def _readonly_args(self) -> list[tuple[Array, ...]]:
         """Return the values of the kept cells, as an argument if there are any."""
         return [gather_values(self._readonly)] if self._readonly else []
 

@@ -58,8 +58,7 @@ from jaxvars.tensors.tensor import is_endless, is_uncut
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import bits_of, form_of
 from jaxvars.tracing.key_order import Order, order_of, order_test
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 MISS: Any = object()
 """What is returned for a call with names, dicts or lists that is not like one before."""
@@ -143,7 +142,7 @@ class Parts(NamedTuple):
     doubt: Callable[[WriteBack], bool] | None
     keeps: bool
     keys: str | None
-    careful: Callable[[Sequence[Value]], Any]
+    careful: Callable[[Sequence[Array]], Any]
 
 
 class Rest(NamedTuple):
@@ -162,7 +161,7 @@ def write(
     parts: Parts,
     rest: Rest,
     items: Sequence[Any],
-    values: Sequence[Value],
+    values: Sequence[Array],
     *,
     in_order: bool,
     by_shape: bool,
@@ -213,7 +212,7 @@ def write(
 
 
 def _places(
-    items: Sequence[Any], values: Sequence[Value], *, in_order: bool
+    items: Sequence[Any], values: Sequence[Array], *, in_order: bool
 ) -> list[int | None] | None:
     """Return which item each value is, None for a default; None if that is not certain."""
     by_id: dict[int, list[int]] = {}
@@ -241,7 +240,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
     )
 
 
-def _given(name: str, value: Value) -> str:
+def _given(name: str, value: Array) -> str:
     """Return what is handed to XLA: a copy of what the caller may write to while it runs."""
     return f"{name}.copy()" if isinstance(value, np.ndarray) else name
 

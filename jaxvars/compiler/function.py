@@ -28,7 +28,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -74,8 +74,7 @@ from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import overlooking
 from jaxvars.tracing.key_order import ordered_like
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -324,7 +323,7 @@ class Function:
         return Arrivals([name for _, name in names], specs)
 
     def _stage(self, call: Call, real: Opened | None) -> Staged:
-        def run(*values: Value) -> Any:
+        def run(*values: Array) -> Any:
             args, kwargs = call.rebuild(values)
             with named_conditions(), boxing(None):
                 result = self.body(*args, **kwargs)
@@ -359,7 +358,7 @@ class Function:
         return staged
 
     @staticmethod
-    def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Value]]:
+    def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Array]]:
         """Return a program and its arguments, with known sizes if they are known."""
         return (staged, call.values) if real is None else (real.filled(staged), real.values)
 

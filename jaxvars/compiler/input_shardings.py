@@ -10,7 +10,7 @@ Rule this file keeps: what does not fit is refused before anything is moved, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 from jax.sharding import PartitionSpec
@@ -18,8 +18,7 @@ from jax.sharding import PartitionSpec
 from jaxvars.compiler.colocation import placed
 from jaxvars.devices.mesh import as_sharding, current_mesh, is_spec, put
 from jaxvars.errors import CompileError, ShardingError
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -62,7 +61,7 @@ class Arrivals:
             raise ShardingError("\n".join(problems))
         self.shardings = tuple(found)
 
-    def bring(self, values: Sequence[Value]) -> Sequence[Value]:
+    def bring(self, values: Sequence[Array]) -> Sequence[Array]:
         """Return the arguments where they are to be, or where jit can take them from there.
 
         jit moves what nobody has put anywhere, like NumPy arrays, and knows it from arrays on a
@@ -70,13 +69,13 @@ class Arrivals:
         """
         return self._moved(values, lambda x, place: placed(x) in (None, place))
 
-    def constrain(self, values: Sequence[Value]) -> Sequence[Value]:
+    def constrain(self, values: Sequence[Array]) -> Sequence[Array]:
         """Return the arguments where they are to be: inside of other functions."""
         return self._moved(values, lambda x, place: placed(x) == place)
 
     def _moved(
-        self, values: Sequence[Value], stays: Callable[[Value, Any], bool]
-    ) -> Sequence[Value]:
+        self, values: Sequence[Array], stays: Callable[[Array, Any], bool]
+    ) -> Sequence[Array]:
         if self.shardings is None:
             return values
         return [
@@ -114,7 +113,7 @@ def spec_for(given: Any, argument: str, shape: tuple[int, ...]) -> Any:
     return given
 
 
-def lowered_like(leaf: Any, value: Value) -> jax.ShapeDtypeStruct:
+def lowered_like(leaf: Any, value: Array) -> jax.ShapeDtypeStruct:
     """Return what a program is lowered for: a leaf of the key, where the argument lay."""
     place = getattr(value, "sharding", None) if isinstance(value, jax.ShapeDtypeStruct) else None
     place = placed(value) if place is None else place

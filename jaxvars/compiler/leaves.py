@@ -19,8 +19,6 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import Inexact, Same, exact
 
-Value: TypeAlias = Any
-
 NUMBERS = (int, float, complex)
 _REFUSED = (set, bytearray, memoryview)
 STAGED_ITERATORS: set[type] = set()

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 
@@ -27,8 +27,6 @@ from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
-
-Value: TypeAlias = Any
 
 
 @final

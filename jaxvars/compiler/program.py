@@ -15,9 +15,9 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import PyTreeTemplate, Staged
 from jaxvars.core.store import stored
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Leaves: TypeAlias = Sequence[Value]
+Leaves: TypeAlias = Sequence[Array]
 
 
 @final
@@ -48,7 +48,7 @@ class Program:
         self._leaving = leaving
         self.__name__ = self.__qualname__ = name
 
-    def __call__(self, *args: Value) -> Any:
+    def __call__(self, *args: Array) -> Any:
         return self._run(*args)
 
     def __hash__(self) -> int:
@@ -129,7 +129,7 @@ def call_back(run: Callable[..., Any], *inputs: Any) -> Any:
         CALLBACKS.pop()
 
 
-def gather_values(cells: Sequence[Cell]) -> tuple[Value, ...]:
+def gather_values(cells: Sequence[Cell]) -> tuple[Array, ...]:
     """Return the values of cells from the store."""
     try:
         return tuple([STORE[cell.key] for cell in cells])
@@ -140,7 +140,7 @@ def gather_values(cells: Sequence[Cell]) -> tuple[Value, ...]:
 def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function under a name, which XLA's programs and errors show."""
 
-    def called(*args: Value) -> Any:
+    def called(*args: Array) -> Any:
         return fn(*args)
 
     called.__name__ = called.__qualname__ = name

@@ -29,7 +29,6 @@ from jaxvars.compiler.leaves import (
     Itself,
     Leaf,
     Traced,
-    Value,
     _static,
     counts_as_itself,
     is_leaf,
@@ -44,6 +43,7 @@ from jaxvars.tensors.tensor import check_argument, is_endless, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import form_of
 from jaxvars.tracing.key_order import in_order, order_of
+from jaxvars.typing import Array
 
 _REST, _NAMED = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _ANY = inspect.Signature([inspect.Parameter("args", _REST), inspect.Parameter("kwargs", _NAMED)])
@@ -61,11 +61,11 @@ class Call(NamedTuple):
     """
 
     key: tuple[Any, tuple[Leaf, ...], int, bool, Any]
-    values: list[Value]
+    values: list[Array]
     objects: list[Any]
-    rebuild: Callable[[Sequence[Value]], tuple[tuple[Any, ...], dict[str, Any]]]
+    rebuild: Callable[[Sequence[Array]], tuple[tuple[Any, ...], dict[str, Any]]]
 
-    def given(self) -> tuple[Value, ...]:
+    def given(self) -> tuple[Array, ...]:
         """Return the values for XLA, which may read a NumPy array when the call has returned.
 
         The caller may write to the array by then, so it is a copy.
@@ -127,7 +127,7 @@ class Signature:
             if traced[i] and isinstance(leaf, int | np.ndarray | np.generic):
                 self._check(leaf, treedef, i)
 
-        def rebuild(values: Sequence[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def rebuild(values: Sequence[Array]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             new = iter(values)
             merged = [next(new) if t else x for x, t in zip(leaves, traced, strict=True)]
             return in_order(jax.tree.unflatten(treedef, merged), order)
@@ -255,7 +255,7 @@ class Signature:
     def _are_defaults(self, args: tuple[Any, ...], start: int) -> bool:
         return all(args[i] is self._positional(i)[0].default for i in range(start, len(args)))
 
-    def _fit(self, i: int, value: Any, spec: TensorSpec) -> Value:
+    def _fit(self, i: int, value: Any, spec: TensorSpec) -> Array:
         if isinstance(value, TensorSpec | jax.ShapeDtypeStruct):
             array = value
         else:

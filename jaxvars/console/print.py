@@ -27,8 +27,8 @@ from jaxvars.display.pretty import Layout, Node, Planner
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Pieces: TypeAlias = list[str | Node]
 Render: TypeAlias = Callable[..., str]
 
@@ -183,20 +183,20 @@ def _append(path: Path, text: str) -> None:
 
 
 # ---------------------------------------------------------------- now or when it runs
-def _send(arrays: Sequence[Value], message: Pieces, options: Options) -> None:
+def _send(arrays: Sequence[Array], message: Pieces, options: Options) -> None:
     """Print a message now if all its arrays are known and nothing is being staged."""
     values = [x if context.is_tracer(x) else np.array(x) for x in map(drop_gradient, arrays)]
     emit(lambda *known: Layout(known, options.summarize).join(message), values, options)
 
 
-def emit(render: Render, values: Sequence[Value], options: Options) -> None:
+def emit(render: Render, values: Sequence[Array], options: Options) -> None:
     """Print what is made of values: now if all are known, else when the program runs."""
 
-    def write(*values: Value) -> None:
+    def write(*values: Array) -> None:
         options.write(render(*map(np.asarray, values)), options.flush)
 
-    def over_examples(count: int, batched: Sequence[bool], values: Sequence[Value]) -> None:
-        def render_each(*values: Value) -> str:
+    def over_examples(count: int, batched: Sequence[bool], values: Sequence[Array]) -> None:
+        def render_each(*values: Array) -> str:
             rows = zip(values, batched, strict=True)
             each = [[x[i] if has_axis else x for i in range(count)] for x, has_axis in rows]
             return "".join(render(*example) for example in zip(*each, strict=True))

@@ -11,17 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.control.forms import Value, type_of
+from jaxvars.control.forms import type_of
 from jaxvars.control.structure_diff import described
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
 _LARGEST = np.iinfo(np.int64).max
 
 
-def as_concrete(value: Any) -> Value:
+def as_concrete(value: Any) -> Array:
     """Return a value as an array: if it is known NumPy's, which no trace makes its own.
 
     Known integers are as wide as they were given.
@@ -43,7 +44,7 @@ def as_concrete(value: Any) -> Value:
     return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
-def truth(pred: Any) -> Value:
+def truth(pred: Any) -> Array:
     """Return a condition as a bool, or a traced scalar one.
 
     Raises:
@@ -61,7 +62,7 @@ def truth(pred: Any) -> Value:
     return value if context.is_tracer(value) else bool(value)
 
 
-def index_of(index: Any, count: int) -> Value:
+def index_of(index: Any, count: int) -> Array:
     """Return the index of a branch, clamped, as an int or a traced one.
 
     Raises:

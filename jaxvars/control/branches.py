@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,9 +40,7 @@ from jaxvars.errors import ControlFlowError, line_of, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-
-Value: TypeAlias = Any
-
+from jaxvars.typing import Array
 
 _RESULT = ("the result",)
 
@@ -115,13 +113,13 @@ def named_cond(
     return _choose(_other(truth(pred)), branches, (), names, ("true", "false"))
 
 
-def _other(truth: Value) -> Value:
+def _other(truth: Array) -> Array:
     """Return the opposite: the index of what is to run, the first if it holds."""
     return ~truth if context.is_tracer(truth) else not truth
 
 
 def _choose(
-    index: Value, branches: Sequence[Any], operands: Any, names: Names, ways: Names
+    index: Array, branches: Sequence[Any], operands: Any, names: Names, ways: Names
 ) -> tuple[Any, ...]:
     refuse_if_forked("A function is run by jaxvars")
     if not context.is_tracer(index):

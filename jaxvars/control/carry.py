@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 
-from jaxvars.control.forms import Type, Value, all_joined, converted, flatten_arrays, type_of
+from jaxvars.control.forms import Type, all_joined, converted, flatten_arrays, type_of
 from jaxvars.control.structure_diff import Difference, Names, difference
 from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.wrapping import is_boxing, words
 from jaxvars.tracing.key_order import map_leaves
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- branches
@@ -36,7 +37,7 @@ class Result(NamedTuple):
 
     form: PyTreeTemplate
     types: Sequence[Type]
-    arrays: Callable[[Sequence[Value]], Sequence[Value]]
+    arrays: Callable[[Sequence[Array]], Sequence[Array]]
 
 
 def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> list[Result]:
@@ -56,7 +57,7 @@ def alike(forms: Sequence[PyTreeTemplate], types: Sequence[Sequence[Type]]) -> l
 def _like_all(form: PyTreeTemplate, specs: Sequence[Any], others: Sequence[Any]) -> Result:
     box: list[PyTreeTemplate] = []
 
-    def arrays(values: Sequence[Value]) -> list[Value]:
+    def arrays(values: Sequence[Array]) -> list[Array]:
         value = form(values)
         for other in others:
             value = _tree_like(value, other)
@@ -112,7 +113,7 @@ class Carried:
         self.arrays = [jnp.asarray(x) for x in arrays]
         self._types = [type_of(x) for x in self.arrays]
 
-    def __call__(self, arrays: Sequence[Value]) -> tuple[Any, ...]:
+    def __call__(self, arrays: Sequence[Array]) -> tuple[Any, ...]:
         """Return the values with these arrays in them."""
         return self._form(arrays)
 
@@ -135,11 +136,11 @@ class Carried:
         self._types = list(map(type_of, self.arrays))
         return False
 
-    def cast(self, arrays: Sequence[Value], types: Sequence[Type] | None = None) -> list[Value]:
+    def cast(self, arrays: Sequence[Array], types: Sequence[Type] | None = None) -> list[Array]:
         """Return arrays, of types that were accepted, as those that are carried."""
         return [converted(x, t) for x, t in zip(arrays, types or self._types, strict=True)]
 
-    def advance(self, values: Any) -> list[Value]:
+    def advance(self, values: Any) -> list[Array]:
         """Return the arrays for the next iteration, of one that was run."""
         form, arrays = flatten_arrays(values)
         arrays = [jnp.asarray(x) for x in arrays]
@@ -177,7 +178,7 @@ def _boxed_change(found: Difference, line: str) -> str:
     return f"{found.label} has {one} before the loop, but {other} after one iteration ({line}):"
 
 
-def stackable(y: Any, line: str) -> tuple[PyTreeTemplate, list[Value]]:
+def stackable(y: Any, line: str) -> tuple[PyTreeTemplate, list[Array]]:
     """Take the output of an iteration apart, as a tuple of one; refuse what can't be stacked."""
     form, arrays = flatten_arrays((y,))
     if not form.is_plain:
@@ -193,7 +194,7 @@ class Stack:
 
     def __init__(self, line: str) -> None:
         self._line = line
-        self._rows: dict[int, Sequence[Value]] = {}
+        self._rows: dict[int, Sequence[Array]] = {}
         self._form = PyTreeTemplate(None)
         self._types: Sequence[Type] = ()
 

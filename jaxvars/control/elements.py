@@ -22,13 +22,13 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import is_literal, is_weak, to_tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Shape: TypeAlias = tuple[int | None, ...]
 
 
 # ---------------------------------------------------------------- what is written
-def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Value:
+def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Array:
     """Return a value as the element at an index.
 
     Raises:
@@ -41,7 +41,7 @@ def element_of(value: Any, index: Any, dtype: Any, shape: Shape | None) -> Value
     return element
 
 
-def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Value:
+def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Array:
     """Return a value as several elements, one in each row.
 
     Raises:
@@ -56,7 +56,7 @@ def rows_of(value: Any, dtype: Any, shape: Shape | None) -> Value:
     return rows
 
 
-def _converted(value: Any, dtype: Any, what: str) -> Value:
+def _converted(value: Any, dtype: Any, what: str) -> Array:
     array = to_tensor(unwrap(value), what=what)
     if array.dtype != dtype and not (is_literal(value) or is_weak(array)):
         raise DtypeError(
@@ -75,7 +75,7 @@ def _check_shape(shape: tuple[int, ...], known: Shape | None, what: str) -> None
 
 
 # ---------------------------------------------------------------- one place in a buffer
-def row(buffer: Value, index: Value) -> Value:
+def row(buffer: Array, index: Array) -> Array:
     """Return the element at a traced index, or the nearest one."""
     size = buffer.shape[0]
     if size == 0:
@@ -85,7 +85,7 @@ def row(buffer: Value, index: Value) -> Value:
     return jax.lax.dynamic_index_in_dim(buffer, index, 0, keepdims=False)
 
 
-def put(buffer: Value, index: Value, element: Value) -> Value:
+def put(buffer: Array, index: Array, element: Array) -> Array:
     """Return the buffer with an element, or as it is if the index is outside."""
     size = buffer.shape[0]
     if size == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ from jaxvars.core.staging import PyTreeTemplate
 from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 _KINDS = (jnp.bool_, jnp.integer, jnp.floating, jnp.complexfloating)
 
 
@@ -60,7 +60,7 @@ def _rank(dtype: Any) -> int:
     return next((i for i, kind in enumerate(_KINDS) if jnp.issubdtype(dtype, kind)), -1)
 
 
-def converted(value: Value, kind: Type) -> Value:
+def converted(value: Array, kind: Type) -> Array:
     """Return a value as an array of a type that was joined from its own.
 
     Raises:
@@ -90,7 +90,7 @@ def read_variables(value: Any) -> Any:
     return map_leaves(lambda x: x, value)
 
 
-def flatten_arrays(value: Any) -> tuple[PyTreeTemplate, list[Value]]:
+def flatten_arrays(value: Any) -> tuple[PyTreeTemplate, list[Array]]:
     """Return a value's form, which holds no arrays, and its arrays."""
     form = PyTreeTemplate(read_variables(value))
     arrays, form.arrays = form.arrays, []

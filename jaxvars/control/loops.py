@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -28,14 +28,13 @@ from jaxvars.tracing import context
 from jaxvars.tracing.checkpointed_while import while_loop as while_loop_in_reverse
 from jaxvars.tracing.dependencies import depending_p, paths
 from jaxvars.tracing.interruption import overlooking
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array, PyTree
 
 
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
-    init_val: Any,
+    init_val: PyTree,
     *,
     max_iterations: int | None = None,
 ) -> Any:
@@ -100,7 +99,7 @@ def named_while(
     return carried(final[1])
 
 
-def _as_if_staged(body_fun: Callable[..., tuple[Any, ...]], carried: Carried) -> list[Value]:
+def _as_if_staged(body_fun: Callable[..., tuple[Any, ...]], carried: Carried) -> list[Array]:
     """Return what a loop that did not run carries, which depends on what its body needs."""
     body = _stage_body(lambda state, _: (body_fun(*state), ()), carried)
     program = Threads([body]).programs[0]
@@ -128,7 +127,7 @@ class _While:
         outputs, new = self._body(given[1], state, carry[1])
         return self._threads.changed(new), self._carried.cast(outputs)
 
-    def _check(self, given: Any, carry: Any) -> tuple[Value, Any]:
+    def _check(self, given: Any, carry: Any) -> tuple[Array, Any]:
         state = self._threads.reread(given[0], carry[0])
         (go,), new = self._test(given[2], state, carry[1])
         return go, (self._threads.changed(new), carry[1])
@@ -160,7 +159,7 @@ def fori_loop(
     lower: Any,
     upper: Any,
     body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
 ) -> Any:
@@ -208,7 +207,7 @@ def fori_loop(
     )[2]
 
 
-def _integer(bound: Any) -> Value:
+def _integer(bound: Any) -> Array:
     value = as_concrete(bound)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
         raise ControlFlowError(
@@ -217,7 +216,7 @@ def _integer(bound: Any) -> Value:
     return value
 
 
-def _strong(bound: Value) -> Value:
+def _strong(bound: Array) -> Array:
     """Return a bound without a weak type; raises OverflowError for one that JAX cannot hold."""
     if context.is_tracer(bound):
         return jax.lax.convert_element_type(bound, bound.dtype)
@@ -225,7 +224,7 @@ def _strong(bound: Value) -> Value:
 
 
 def _counted(
-    first: int, last: int, body_fun: Any, init_val: Any, name: str, unroll: int | bool
+    first: int, last: int, body_fun: Any, init_val: PyTree, name: str, unroll: int | bool
 ) -> Any:
     def step(state: Any, _: None) -> Any:
         i, value = state
@@ -238,8 +237,8 @@ def _counted(
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
+    init: PyTree,
+    xs: PyTree = None,
     length: int | None = None,
     *,
     reverse: bool = False,
@@ -290,7 +289,7 @@ def scan(
 def named_scan(
     body_fun: Callable[[Any, Any], tuple[tuple[Any, ...], Any]],
     init: tuple[Any, ...],
-    xs: Any,
+    xs: PyTree,
     names: Names,
     *,
     length: int | None = None,
@@ -307,7 +306,7 @@ def named_scan(
         return _python_scan(body_fun, carried, elements, arrays, order)
     box: list[PyTreeTemplate] = []
 
-    def one(state: Any, x: Sequence[Value]) -> Any:
+    def one(state: Any, x: Sequence[Array]) -> Any:
         state, y = body_fun(state, elements(x))
         form, ys = stackable(y, carried.line)
         box[:] = [form]
@@ -329,7 +328,7 @@ def named_scan(
 
 
 def _stage_body(
-    fn: Callable[..., tuple[tuple[Any, ...], Sequence[Value]]],
+    fn: Callable[..., tuple[tuple[Any, ...], Sequence[Array]]],
     carried: Carried,
     specs: Sequence[Any] = (),
 ) -> Staged:
@@ -342,7 +341,7 @@ def _stage_body(
     """
     box: list[PyTreeTemplate] = []
 
-    def flat(*leaves: Value) -> list[Value]:
+    def flat(*leaves: Array) -> list[Array]:
         n = len(carried.arrays)
         state, others = fn(carried(leaves[:n]), leaves[n:])
         form, arrays = flatten_arrays(state)
@@ -357,7 +356,7 @@ def _stage_body(
 
 
 def _python_scan(
-    body_fun: Any, carried: Carried, elements: PyTreeTemplate, arrays: Sequence[Value], order: range
+    body_fun: Any, carried: Carried, elements: PyTreeTemplate, arrays: Sequence[Array], order: range
 ) -> tuple[tuple[Any, ...], Any]:
     """Run the iterations one after the other; there is at least one."""
     columns = [list(x) for x in arrays]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,14 +20,13 @@ from jaxvars.errors import ControlFlowError, user_line
 from jaxvars.tensors.tensor import as_array
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import in_order, map_leaves, ordered_like
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array, PyTree
 
 _EXAMPLES = object()  # the name of the axis of examples, used for nothing else
 
 
 @context.restoring()
-def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map_fn(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> Any:
     """Run a function for each element along the first axis of arrays, one after the other.
 
     It may read and assign variables.
@@ -66,7 +65,7 @@ def map_fn(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -
 
 @context.restoring()
 def vectorized_map(
-    f: Callable[[Any], Any], elems: Any, *, in_axes: Any = 0, out_axes: Any = 0
+    f: Callable[[Any], Any], elems: PyTree, *, in_axes: Any = 0, out_axes: Any = 0
 ) -> Any:
     """Run a function for all examples at once: `jax.vmap`, with variables.
 
@@ -109,7 +108,7 @@ def vectorized_map(
     threads = Threads([staged])
     (program,), state = threads.programs, threads.state()
 
-    def one(values: Sequence[Value]) -> Any:
+    def one(values: Sequence[Array]) -> Any:
         mine = {EXAMPLE.key: _number(state)} if EXAMPLE.key in state else {}
         outputs, new = program(program.consts, state | mine, values)
         return staged.rebuild(outputs), threads.changed(new)
@@ -121,21 +120,21 @@ def vectorized_map(
     return in_order(result, staged.rebuild.order)
 
 
-def _number(state: dict[int, Value]) -> Value:
+def _number(state: dict[int, Array]) -> Array:
     return numbered(state[EXAMPLE.key], jax.lax.axis_index(_EXAMPLES))
 
 
-def _merged(cell: Cell, old: Value, values: Value) -> Value:
+def _merged(cell: Cell, old: Array, values: Array) -> Array:
     merge = merge_of(cell)
     return first_failure(values) if merge is None else merge(old, values)
 
 
-def _axes(in_axes: Any, elems: Any) -> list[int | None]:
+def _axes(in_axes: Any, elems: PyTree) -> list[int | None]:
     is_none = lambda x: x is None  # noqa: E731 - one use in two places of a line
     return jax.tree.leaves(jax.tree.broadcast(in_axes, elems, is_leaf=is_none), is_leaf=is_none)
 
 
-def _check_axes(arrays: Sequence[Value], axes: Sequence[int | None]) -> None:
+def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:
     """Refuse arrays that do not have one number of examples."""
     sizes: set[int] = set()
     for x, axis in zip(arrays, axes, strict=True):
@@ -153,7 +152,7 @@ def _check_axes(arrays: Sequence[Value], axes: Sequence[int | None]) -> None:
         )
 
 
-def _example(x: Value, axis: int | None) -> Any:
+def _example(x: Array, axis: int | None) -> Any:
     if axis is None:
         return x
     shape = list(x.shape)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.control.forms import Type, type_of
@@ -17,9 +17,7 @@ from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
-
-Value: TypeAlias = Any
-
+from jaxvars.typing import Array
 
 CREATES = (
     "A branch or the body of a loop tried to create a variable, which would exist on one way only; "
@@ -37,8 +35,8 @@ class Program:
         self.writes = [cell.key for cell in staged.writes]
 
     def __call__(
-        self, consts: Any, state: dict[int, Value], values: Sequence[Value]
-    ) -> tuple[list[Value], dict[int, Value]]:
+        self, consts: Any, state: dict[int, Array], values: Sequence[Array]
+    ) -> tuple[list[Array], dict[int, Array]]:
         """Return the array results, and the values of all cells afterwards."""
         outputs = self._run(consts, [*(state[key] for key in self._reads), *values])
         n = len(outputs) - len(self.writes)
@@ -64,19 +62,19 @@ class Threads:
         for cell in self.written:
             self._frame.check_writable(cell)
 
-    def state(self) -> dict[int, Value]:
+    def state(self) -> dict[int, Array]:
         """Return the values of all cells now."""
         return {key: self._frame.read(cell) for key, cell in self._cells.items()}
 
-    def changed(self, state: dict[int, Value]) -> list[Value]:
+    def changed(self, state: dict[int, Array]) -> list[Array]:
         """Return, of all values, those of the cells that are assigned."""
         return [state[cell.key] for cell in self.written]
 
-    def rereader(self) -> Callable[[Sequence[Value]], dict[int, Value]]:
+    def rereader(self) -> Callable[[Sequence[Array]], dict[int, Array]]:
         """Return what makes all values, as an iteration reads them, of those assigned before it."""
         return functools.partial(self.reread, self.state())
 
-    def reread(self, first: dict[int, Value], values: Sequence[Value]) -> dict[int, Value]:
+    def reread(self, first: dict[int, Array], values: Sequence[Array]) -> dict[int, Array]:
         """Return all values, as an iteration reads them.
 
         Args:
@@ -84,14 +82,14 @@ class Threads:
             values: of the cells that are assigned, those before this iteration.
         """
 
-        def read_again(cell: Cell, x: Value) -> Value:
+        def read_again(cell: Cell, x: Array) -> Array:
             known = cell.deliver or not is_differentiable(cell)
             return x if known else reread(x, first[cell.key])
 
         pairs = zip(self.written, values, strict=True)
         return {**first, **{cell.key: read_again(cell, x) for cell, x in pairs}}
 
-    def write(self, values: Sequence[Value]) -> None:
+    def write(self, values: Sequence[Array]) -> None:
         """Assign the cells."""
         self._frame.write_all(self.written, values)
 

@@ -18,7 +18,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -42,8 +42,7 @@ from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _Form(NamedTuple):
@@ -118,8 +117,8 @@ class TensorArray:
             raise NotATensorError("A TensorArray holds numbers. Keep texts in a Python list.")
         shape = None if element_shape is None else tuple(element_shape)
         self._form = _Form(dtype, known_size(size), shape, bool(dynamic_size))
-        self._buffer: tuple[Value, ...] = ()  # one, or none yet
-        self._beside: Mapping[int, Value] = {}
+        self._buffer: tuple[Array, ...] = ()  # one, or none yet
+        self._beside: Mapping[int, Array] = {}
 
     # ------------------------------------------------------------ what it is
     @property
@@ -177,7 +176,7 @@ class TensorArray:
         self._refuse_growth()
         return _make(form, (put(self._whole(element.shape), index, element),), {})
 
-    def read(self, index: Any) -> Value:
+    def read(self, index: Any) -> Array:
         """Return one element.
 
         Args:
@@ -196,11 +195,11 @@ class TensorArray:
         return self._base(shape)[index] if self._buffer else jnp.zeros(shape, self.dtype)
 
     # ------------------------------------------------------------ all elements
-    def stack(self) -> Value:
+    def stack(self) -> Array:
         """Return all elements, as one array of shape [size, *element_shape]."""
         return self._whole(self._known_shape())
 
-    def gather(self, indices: Any) -> Value:
+    def gather(self, indices: Any) -> Array:
         """Return some elements, as one array of shape [len(indices), *element_shape].
 
         Args:
@@ -217,7 +216,7 @@ class TensorArray:
         check_inside(places, self.size(), "a TensorArray")
         return whole[jnp.clip(places, 0, self.size() - 1)]
 
-    def concat(self) -> Value:
+    def concat(self) -> Array:
         """Return all elements one after the other along their first axis.
 
         Raises:
@@ -306,20 +305,20 @@ class TensorArray:
         return self
 
     # ------------------------------------------------------------ as a pytree
-    def tree_flatten(self) -> tuple[tuple[Value, ...], _Form]:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], _Form]:
         """Return the buffer, if the element shape is known, and the form."""
         shape = self.element_shape
         if self._beside or not self._buffer:
             return (() if shape is None or None in shape else (self._whole(shape),)), self._form
         return self._buffer, self._form  # whatever it is: JAX puts other things there
 
-    def tree_flatten_with_keys(self) -> tuple[list[tuple[Any, Value]], _Form]:
+    def tree_flatten_with_keys(self) -> tuple[list[tuple[Any, Array]], _Form]:
         """Return the buffer with a key, if the element shape is known, and the form."""
         children, form = self.tree_flatten()
         return [(jax.tree_util.GetAttrKey("elements"), child) for child in children], form
 
     @classmethod
-    def tree_unflatten(cls, form: _Form, children: Sequence[Value]) -> TensorArray:
+    def tree_unflatten(cls, form: _Form, children: Sequence[Array]) -> TensorArray:
         """Return a TensorArray around what need not be an array."""
         return _make(form, tuple(children), {})
 
@@ -341,7 +340,7 @@ class TensorArray:
         return _make(form, (self._whole(shape),), {})
 
     # ------------------------------------------------------------ values
-    def _whole(self, shape: Shape) -> Value:
+    def _whole(self, shape: Shape) -> Array:
         """Return all elements, of a shape that is known."""
         refuse_if_forked("A TensorArray is read")
         if self._beside and len(self._beside) == self.size():
@@ -352,7 +351,7 @@ class TensorArray:
         rows = jnp.stack(list(self._beside.values()))
         return base.at[np.asarray(list(self._beside))].set(rows, unique_indices=True)
 
-    def _base(self, shape: Shape) -> Value:
+    def _base(self, shape: Shape) -> Array:
         """Return the buffer, in its full size."""
         if not self._buffer:
             return jnp.zeros((self.size(), *shape), self.dtype)
@@ -406,7 +405,7 @@ class TensorArray:
             )
 
 
-def _make(form: _Form, buffer: tuple[Value, ...], beside: Mapping[int, Value]) -> TensorArray:
+def _make(form: _Form, buffer: tuple[Array, ...], beside: Mapping[int, Array]) -> TensorArray:
     made = object.__new__(TensorArray)
     made._form, made._buffer, made._beside = form, buffer, beside
     return made

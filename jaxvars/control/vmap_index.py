@@ -16,23 +16,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 import numpy as np
 
 from jaxvars.core.cells import Cell
 from jaxvars.core.frame import Signal
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Merge: TypeAlias = Callable[[Value, Value], Value]
+Merge: TypeAlias = Callable[[Array, Array], Array]
 
 NO_EXAMPLE = np.zeros(2, np.uint32)
 
 _MERGES: weakref.WeakKeyDictionary[Cell, Merge] = weakref.WeakKeyDictionary()
 
 
-def _keep(_: Value) -> None:
+def _keep(_: Array) -> None:
     """Take what is written to the cell: a map's own number, which has done its work."""
 
 
@@ -40,7 +40,7 @@ _EXAMPLE = Signal("the number of the example", NO_EXAMPLE, _keep)
 EXAMPLE = _EXAMPLE.cell
 
 
-def numbered(outer: Value, index: Value) -> Value:
+def numbered(outer: Array, index: Array) -> Array:
     """Return what `EXAMPLE` is for one example.
 
     Args:

@@ -13,7 +13,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, final
+from typing import TypeVar, final
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,8 @@ from jaxvars.core.frames import LOCAL, within
 from jaxvars.core.store import take
 from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 T = TypeVar("T")
 
 
@@ -74,9 +74,9 @@ class _AbstractFrame(Frame):
 
     def __init__(self) -> None:
         super().__init__(context.strip(context.current()))
-        self._values: dict[int, Value] = {}
+        self._values: dict[int, Array] = {}
 
-    def get(self, cell: Cell) -> Value:
+    def get(self, cell: Cell) -> Array:
         """Return what was assigned here, the value outside, or a traced stand-in."""
         self.note_inner_read()
         if cell.key not in self._values:
@@ -84,15 +84,15 @@ class _AbstractFrame(Frame):
             self._values[cell.key] = take(cell) if known else self._stand_in(cell)
         return self._values[cell.key]
 
-    def put(self, cell: Cell, value: Value) -> None:
+    def put(self, cell: Cell, value: Array) -> None:
         """Keep a value until the function returns."""
         self.renew()
         self._values[cell.key] = value
 
-    def create(self, cell: Cell, value: Value) -> None:
+    def create(self, cell: Cell, value: Array) -> None:
         """Keep the first value until the function returns."""
         self._values[cell.key] = value
 
-    def _stand_in(self, cell: Cell) -> Value:
+    def _stand_in(self, cell: Cell) -> Array:
         with context.at(self.trace):
             return jnp.zeros(cell.aval.shape, cell.aval.dtype)

@@ -9,12 +9,13 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
-Value: TypeAlias = Any  # a jax.Array, or a NumPy array of strings
+from jaxvars.typing import Array
+
 T = TypeVar("T")
 
-STORE: dict[int, Value] = {}
+STORE: dict[int, Array] = {}
 """The values, by cell key."""
 
 SHARED: set[int] = set()
@@ -37,7 +38,7 @@ often they are still looked for: one that is used again and again outside is nob
 UNPROVEN: dict[tuple[int, ...], Step] = {}
 """Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
 
-LOST: dict[int, tuple[Value, str]] = {}
+LOST: dict[int, tuple[Array, str]] = {}
 """Arrays that were deleted because a step failed, by cell key, and what to say of them."""
 
 HOT_PATH_FILE = "<a compiled step of jaxvars>"
@@ -112,8 +113,8 @@ class WriteBack:
         self.held = frozenset(self.keys)
         self.refs = tuple(map(weakref.ref, cells))
         self.name = name
-        self.before: Sequence[Value] = ()
-        self.values: Sequence[Value] = ()
+        self.before: Sequence[Array] = ()
+        self.values: Sequence[Array] = ()
 
 
 @final
@@ -123,8 +124,8 @@ class Step(NamedTuple):
     name: str
     held: frozenset[int]  # keys
     refs: Sequence[weakref.ref[Cell]]  # so that nothing lives on
-    before: Sequence[Value]
-    sample: weakref.ref[Value] | None  # one of the values, that is computed if all are
+    before: Sequence[Array]
+    sample: weakref.ref[Array] | None  # one of the values, that is computed if all are
 
 
 BUSY = WriteBack((), "")

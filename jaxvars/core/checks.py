@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,7 @@ from jaxvars.core.frame import Signal, is_differentiable
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.errors import CheckError, user_line
 from jaxvars.tracing import context, jaxprs
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -93,7 +92,7 @@ def _raise_in_callback(failure: Any) -> None:
         raise
 
 
-def _deliver(failure: Value) -> None:
+def _deliver(failure: Array) -> None:
     """Raise a failure where it cannot be threaded out: now, or in a callback."""
     if context.is_tracer(failure):
         jax.debug.callback(_raise_in_callback, failure)
@@ -106,9 +105,9 @@ FAILURE = _SIGNAL.cell
 
 
 def require(
-    good: Value,
+    good: Array,
     message: str,
-    values: Mapping[str, Value] | None = None,
+    values: Mapping[str, Array] | None = None,
     line: str | None = None,
 ) -> None:
     """Raise CheckError unless all of `good` holds; in a compiled step, when it is run.
@@ -130,7 +129,7 @@ def require(
         report(_failure(jnp.asarray(good), message, shown, line or user_line()))
 
 
-def report(failure: Value) -> None:
+def report(failure: Array) -> None:
     """Have the current program fail if a failure is set, and none was before."""
     frame = LOCAL.frame
     if frame.keeps_signals():
@@ -169,7 +168,7 @@ def known_here(sites: Mapping[str, Any]) -> dict[int, int]:
     return numbers
 
 
-def renumbered(failure: Value, numbers: Mapping[int, int]) -> Value:
+def renumbered(failure: Array, numbers: Mapping[int, int]) -> Array:
     """Return a failure with other numbers of checks."""
     number = failure[0]
     for theirs, ours in numbers.items():
@@ -177,7 +176,7 @@ def renumbered(failure: Value, numbers: Mapping[int, int]) -> Value:
     return failure.at[0].set(number)
 
 
-def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) -> Value:
+def _failure(good: Array, message: str, values: Mapping[str, Array], line: str) -> Array:
     kinds = tuple(map(_kind, values.values()))
     site = _Site(message, line, good.shape, tuple(values), kinds)
     number = _SITES.setdefault(site, len(_SITES) + 1)
@@ -192,7 +191,7 @@ def _failure(good: Value, message: str, values: Mapping[str, Value], line: str) 
     return jnp.stack([jnp.asarray(x, jnp.int32) for x in facts])
 
 
-def _kind(value: Value) -> str:
+def _kind(value: Array) -> str:
     if value.real.dtype.itemsize == 8:
         return str(value.real.dtype)
     if jnp.issubdtype(value.dtype, jnp.inexact):
@@ -200,13 +199,13 @@ def _kind(value: Value) -> str:
     return "uint32" if jnp.issubdtype(value.dtype, jnp.unsignedinteger) else "int32"
 
 
-def _words(value: Value, kind: str) -> list[Value]:
+def _words(value: Array, kind: str) -> list[Array]:
     """Return the bits of a value of a dtype, as two integers."""
     words = jax.lax.bitcast_convert_type(value.real.astype(kind), jnp.int32)
     return [words, 0] if not words.ndim else [words[0], words[1]]
 
 
-def first_failure(failures: Value) -> Value:
+def first_failure(failures: Array) -> Array:
     """Return the first failure that is set, of one for each example."""
     if not len(failures):
         return jnp.asarray(NO_FAILURE)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 
-from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, Value, WriteBack
+from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
 from jaxvars.errors import (
     ExecutionError,
 )
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- steps that fail
@@ -41,12 +42,12 @@ def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -
             raise execution_error(step.name, problem, names) from problem
 
 
-def is_ready(value: Value) -> bool:
+def is_ready(value: Array) -> bool:
     """Return whether the program that computes a value has run; random keys cannot say so."""
     return getattr(value, "is_ready", lambda: True)()
 
 
-def failure_of(value: Value) -> Exception | None:
+def failure_of(value: Array) -> Exception | None:
     """Wait until a value is computed; return the error if it could not be."""
     try:
         value.block_until_ready()
@@ -55,13 +56,13 @@ def failure_of(value: Value) -> Exception | None:
     return None
 
 
-def _failure_of(step: Step, value: Value, values: Sequence[Value]) -> Exception | None:
+def _failure_of(step: Step, value: Array, values: Sequence[Array]) -> Exception | None:
     """Return why a step failed, by one of the values; by all if that was assigned since."""
     judged = [value] if step.sample is not None and step.sample() is value else values
     return next(filter(None, [failure_of(x) for x in judged if not x.is_deleted()]), None)
 
 
-def one_of(values: Sequence[Value]) -> Value:
+def one_of(values: Sequence[Array]) -> Array:
     """Return one of the values that a step has computed, all of which it computes or none."""
     for value in values:  # a generator that is interrupted as it is closed hides the interrupt
         if hasattr(value, "is_ready"):

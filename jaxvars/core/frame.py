@@ -25,15 +25,15 @@ from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import foreign_write_error
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of strings
 T = TypeVar("T")
-Change: TypeAlias = tuple[Cell, Callable[[Value], Value]]
+Change: TypeAlias = tuple[Cell, Callable[[Array], Array]]
 
 FAST_PATH_BLOCKERS: dict[int, object] = {}
 """Not empty while a frame, a tape or eager mode is in force in a thread: see `FastPathBlocker`."""
 
-PLACED: list[Callable[[Cell, Value, str], None]] = []
+PLACED: list[Callable[[Cell, Array, str], None]] = []
 """Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
 
 TRACING = threading.RLock()
@@ -98,7 +98,7 @@ class Signal(Owner):
 
     __slots__ = ("__weakref__", "cell")
 
-    def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Value], None]) -> None:
+    def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Array], None]) -> None:
         self.cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
         STORE[self.cell.key] = idle
 
@@ -125,35 +125,35 @@ class Frame(ABC):
         self.trace = trace
         self.observers: list[Any] = []
         self._detour = FastPathBlocker()
-        self._seen: dict[int, tuple[Value, Value]] = {}
+        self._seen: dict[int, tuple[Array, Array]] = {}
         self._epochs: list[tuple[int | None, Any]] = []
 
     @abstractmethod
-    def get(self, cell: Cell) -> Value:
+    def get(self, cell: Cell) -> Array:
         """Return the cell's value."""
 
-    def put(self, cell: Cell, value: Value) -> None:
+    def put(self, cell: Cell, value: Array) -> None:
         """Make `value` the cell's value, where several are written one after the other."""
         raise NotImplementedError
 
     @abstractmethod
-    def create(self, cell: Cell, value: Value) -> None:
+    def create(self, cell: Cell, value: Array) -> None:
         """Give a new cell its first value."""
 
-    def read(self, cell: Cell) -> Value:
+    def read(self, cell: Cell) -> Array:
         """Return the cell's value, and let the tapes see it."""
         return self._observed(cell) if self.observers else self.get(cell)
 
-    def read_all(self, cells: Sequence[Cell]) -> list[Value]:
+    def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values of several cells at one moment, and let the tapes see them."""
         return list(map(self.read, cells))
 
-    def peek(self, cell: Cell) -> Value | None:
+    def peek(self, cell: Cell) -> Array | None:
         """Return the cell's value if it is at hand, to be shown: no program or tape reads it."""
         return None
 
     def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
     ) -> None:
         """Write several cells; raise where a value would leak out of a transform.
 
@@ -171,7 +171,7 @@ class Frame(ABC):
                 cell.deliver(value)
         self._tell(cells, values)
 
-    def _tell(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+    def _tell(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
         """Let the tapes know what has been assigned."""
         for tape in self.observers:
             tape.wrote(cells, values)
@@ -184,7 +184,7 @@ class Frame(ABC):
         """Return a context for reading variables and writing them as one step."""
         return contextlib.nullcontext()
 
-    def modify(self, cell: Cell, change: Callable[[Value], Value]) -> None:
+    def modify(self, cell: Cell, change: Callable[[Array], Array]) -> None:
         """Replace the cell's value by `change(value)`, as one step."""
         self.modify_all((cell, change))
 
@@ -263,14 +263,14 @@ class Frame(ABC):
         """Tell whether the cell's value may be known to somebody by another name."""
         return True
 
-    def _observed(self, cell: Cell) -> Value:
+    def _observed(self, cell: Cell) -> Array:
         known = self._seen.get(cell.key)
         if known is not None and known[0] is self.get(cell):
             return self._shown(cell, known[0])
         is_shared = self.is_shared(cell)  # before it is held here
         return self._shown(cell, self.get(cell), is_shared=is_shared)
 
-    def _shown(self, cell: Cell, value: Value, *, is_shared: bool = True) -> Value:
+    def _shown(self, cell: Cell, value: Array, *, is_shared: bool = True) -> Array:
         # The tapes know values by identity, so a read must give an object that means this
         # cell and nothing else: two cells, or a cell and a local, may share one array.
         known = self._seen.get(cell.key)
@@ -280,7 +280,7 @@ class Frame(ABC):
             tape.saw(cell, known[1])
         return known[1]
 
-    def _renamed(self, value: Value) -> Value:
+    def _renamed(self, value: Array) -> Array:
         if is_string(value.dtype):
             return value
         with context.at(self.trace):

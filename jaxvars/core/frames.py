@@ -42,7 +42,6 @@ from jaxvars.core.frame import (
     FastPathBlocker,
     Frame,
     T,
-    Value,
     is_differentiable,
 )
 from jaxvars.core.store import (
@@ -75,6 +74,7 @@ from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
 from jaxvars.tracing.interruption import is_interruption
+from jaxvars.typing import Array
 
 
 @final
@@ -84,14 +84,14 @@ class EagerFrame(Frame):
     def __init__(self) -> None:
         super().__init__(context.EVAL)
 
-    def read(self, cell: Cell) -> Value:
+    def read(self, cell: Cell) -> Array:
         """Return the value on the device of the open scope, if there is one."""
         if FORKED:
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
         value = self._observed(cell) if self.observers else self.get(cell)
         return brought_here(value) if SCOPES and cell.home is not None else value
 
-    def read_all(self, cells: Sequence[Cell]) -> list[Value]:
+    def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
         is_alone = len(cells) < 2 or FORKED or is_interrupting()
         if is_alone or context.strip(context.current()) is not context.EVAL:
@@ -104,7 +104,7 @@ class EagerFrame(Frame):
             values = [x if cell.home is None else brought_here(x) for cell, x in pairs]
         return values
 
-    def get(self, cell: Cell) -> Value:
+    def get(self, cell: Cell) -> Array:
         """Return the value from `STORE`; warn if it is about to become a constant."""
         if FORKED:
             return inherited(cell)
@@ -119,20 +119,20 @@ class EagerFrame(Frame):
             seek([cell])
         return take(cell)
 
-    def peek(self, cell: Cell) -> Value | None:
+    def peek(self, cell: Cell) -> Array | None:
         """Return the value from `STORE`."""
         is_run = context.strip(context.current()) is context.EVAL
         return self.get(cell) if is_run else take(cell)
 
     def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
     ) -> None:
         """Put several values into `STORE`, all or none."""
         if FORKED:
             refuse_if_forked(f"Variable {cells[0].name!r} is written")
         theirs = None if held is None else set(map(id, held))
         kept: set[int] = set()
-        pairs: list[tuple[Cell, Value]] = []
+        pairs: list[tuple[Cell, Array]] = []
         for cell, value in zip(cells, values, strict=True):
             if cell.deliver is not None:
                 cell.deliver(value)  # may raise: before anything is changed
@@ -178,7 +178,7 @@ class EagerFrame(Frame):
         with context.at(context.EVAL):
             exclusively(replace)
 
-    def create(self, cell: Cell, value: Value) -> None:
+    def create(self, cell: Cell, value: Array) -> None:
         """Put the first value into `STORE`."""
         if context.is_tracer(value) or (
             context.current() is not context.EVAL and context.is_staging()
@@ -202,21 +202,21 @@ class EagerFrame(Frame):
 class BoundFrame(Frame):
     """Holds the values of the cells it was given, while a function runs."""
 
-    def __init__(self, values: dict[int, Value], parent: Frame) -> None:
+    def __init__(self, values: dict[int, Array], parent: Frame) -> None:
         super().__init__(context.strip(context.current()))
         self.values = values
         self.parent = parent
 
-    def get(self, cell: Cell) -> Value:
+    def get(self, cell: Cell) -> Array:
         """Return the bound value; a cell that is not bound is read from the frame below."""
         self.note_inner_read()
         return self.values[cell.key] if cell.key in self.values else self.parent.read(cell)
 
-    def peek(self, cell: Cell) -> Value | None:
+    def peek(self, cell: Cell) -> Array | None:
         """Return the bound value, or that of the frame below."""
         return self.values[cell.key] if cell.key in self.values else self.parent.peek(cell)
 
-    def put(self, cell: Cell, value: Value) -> None:
+    def put(self, cell: Cell, value: Array) -> None:
         """Bind a new value."""
         self.renew()
         self.values[cell.key] = value
@@ -231,7 +231,7 @@ class BoundFrame(Frame):
                 "writes, for example jv.State.of(model=model, optimizer=optimizer)."
             )
 
-    def create(self, cell: Cell, value: Value) -> None:
+    def create(self, cell: Cell, value: Array) -> None:
         """Refuse: the State has no place for a new variable."""
         raise CreationError(
             f"Variable {cell.name!r} is created at {user_line()} inside a functionalized "
@@ -251,20 +251,20 @@ class CaptureFrame(Frame):
         super().__init__(context.strip(context.current()))
         self.refuse_creation = refuse_creation
         self.cells: list[Cell] = []
-        self.values: dict[int, Value] = {}
+        self.values: dict[int, Array] = {}
         self.written: dict[int, Cell] = {}
-        self.created: list[tuple[Created, Value]] = []
-        self._inputs: dict[int, Value] = {}
+        self.created: list[tuple[Created, Array]] = []
+        self._inputs: dict[int, Array] = {}
         self._news: set[int] = set()
 
-    def read(self, cell: Cell) -> Value:
+    def read(self, cell: Cell) -> Array:
         """Return the cell's value; what interrupts the trace gets the one outside."""
         if is_interrupting_trace():
             return outside(lambda: LOCAL.eager.read(cell))
         return super().read(cell)
 
     def write_all(
-        self, cells: Sequence[Cell], values: Sequence[Value], held: Sequence[Value] | None = None
+        self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
     ) -> None:
         """Write several cells; what interrupts the trace writes them outside."""
         if is_interrupting_trace():
@@ -279,7 +279,7 @@ class CaptureFrame(Frame):
             return outside(lambda: LOCAL.eager.modify_all(*changes))
         return super().modify_all(*changes)
 
-    def get(self, cell: Cell) -> Value:
+    def get(self, cell: Cell) -> Array:
         """Return the cell's value; the first time, make it an input of the program."""
         inner = context.strip(context.current())
         if is_for_tape() and inner is not self.trace and type(inner) is type(self.trace):
@@ -295,11 +295,11 @@ class CaptureFrame(Frame):
                 self.values[cell.key] = reread(self.values[cell.key], source)
         return self.values[cell.key]
 
-    def peek(self, cell: Cell) -> Value | None:
+    def peek(self, cell: Cell) -> Array | None:
         """Return the value if the function has read or written the cell."""
         return self.values.get(cell.key)
 
-    def put(self, cell: Cell, value: Value) -> None:
+    def put(self, cell: Cell, value: Array) -> None:
         """Make the value an output of the program."""
         self.renew()
         if is_string(cell.aval.dtype):
@@ -313,7 +313,7 @@ class CaptureFrame(Frame):
         """Tell whether we are in this frame's own trace."""
         return context.strip(context.current()) is self.trace
 
-    def _input(self, cell: Cell) -> Value:
+    def _input(self, cell: Cell) -> Array:
         if cell.key not in self._inputs:
             if is_string(cell.aval.dtype):
                 raise string_in_program_error(cell.name)
@@ -322,7 +322,7 @@ class CaptureFrame(Frame):
             self.cells.append(cell)
         return self._inputs[cell.key]
 
-    def create(self, cell: Cell, value: Value) -> None:
+    def create(self, cell: Cell, value: Array) -> None:
         """Take note of a new cell and of how its first value is computed."""
         if is_interrupting_trace():
             outside(lambda: LOCAL.eager.create(cell, value))
@@ -425,7 +425,7 @@ def outside(fn: Callable[[], T]) -> T:
         return within(LOCAL.eager, fn)
 
 
-def to_sharding(cell: Cell, value: Value, verb: str = "assigned") -> Value:
+def to_sharding(cell: Cell, value: Array, verb: str = "assigned") -> Array:
     """Return the value where the cell was placed, if it was placed anywhere."""
     if cell.home is not None and not context.is_tracer(value) and value.sharding != cell.home:
         value = jax.device_put(value, cell.home)

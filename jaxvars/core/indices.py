@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,7 @@ from jaxvars.core.checks import require
 from jaxvars.core.frame import FastPathBlocker
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -75,13 +74,13 @@ def indices_are_checked() -> bool:
     return _Switch.on
 
 
-def check_inside(index: Value, size: Any, what: str) -> None:
+def check_inside(index: Array, size: Any, what: str) -> None:
     """If indices are checked, have the program fail unless a traced index is in range."""
     if _Switch.on and context.is_tracer(index):
         _require_inside(index, size, f"An index is outside of {what} of size {size}")
 
 
-def watched(value: Value) -> AbstractContextManager[object]:
+def watched(value: Array) -> AbstractContextManager[object]:
     """Return a context in which operations on a traced value are checked, if indices are."""
     on = _Switch.on and context.is_tracer(value)
     return recorder.recording(_INDICES) if on else nullcontext()
@@ -93,7 +92,7 @@ class _Indices(recorder.Watcher):
 
     __slots__ = ()
 
-    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation, and check its indices."""
         if _is_indexing(equation.name):
             for axis, size, extent, index in _axes(equation.name, equation.inputs, equation.params):
@@ -122,8 +121,8 @@ def _has_unchecked(program: Any) -> bool:
 
 
 def _axes(
-    name: str, inputs: Sequence[Value], params: dict[str, Any]
-) -> Iterator[tuple[int, Any, int, Value]]:
+    name: str, inputs: Sequence[Array], params: dict[str, Any]
+) -> Iterator[tuple[int, Any, int, Array]]:
     """Yield for each axis that is indexed: which, its size, how much from the index, the index."""
     shape, writes = jnp.shape(inputs[0]), name not in ("dynamic_slice", "gather")
     if name in _SLICES:
@@ -139,14 +138,14 @@ def _axes(
         yield axis, shape[axis], extents[axis], index
 
 
-def _window(numbers: Any, shape: tuple[int, ...], updates: Value) -> list[int]:
+def _window(numbers: Any, shape: tuple[int, ...], updates: Array) -> list[int]:
     """Return how much of each axis one update of a scatter covers."""
     single = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     sizes = iter([jnp.shape(updates)[axis] for axis in numbers.update_window_dims])
     return [1 if axis in single else next(sizes) for axis in range(len(shape))]
 
 
-def _require_inside(index: Value, size: Any, message: str) -> None:
+def _require_inside(index: Array, size: Any, message: str) -> None:
     """Have the program fail unless indices are from 0 to below a size."""
     with jax.named_scope(_CHECKED):
         given = jnp.asarray(index)

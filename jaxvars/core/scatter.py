@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import nullcontext
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +20,7 @@ from jaxvars.tensors.array_like import ArrayProxy, unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import fit_dtype, to_tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array, ArrayLike
 
 
 class Scattered(ArrayProxy, Owner):
@@ -36,7 +35,7 @@ class Scattered(ArrayProxy, Owner):
     def name(self) -> str:
         """The name, with the scopes it was created in."""
 
-    def scatter_update(self, indices: Any, updates: Any) -> Self:
+    def scatter_update(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Replace rows: `v[indices[i]] = updates[i]`.
 
         Args:
@@ -55,31 +54,31 @@ class Scattered(ArrayProxy, Owner):
         """
         return self._scatter("set", indices, updates)
 
-    def scatter_add(self, indices: Any, updates: Any) -> Self:
+    def scatter_add(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Add to rows; equal indices add up."""
         return self._scatter("add", indices, updates)
 
-    def scatter_sub(self, indices: Any, updates: Any) -> Self:
+    def scatter_sub(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Subtract from rows; equal indices add up."""
         return self._scatter("subtract", indices, updates)
 
-    def scatter_mul(self, indices: Any, updates: Any) -> Self:
+    def scatter_mul(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Multiply rows; equal indices multiply up."""
         return self._scatter("multiply", indices, updates)
 
-    def scatter_div(self, indices: Any, updates: Any) -> Self:
+    def scatter_div(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Divide rows, integers towards zero; equal indices divide one after the other."""
         return self._scatter("divide", indices, updates)
 
-    def scatter_max(self, indices: Any, updates: Any) -> Self:
+    def scatter_max(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Make rows the larger of themselves and the updates."""
         return self._scatter("max", indices, updates)
 
-    def scatter_min(self, indices: Any, updates: Any) -> Self:
+    def scatter_min(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Make rows the smaller of themselves and the updates."""
         return self._scatter("min", indices, updates)
 
-    def scatter_nd_update(self, indices: Any, updates: Any) -> Self:
+    def scatter_nd_update(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Replace parts: `v[tuple(indices[i])] = updates[i]`; the last axis is the index.
 
         >>> import jaxvars as jv
@@ -91,24 +90,24 @@ class Scattered(ArrayProxy, Owner):
         """
         return self._scatter_nd("set", indices, updates)
 
-    def scatter_nd_add(self, indices: Any, updates: Any) -> Self:
+    def scatter_nd_add(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Add to parts; the last axis of `indices` is the index."""
         return self._scatter_nd("add", indices, updates)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any) -> Self:
+    def scatter_nd_sub(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Subtract from parts; the last axis of `indices` is the index."""
         return self._scatter_nd("subtract", indices, updates)
 
-    def scatter_nd_max(self, indices: Any, updates: Any) -> Self:
+    def scatter_nd_max(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Make parts the larger of themselves and the updates."""
         return self._scatter_nd("max", indices, updates)
 
-    def scatter_nd_min(self, indices: Any, updates: Any) -> Self:
+    def scatter_nd_min(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Make parts the smaller of themselves and the updates."""
         return self._scatter_nd("min", indices, updates)
 
     @context.restoring()
-    def batch_scatter_update(self, indices: Any, updates: Any) -> Self:
+    def batch_scatter_update(self, indices: ArrayLike, updates: ArrayLike) -> Self:
         """Replace rows batch by batch: `v[b, indices[b, i]] = updates[b, i]`.
 
         Args:
@@ -160,7 +159,7 @@ class Scattered(ArrayProxy, Owner):
             shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
         new = self._operand(updates, shape)
 
-        def change(old: Value) -> Value:
+        def change(old: Array) -> Array:
             with watched(old):
                 if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
                     return _divided(old, index, jnp.broadcast_to(new, shape))
@@ -169,7 +168,7 @@ class Scattered(ArrayProxy, Owner):
         LOCAL.frame.modify(self.cell, change)
         return self
 
-    def _operand(self, value: Any, shape: tuple[int, ...]) -> Value:
+    def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
         if is_string(self.dtype):
             raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
         new = fit_dtype(unwrap(value), self.dtype, self.name)
@@ -194,17 +193,17 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
-def _divided(old: Value, rows: Value, by: Value) -> Value:
+def _divided(old: Array, rows: Array, by: Array) -> Array:
     """Divide rows of integers towards zero, one after the other: divisors' products may wrap."""
     rows, by = rows.reshape(-1), by.reshape(-1, *old.shape[1:])
 
-    def divide(i: Value, value: Value) -> Value:
+    def divide(i: Array, value: Array) -> Array:
         return value.at[rows[i]].set(jax.lax.div(value[rows[i]], by[i]))
 
     return jax.lax.fori_loop(0, rows.size, divide, old)
 
 
-def _integers(indices: Any, name: str) -> Value:
+def _integers(indices: Any, name: str) -> Array:
     given = unwrap(indices)
     known = all(isinstance(x, _KNOWN) and context.is_known(x) for x in jax.tree.leaves(given))
     with context.at(context.EVAL) if known else nullcontext():  # known to the end: not staged
@@ -216,7 +215,7 @@ def _integers(indices: Any, name: str) -> Value:
     return widened(array)
 
 
-def _check_bounds(indices: Value, size: int, name: str) -> None:
+def _check_bounds(indices: Array, size: int, name: str) -> None:
     """Refuse indices that JAX would clamp or drop without a word."""
     if context.is_tracer(indices) or indices.size == 0:
         return

@@ -11,7 +11,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeVar, final
 
 import jax
 import numpy as np
@@ -25,8 +25,8 @@ from jaxvars.tracing.around import AROUND, around
 from jaxvars.tracing.assigned_read import reread_p
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import in_order, is_sorted, order_of
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 T = TypeVar("T")
 
 
@@ -56,7 +56,7 @@ class PyTreeTemplate:
         self.order = order_of(result)
         self._is_sorted = is_sorted(self.order)
 
-    def __call__(self, arrays: Sequence[Value]) -> Any:
+    def __call__(self, arrays: Sequence[Array]) -> Any:
         """Return a result of the same form with these arrays in it."""
         values = iter(arrays)
         leaves = [next(values) if rest is None else rest() for rest in self._rest]
@@ -84,7 +84,7 @@ class PyTreeTemplate:
         return self.is_plain and self._is_sorted
 
 
-def _own(array: Value) -> Value:
+def _own(array: Array) -> Array:
     """Return an array that the caller does not write to: of NumPy's a copy."""
     if not isinstance(array, np.ndarray | np.generic):
         return array
@@ -138,7 +138,7 @@ class Staged:
     created: list[Created]
     rebuild: PyTreeTemplate
 
-    def function(self) -> Callable[..., list[Value]]:
+    def function(self) -> Callable[..., list[Array]]:
         """Return the program as a function of flat inputs."""
         return jaxprs.jaxpr_function(self.program)
 
@@ -147,7 +147,7 @@ class Staged:
         n = len(outputs) - len(self.writes)
         return outputs[:n], outputs[n:]
 
-    def apply(self, run: Callable[..., Sequence[Value]], values: Sequence[Value]) -> Any:
+    def apply(self, run: Callable[..., Sequence[Array]], values: Sequence[Array]) -> Any:
         """Run as part of what goes on in the current frame; return the function's result.
 
         Args:
@@ -186,7 +186,7 @@ def stage(
     found: dict[str, Any] = {}
     kept = [] if broken_off is None else broken_off
 
-    def flat(*leaves: Value) -> list[list[Value]]:
+    def flat(*leaves: Array) -> list[list[Array]]:
         frame = CaptureFrame(refuse_creation)
         kept.append(BrokenOff(frame))
         outputs = within(frame, lambda: _run_captured(fn, leaves, frame, found))
@@ -200,8 +200,8 @@ def stage(
 
 
 def _run_captured(
-    fn: Callable[..., Any], leaves: Sequence[Value], frame: CaptureFrame, found: dict[str, Any]
-) -> list[list[Value]]:
+    fn: Callable[..., Any], leaves: Sequence[Array], frame: CaptureFrame, found: dict[str, Any]
+) -> list[list[Array]]:
     rebuild = around(AROUND, lambda: PyTreeTemplate(fn(*leaves)))
     arrays, rebuild.arrays = rebuild.arrays, []  # no tracer outlives the trace
     writes = list(frame.written.values())

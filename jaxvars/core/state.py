@@ -20,7 +20,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -35,8 +35,7 @@ from jaxvars.errors import StateError, user_line
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- State
@@ -57,7 +56,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_layout", "_values")
 
-    def __init__(self, layout: Layout, values: Iterable[Value]) -> None:
+    def __init__(self, layout: Layout, values: Iterable[Array]) -> None:
         self._layout = layout
         self._values = tuple(values)
 
@@ -107,7 +106,7 @@ class State(Mapping[str, Any]):
         held = None if copy else ()
         LOCAL.frame.write_all([cell for cell in cells if cell is not None], values, held)
 
-    def replace(self, values: Mapping[str, Value]) -> State:
+    def replace(self, values: Mapping[str, Array]) -> State:
         """Return a State with some values, given by path, replaced."""
         if not isinstance(values, Mapping):
             raise StateError(
@@ -130,12 +129,12 @@ class State(Mapping[str, Any]):
         """Pickle paths and values: what variables they belong to is known in this process alone."""
         return _unpickle, (self._layout.paths, self._values)
 
-    def bound(self) -> dict[int, Value]:
+    def bound(self) -> dict[int, Array]:
         """Return the values by cell key."""
         self._refuse_without_variables()
         return dict(zip(self._layout.keys, map(_of_jax, self._values), strict=True))
 
-    def rebound(self, values: Mapping[int, Value]) -> State:
+    def rebound(self, values: Mapping[int, Array]) -> State:
         """Return a State of the same variables with values by cell key."""
         return State(self._layout, [values[key] for key in self._layout.keys])
 
@@ -148,7 +147,7 @@ class State(Mapping[str, Any]):
                 "    state = jv.State.of(model).replace(state)"
             )
 
-    def __getitem__(self, path: str) -> Value:
+    def __getitem__(self, path: str) -> Array:
         if path not in self._layout.index:
             raise StateError(f"No variable at {path!r}; there are {list(self._layout.paths)}.")
         return self._values[self._layout.index[path]]
@@ -192,13 +191,13 @@ class Layout:
         return isinstance(other, Layout) and (self.keys, self.paths) == (other.keys, other.paths)
 
 
-def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Value]], Layout]:
+def _flatten_with_keys(state: State) -> tuple[list[tuple[Any, Array]], Layout]:
     layout, values = state._layout, state._values
     keys = [jax.tree_util.DictKey(path) for path in layout.paths]
     return list(zip(keys, values, strict=True)), layout
 
 
-def _unpickle(paths: Sequence[str], values: Sequence[Value]) -> State:
+def _unpickle(paths: Sequence[str], values: Sequence[Array]) -> State:
     return State(Layout(dict.fromkeys(paths)), values)
 
 
@@ -303,7 +302,7 @@ def unique(name: str, taken: Mapping[str, object]) -> str:
     return next(candidate for candidate in names if candidate not in taken)
 
 
-def _misfit(ref: weakref.ref[Cell], path: str, value: Value) -> str | None:
+def _misfit(ref: weakref.ref[Cell], path: str, value: Array) -> str | None:
     cell = ref()
     if cell is None or cell.owner() is None:
         return f"{path}: the variable is gone"
@@ -368,7 +367,7 @@ def _with_state(signature: inspect.Signature) -> inspect.Signature:
     return inspect.Signature([state, *signature.parameters.values()])
 
 
-def _of_jax(value: Value) -> Value:
+def _of_jax(value: Array) -> Array:
     """Return a copy of NumPy's arrays as JAX's: code that runs on a value may change NumPy's."""
     is_numpy = isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OSUT"
     return to_tensor(value, what="a value of the State") if is_numpy else value

@@ -48,7 +48,6 @@ from jaxvars.core.cells import (
     XLA_STATUS,
     Cell,
     T,
-    Value,
     WriteBack,
 )
 from jaxvars.core.failures import doubt, execution_error, failure_of, is_ready, one_of, prove
@@ -61,6 +60,7 @@ from jaxvars.errors import (
 )
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
+from jaxvars.typing import Array
 
 _LOOKS = 16
 _waiting = threading.RLock()
@@ -180,7 +180,7 @@ def be_forked() -> None:
     FORKED.append(None)
 
 
-def inherited(cell: Cell) -> Value:
+def inherited(cell: Cell) -> Array:
     """Return a value that was there when this process was forked."""
     value = stored(cell)
     if value.__class__ is not np.ndarray and not is_ready(value):
@@ -199,7 +199,7 @@ def settle() -> None:
         _waiting.release()
 
 
-def take(cell: Cell) -> Value:
+def take(cell: Cell) -> Array:
     """Return the value of a cell, to be kept by whoever asked.
 
     It is safe from donation if, after it was read, the values are in `STORE`, its mark in
@@ -227,7 +227,7 @@ def take(cell: Cell) -> Value:
             return value
 
 
-def take_all(cells: Collection[Cell]) -> list[Value]:
+def take_all(cells: Collection[Cell]) -> list[Array]:
     """Return the values of several cells at one moment, to be kept by whoever asked.
 
     Raises:
@@ -237,7 +237,7 @@ def take_all(cells: Collection[Cell]) -> list[Value]:
     if NEW_CELLS:
         seek(cells)
 
-    def taken() -> list[Value]:
+    def taken() -> list[Array]:
         prove([cell.key for cell in cells])
         SHARED.update([cell.key for cell in cells])
         return list(map(stored, cells))
@@ -259,7 +259,7 @@ def is_held_elsewhere(cell: Cell) -> bool:
     return cell.key in STORE and sys.getrefcount(STORE[cell.key]) > _ALONE
 
 
-def stored(cell: Cell) -> Value:
+def stored(cell: Cell) -> Array:
     """Return the value of a cell from `STORE`; raise UninitializedError if it has none."""
     try:
         value = STORE[cell.key]
@@ -289,13 +289,13 @@ def _deleted(cell: Cell) -> JaxvarsError:
     )
 
 
-def _in_hand(flight: WriteBack, cell: Cell) -> Value:
+def _in_hand(flight: WriteBack, cell: Cell) -> Array:
     if cell.key in flight.keys and flight.values:
         return flight.values[flight.keys.index(cell.key)]
     return STORE[cell.key] if cell.key in STORE else stored(cell)
 
 
-def _copied(value: Value, cell: Cell) -> Value:
+def _copied(value: Array, cell: Cell) -> Array:
     if getattr(value, "is_deleted", bool)():  # Python 3.11 collects garbage inside of XLA's call
         raise ForeignTransformError(
             f"Variable {cell.name!r} is read at {user_line()} by a finalizer, while a compiled "

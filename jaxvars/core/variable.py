@@ -20,7 +20,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +40,7 @@ from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tensors.tensor import as_operand, fit, is_host, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array, ArrayLike, DTypeLike
 
 
 def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any], Variable]:
@@ -50,7 +49,7 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any],
     def change(self: Variable, other: Any) -> Variable:
         cell, given = self.cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
 
-        def changed(old: Value) -> Value:
+        def changed(old: Array) -> Array:
             new = operation(old, given)
             return fit(new, cell.aval.shape, cell.aval.dtype, name=cell.name)
 
@@ -106,11 +105,11 @@ class Variable(Scattered):
 
     def __init__(
         self,
-        initial_value: Any,
+        initial_value: ArrayLike | Callable[[], ArrayLike],
         *,
         trainable: bool = True,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         shape: int | tuple[int, ...] | None = None,
         sharding: Any = None,
     ) -> None:
@@ -145,7 +144,7 @@ class Variable(Scattered):
         return self.cell.aval.dtype
 
     @property
-    def value(self) -> Value:
+    def value(self) -> Array:
         """The value now: a `jax.Array` (a tracer in compiled code), or NumPy strings.
 
         The array shares its memory with the variable until that is assigned: donate a copy of it
@@ -153,10 +152,10 @@ class Variable(Scattered):
         """
         return LOCAL.frame.read(self.cell)
 
-    def _known(self) -> Value:
+    def _known(self) -> Array:
         return LOCAL.frame.peek(self.cell) if FORKED else self.value
 
-    def read_value(self) -> Value:
+    def read_value(self) -> Array:
         """Return the value now; TensorFlow's word for `value`."""
         return self.value
 
@@ -182,7 +181,7 @@ class Variable(Scattered):
         return devices[0] if len(devices) == 1 else None
 
     # ------------------------------------------------------------ writing
-    def assign(self, value: Any, *, read_value: bool = True) -> Variable | None:
+    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Make `value` the value.
 
         Args:
@@ -205,7 +204,7 @@ class Variable(Scattered):
         LOCAL.frame.write_all([cell], [new], () if is_host(given) else None)
         return self if read_value else None
 
-    def assign_add(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Add `delta` to the value; no other thread's change is lost.
 
         Args:
@@ -221,18 +220,18 @@ class Variable(Scattered):
         >>> Variable([1.0, 2.0]).assign_add(1).numpy()
         array([2., 3.], dtype=float32)
         """
-        delta = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self.cell, lambda old: jnp.add(old, delta))
+        change = self._operand(delta, self.shape)
+        LOCAL.frame.modify(self.cell, lambda old: jnp.add(old, change))
         return self if read_value else None
 
-    def assign_sub(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Subtract `delta` from the value; like `assign_add`.
 
         >>> Variable([1.0, 2.0]).assign_sub([0.5, 0.5]).numpy()
         array([0.5, 1.5], dtype=float32)
         """
-        delta = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self.cell, lambda old: jnp.subtract(old, delta))
+        change = self._operand(delta, self.shape)
+        LOCAL.frame.modify(self.cell, lambda old: jnp.subtract(old, change))
         return self if read_value else None
 
     # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
@@ -253,7 +252,7 @@ class Variable(Scattered):
     def __getitem__(self, index: Any) -> Slice:
         return Slice(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: ArrayLike) -> None:
         """Assign a part: `v[1:3] = x` is `v[1:3].assign(x)`."""
         Slice(self, index).assign(value)
 
@@ -326,32 +325,32 @@ class Slice(ArrayProxy):
         self.index = _plain_index(index)
         _check_index(variable, self.index)
         self._whole = variable.value
-        self._taken: Value = None
+        self._taken: Array = None
 
     @property
     @context.restoring()
-    def value(self) -> Value:
+    def value(self) -> Array:
         """The part, as an array."""
         if self._taken is None:
             self._taken = self._whole[self.index]
         return self._taken
 
-    def assign(self, value: Any, *, read_value: bool = True) -> Variable | None:
+    def assign(self, value: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Make `value`, or what it broadcasts to, the value of this part of the variable."""
         whole = self.variable._update("set", self.index, value)
         return whole if read_value else None
 
-    def assign_add(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+    def assign_add(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Add to this part of the variable."""
         whole = self.variable._update("add", self.index, delta)
         return whole if read_value else None
 
-    def assign_sub(self, delta: Any, *, read_value: bool = True) -> Variable | None:
+    def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
         """Subtract from this part of the variable."""
         whole = self.variable._update("subtract", self.index, delta)
         return whole if read_value else None
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self, index: Any) -> Array:
         return self.value[_plain_index(index)]
 
     def __repr__(self) -> str:
@@ -363,7 +362,7 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 
 # ---------------------------------------------------------------- helpers
-def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Value:
+def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Array:
     """Return the first value, in memory that is nobody else's."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
@@ -375,13 +374,13 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
     return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
 
 
-def _owned(given: Any, dtype: Any, what: str) -> Value:
+def _owned(given: Any, dtype: Any, what: str) -> Array:
     """Return a value as a tensor, in memory that nobody else can donate."""
     value = to_tensor(given, dtype, what=what)
     return value if is_host(given) else context.fresh(on_mesh(value))
 
 
-def _broadcast(value: Value, shape: tuple[int, ...], name: str) -> Value:
+def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
     if not broadcasts(value.shape, shape):
         raise ShapeError(
             f"The initial value of variable {name!r} has shape {value.shape}, which does not "
@@ -412,7 +411,7 @@ def _check_index(variable: Variable, index: Any) -> None:
         raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
 
 
-def _shown(value: Value | None) -> str:
+def _shown(value: Array | None) -> str:
     if value is None or context.is_tracer(value):
         return "(traced)"
     if (count := processes_of(value)) > 1:
@@ -422,12 +421,12 @@ def _shown(value: Value | None) -> str:
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
 
 
-def _committed(value: Value) -> Any:
+def _committed(value: Array) -> Any:
     """Return the sharding that somebody has chosen for a value, or None."""
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 
-def restore_variable(value: Value, name: str, trainable: bool, home: Any) -> Variable:
+def restore_variable(value: Array, name: str, trainable: bool, home: Any) -> Variable:
     outer, NAMES.scopes = NAMES.scopes, ()
     try:
         return Variable(value, name=name, trainable=trainable, sharding=home)
@@ -435,7 +434,7 @@ def restore_variable(value: Value, name: str, trainable: bool, home: Any) -> Var
         NAMES.scopes = outer
 
 
-def _dump(value: Value) -> tuple[Any, str | None]:
+def _dump(value: Array) -> tuple[Any, str | None]:
     """Return the value as NumPy, and the kind of random key that it is, if it is one."""
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(value)), str(jax.random.key_impl(value))

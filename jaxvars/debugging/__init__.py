@@ -17,7 +17,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ from jaxvars.tensors.dtypes import as_dtype, is_string
 from jaxvars.tensors.shapes import Sizes, misfit
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
 __all__ = [
     "NanAlarm", "assert_all_finite", "assert_equal", "assert_finite", "assert_greater",
@@ -46,8 +47,6 @@ __all__ = [
     "disable_check_numerics", "enable_check_numerics", "get_log_device_placement", "nonfinite",
     "set_log_device_placement", "verify",
 ]  # fmt: skip
-
-Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- comparisons
@@ -141,14 +140,14 @@ def assert_near(
     slack = 10 * float(jnp.finfo(kind).eps) if jnp.issubdtype(kind, jnp.inexact) else 0.0
     rtol, atol = slack if rtol is None else rtol, slack if atol is None else atol
 
-    def near(x: Value, y: Value) -> Value:
+    def near(x: Array, y: Array) -> Array:
         is_close = _distance(x, y) <= atol + rtol * _distance(y, jnp.zeros_like(y))
         return (x == y) | (is_close & jnp.isfinite(x) & jnp.isfinite(y))
 
     _compare(x, y, "near", near, message, f" (rtol {_short(rtol)}, atol {_short(atol)})")
 
 
-def _distance(x: Value, y: Value) -> Value:
+def _distance(x: Array, y: Array) -> Array:
     """Return |x - y|; of integers, as an unsigned one, which can hold it."""
     if not jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
         return jnp.abs(x - y)
@@ -192,7 +191,7 @@ def _compare(
     x: Any,
     y: Any,
     sign: str,
-    holds: Callable[[Value, Value], Value],
+    holds: Callable[[Array, Array], Array],
     message: str | None,
     note: str = "",
 ) -> None:
@@ -209,7 +208,7 @@ def _compare(
     _require(_judged(holds, left, right), said, values)
 
 
-def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Value, Value]:
+def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Array, Array]:
     """Return two values as tensors; a Python integer in the other one's dtype if that holds it."""
     left, right = unwrap(x), unwrap(y)
     for given, other in ((left, right), (right, left)):
@@ -222,7 +221,7 @@ def _alike(x: Any, y: Any, names: tuple[str, str]) -> tuple[Value, Value]:
     return to_tensor(left, what=names[0]), to_tensor(right, what=names[1])
 
 
-def _judged(holds: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
+def _judged(holds: Callable[[Array, Array], Array], x: Array, y: Array) -> Array:
     """Return what a comparison says, also of integers of which no dtype holds both."""
     kinds = [jnp.issubdtype(a.dtype, jnp.unsignedinteger) for a in (x, y)]
     whole = all(jnp.issubdtype(a.dtype, jnp.integer) for a in (x, y))
@@ -244,18 +243,18 @@ def _judged(holds: Callable[[Value, Value], Value], x: Value, y: Value) -> Value
     return jnp.where(below, holds(*apart) if kinds[0] else holds(*apart[::-1]), either)
 
 
-def _far(unsigned: Value, signed: Value) -> tuple[Value, Value]:
+def _far(unsigned: Array, signed: Array) -> tuple[Array, Array]:
     """Return an unsigned integer and one below 0 as floats, which keep how they are ordered."""
     kind = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32  # pyright: ignore[reportAttributeAccessIssue] - made by JAX as it is imported
     return unsigned.astype(kind), jnp.minimum(signed, -1).astype(kind)
 
 
-def _require(good: Value, message: str, values: Mapping[str, Value]) -> None:
+def _require(good: Array, message: str, values: Mapping[str, Array]) -> None:
     if good.size:  # of nothing, everything holds
         require(good, message, values)
 
 
-def _compare_texts(x: Value, y: Value, sign: str, message: str) -> None:
+def _compare_texts(x: Array, y: Array, sign: str, message: str) -> None:
     """Compare texts, which are never traced."""
     if sign not in ("==", "!="):
         raise CheckError(f"{message}: texts are equal or not, and have no order ({user_line()}).")
@@ -285,7 +284,7 @@ def _said(message: str | None, what: str) -> str:
     return f"{message}: {what}" if message else what
 
 
-def _check_broadcast(x: Value, y: Value, names: tuple[str, str]) -> None:
+def _check_broadcast(x: Array, y: Array, names: tuple[str, str]) -> None:
     try:
         jnp.broadcast_shapes(x.shape, y.shape)
     except ValueError:
@@ -350,7 +349,7 @@ def assert_all_finite(x: Any, message: str | None = None) -> Any:
     return check_numerics(x, message)
 
 
-def _named_leaves(tree: Any) -> Iterator[tuple[str, Value]]:
+def _named_leaves(tree: Any) -> Iterator[tuple[str, Array]]:
     """Yield the numeric leaves of a tree, with the names of variables or the paths."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_face):
         name = "x" + jax.tree_util.keystr(path)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -33,8 +33,7 @@ from jaxvars.core.state import named_cells
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
 from jaxvars.tensors.dtypes import is_string
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SHOWN = 10  # variables named by a message
 
@@ -88,7 +87,7 @@ class NanAlarm:
         self._steps = 0  # that were counted before the last look
         self._good = 0  # after which all was well
         self._asked = 0  # after which a look was begun
-        self._pending: Value = None
+        self._pending: Array = None
         self._look: Any = None
         self._cells: list[tuple[str, Cell]] = []
 
@@ -143,7 +142,7 @@ class NanAlarm:
         cells = _floats(self._objects)
         self._cells = list(cells.items())
 
-        def look() -> Value:
+        def look() -> Array:
             return jnp.stack([jnp.stack(_counts(LOCAL.frame.read(c))) for c in cells.values()])
 
         return decorator.compile(look)
@@ -209,7 +208,7 @@ def nonfinite(*objects: object, everything: bool = False) -> Table:
 
 
 @jax.jit
-def _facts(x: Value) -> tuple[Value, Value, Value]:
+def _facts(x: Array) -> tuple[Array, Array, Array]:
     largest = jnp.max(jnp.where(jnp.isfinite(x), jnp.abs(x), 0), initial=0)
     return (*_counts(x), largest)
 
@@ -221,7 +220,7 @@ def _floats(objects: Iterable[object]) -> dict[str, Cell]:
     return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_differentiable(c)}
 
 
-def _counts(x: Value) -> tuple[Value, Value]:
+def _counts(x: Array) -> tuple[Array, Array]:
     """Return how many elements are NaN, and how many are infinite."""
     return jnp.isnan(x).sum(), jnp.isinf(x).sum()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias, final
+from typing import final
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,7 @@ from jaxvars.core.checks import FAILURE, require
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import AROUND
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def enable_check_numerics() -> None:
@@ -70,7 +69,7 @@ class _Numerics(recorder.Watcher):
 
     __slots__ = ()
 
-    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation, and check what it gives."""
         outputs = list(equation.function(*equation.inputs))
         if equation.name not in _MOVES and not any(map(_is_failed_check, outputs)):
@@ -82,7 +81,7 @@ class _Numerics(recorder.Watcher):
 _NUMERICS = _Numerics()
 
 
-def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None:
+def _check(name: str, inputs: Iterable[Array], outputs: Iterable[Array]) -> None:
     """Check what an operation gave.
 
     Values that are known are looked at with NumPy first, which costs the least.
@@ -97,7 +96,7 @@ def _check(name: str, inputs: Iterable[Value], outputs: Iterable[Value]) -> None
         require(good, f"{name} gave a number that is not finite", {"value": value})
 
 
-def _is_failed_check(x: Value) -> bool:
+def _is_failed_check(x: Array) -> bool:
     """Return whether a compiled function says, with this, that a check in it has failed."""
     like = FAILURE.aval
     alike = getattr(x, "shape", None) == like.shape and x.dtype == like.dtype
@@ -107,7 +106,7 @@ def _is_failed_check(x: Value) -> bool:
 _MOVES = frozenset({"stop_gradient", "copy", "read_variable"})
 
 
-def _is_float(x: Value) -> bool:
+def _is_float(x: Array) -> bool:
     return jnp.issubdtype(getattr(x, "dtype", None) or jnp.result_type(x), jnp.inexact)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import final
 
 import jax
 
@@ -21,8 +21,7 @@ from jaxvars.core.frame import PLACED
 from jaxvars.debugging.listeners import leave, stand, stands
 from jaxvars.devices.device import device_text
 from jaxvars.tracing import context, recorder
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def set_log_device_placement(enabled: bool) -> None:
@@ -69,7 +68,7 @@ class _Log(recorder.Watcher):
 
     __slots__ = ()
 
-    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation, and write where."""
         outputs = list(equation.function(*equation.inputs))
         where = _where([*outputs, *equation.inputs])
@@ -81,14 +80,14 @@ class _Log(recorder.Watcher):
 _LOG = _Log()
 
 
-def _told_of(cell: Cell, value: Value, verb: str) -> None:
+def _told_of(cell: Cell, value: Array, verb: str) -> None:
     """Write that a variable was created or assigned."""
     where = _where([value])
     if where is not None and stands(_LOG):
         _write(f"Variable {cell.name!r} {verb} in {where}")
 
 
-def _where(values: Sequence[Value]) -> str | None:
+def _where(values: Sequence[Array]) -> str | None:
     """Return the device of the first value that has one; None for values being traced."""
     for value in values:
         if isinstance(value, jax.Array) and not context.is_tracer(value):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-Value: TypeAlias = Any
+from jaxvars.typing import Array
+
 STEPS = (1.0, 3e-1, 1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6)
 _SMALL = (1e-2, 1e-3, 1e-4)  # of which both sides are looked at, too
 
 
-def random_direction(random: np.random.Generator, start: Value) -> np.ndarray:
+def random_direction(random: np.random.Generator, start: Array) -> np.ndarray:
     """Return how to move an array, in proportion to it; what is not finite stays."""
     way = random.standard_normal(start.shape)
     if jnp.iscomplexobj(start):
@@ -54,7 +55,7 @@ def sides(middle: float, pairs: Sequence[tuple[float, float]]) -> tuple[float, f
     return max(low for low, _ in both), min(high for _, high in both)
 
 
-def slope_of(loss: Callable[..., Value], start: list[Value], way: list[Any]) -> float | None:
+def slope_of(loss: Callable[..., Array], start: list[Array], way: list[Any]) -> float | None:
     """Return the derivative in a direction; None if JAX has neither way to it."""
     try:
         return float(jax.jvp(loss, start, [jnp.asarray(w) for w in way])[1])

@@ -25,8 +25,8 @@ from jaxvars.debugging.slopes import STEPS, nearest, random_direction, sides, sl
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError
 from jaxvars.tensors.array_like import BOXES, ArrayProxy, unwrap
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Named: TypeAlias = dict[str, Any]
 _DIRECTIONS = 2
 
@@ -128,7 +128,7 @@ class _Check:
         return Table(title=self._title, columns=columns, rows=self._rows)
 
     # ------------------------------------------------------------ the ways
-    def _call(self, fn: Callable[..., Any], arrays: Sequence[Value]) -> Named:
+    def _call(self, fn: Callable[..., Any], arrays: Sequence[Array]) -> Named:
         """Call a function with these arrays in its arguments; return what comes of it by path.
 
         That is the result, and what the function has put into lists and dicts that it was given.
@@ -142,15 +142,15 @@ class _Check:
         kinds = _kinds(jax.tree.structure(result, is_leaf=_is_leaf))
         return found | changed | {"the structure of the result": kinds}
 
-    def _arrays(self) -> list[Value]:
+    def _arrays(self) -> list[Array]:
         """Return the arrays in the arguments; NumPy's as copies, which the function may change."""
         return [x.copy() if isinstance(x, np.ndarray) else x for x in self._bound.values]
 
-    def _pure(self, state: State, arrays: Sequence[Value]) -> tuple[Named, State]:
+    def _pure(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
         """Run the function's Python body once, on these values."""
         return functionalize(lambda: self._call(self._python, arrays))(state)
 
-    def _pure_arrays(self, state: State, arrays: Sequence[Value]) -> tuple[Named, State]:
+    def _pure_arrays(self, state: State, arrays: Sequence[Array]) -> tuple[Named, State]:
         run = functionalize(lambda: self._call(self._compiled.body, arrays))
         result, state = run(state)
         return {name: x for name, x in result.items() if _is_array(x)}, state
@@ -191,7 +191,7 @@ class _Check:
         found = tape.gradient(loss, list(sources.values()), unconnected_gradients="zero")
         return dict(zip(sources, found, strict=True))
 
-    def _total(self, result: Named) -> Value | None:
+    def _total(self, result: Named) -> Array | None:
         """Return a number in which every float of a result has its weight; None if it has none."""
         parts = [
             _weighed(jnp.asarray(x), self._expected[f"call 1: {name}"])
@@ -205,7 +205,7 @@ class _Check:
         leaves, tree = jax.tree.flatten((self._state, self._arrays()))
         start = [jnp.asarray(x) for x in leaves if _is_exact(x)]
 
-        def loss(*values: Value) -> Value:
+        def loss(*values: Array) -> Array:
             new = iter(values)
             moved = [next(new) if _is_exact(x) else x for x in leaves]
             return self._total(self._pure_arrays(*jax.tree.unflatten(tree, moved))[0])
@@ -216,7 +216,7 @@ class _Check:
         for _ in range(_DIRECTIONS):
             self._check_slope(jax.jit(loss), start, [random_direction(random, x) for x in start])
 
-    def _check_slope(self, loss: Callable[..., Value], start: list[Value], way: list[Any]) -> None:
+    def _check_slope(self, loss: Callable[..., Array], start: list[Array], way: list[Any]) -> None:
         slope = slope_of(loss, start, way)
         if slope is None:
             return
@@ -308,7 +308,7 @@ def _kinds(form: Any) -> Any:
     return node and (node[0].__name__, *map(_kinds, form.children()))
 
 
-def _of_numpy(arrays: Sequence[Value]) -> Named:
+def _of_numpy(arrays: Sequence[Array]) -> Named:
     """Return NumPy's arrays in the arguments, as a function may have changed them."""
     named = {f"array {i} of the arguments": x for i, x in enumerate(arrays)}
     return {name: x for name, x in named.items() if isinstance(x, np.ndarray)}
@@ -392,7 +392,7 @@ def _is_exact(value: Any) -> bool:
     return _is_float(value) and jnp.finfo(jnp.asarray(value).dtype).bits >= 32
 
 
-def _weighed(value: Value, before: np.ndarray) -> Value:
+def _weighed(value: Array, before: np.ndarray) -> Array:
     """Return the sum of the elements, with weights; what was not finite before is left out."""
     seen = np.isfinite(before)
     random = np.random.default_rng(before.size)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,8 +26,7 @@ from jaxvars.errors import DeviceError, ShardingError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import ordered_like
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def mesh(axes: Mapping[str, int], devices: Sequence[Any] | None = None) -> Mesh:
@@ -183,7 +182,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
     return ordered_like(x, jax.tree.unflatten(form, list(map(put, leaves, wanted))))
 
 
-def put(value: Value, sharding: Any) -> Value:
+def put(value: Array, sharding: Any) -> Array:
     """Move a value, or tell XLA where a traced one is to be."""
     if context.is_tracer(value):
         return jax.lax.with_sharding_constraint(value, sharding)
@@ -274,7 +273,7 @@ def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
     return None
 
 
-def home_of(sharding: Any, value: Value, name: str) -> Any:
+def home_of(sharding: Any, value: Array, name: str) -> Any:
     """Return where a variable stays: as asked, as its value is spread, or as the scopes say."""
     if sharding is not None:
         return as_sharding(sharding, value.shape, f"Variable {name!r}")
@@ -284,7 +283,7 @@ def home_of(sharding: Any, value: Value, name: str) -> Any:
     return scope_home() if found is None else NamedSharding(found, PartitionSpec())
 
 
-def on_mesh(value: Value) -> Value:
+def on_mesh(value: Array) -> Array:
     """Return a value on the mesh in force, where nothing else can be computed with."""
     found = None if context.is_tracer(value) or not value.committed else current_mesh()
     if found is None or value.sharding.device_set == set(found.devices.flat):

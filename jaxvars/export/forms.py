@@ -27,8 +27,8 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import array_of, to_tensor
 from jaxvars.tracing import context
 from jaxvars.tracing.identity import exact, held
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Form: TypeAlias = Any
 Size: TypeAlias = int | str
 
@@ -196,7 +196,7 @@ def describe(form: Form) -> str:
     return str(form)
 
 
-def filled(form: Form, values: Sequence[Value]) -> Any:
+def filled(form: Form, values: Sequence[Array]) -> Any:
     """Return what a form describes, with these arrays in it."""
     kind: Any = type(form)
     if isinstance(form, Tensor):
@@ -217,7 +217,7 @@ class Mismatch(Exception):  # noqa: N818 - a signal between us, not an error
     """Arguments that do not have a form, and why."""
 
 
-def fit(form: Form, value: Any, closeness: int) -> list[Value]:
+def fit(form: Form, value: Any, closeness: int) -> list[Array]:
     """Return the arrays among some arguments, in order.
 
     Args:
@@ -239,10 +239,10 @@ class _Fitting:
     def __init__(self, closeness: int) -> None:
         self._exactly = closeness == 0
         self._closeness = closeness
-        self._found: dict[int, Value] = {}
+        self._found: dict[int, Array] = {}
         self._sizes: dict[str, tuple[int, str]] = {}
 
-    def all(self, form: Form, value: Any) -> list[Value]:
+    def all(self, form: Form, value: Any) -> list[Array]:
         for name, child in form.items():
             self._fit(child, value[name], name)
         return [self._found[i] for i in sorted(self._found)]
@@ -260,7 +260,7 @@ class _Fitting:
             for child, part, name in _parts(form, value, path):
                 self._fit(child, part, name)
 
-    def _array(self, form: Tensor, value: Any, path: str) -> Value:
+    def _array(self, form: Tensor, value: Any, path: str) -> Array:
         value = unwrap(value)
         if self._exactly and _type_of(value) != (form.dtype, form.weak):
             raise Mismatch(f"{path} is {_shown(value)}, not {form}")
@@ -311,7 +311,7 @@ def _parts(form: Form, value: Any, path: str) -> list[tuple[Form, Any, str]]:
     return list(zip(form, value, names, strict=True))
 
 
-def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Value:
+def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Array:
     if value is None or isinstance(value, Mapping):
         raise Mismatch(f"{path} is {_shown(value)}, not {form}")
     if form.dtype.startswith("key<"):
@@ -330,7 +330,7 @@ def _converted(form: Tensor, value: Any, path: str, closeness: int) -> Value:
     return array
 
 
-def _is_close(given: Value, dtype: str, closeness: int) -> bool:
+def _is_close(given: Array, dtype: str, closeness: int) -> bool:
     """Return whether JAX gives an array a dtype (1), or one that the dtype holds (2)."""
     if closeness not in (1, 2) or getattr(given.dtype, "kind", "O") in "OSUT":
         return True
@@ -341,7 +341,7 @@ def _is_close(given: Value, dtype: str, closeness: int) -> bool:
     return np.can_cast(mine, want) and (mine.kind == "c") == (want.kind == "c")
 
 
-def _check_integers(given: Value, dtype: Any, path: str) -> None:
+def _check_integers(given: Array, dtype: Any, path: str) -> None:
     """Raise Mismatch unless a dtype holds integers as they are."""
     mine: Any = jax.dtypes.canonicalize_dtype(given.dtype)
     if context.is_tracer(given):

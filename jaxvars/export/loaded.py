@@ -27,8 +27,8 @@ from jaxvars.errors import CompileError, SavedError
 from jaxvars.export.forms import CALL, STATICS, Mismatch, filled, fit
 from jaxvars.export.program import Program
 from jaxvars.tracing.key_order import in_order, order_of
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]
 
 _KINDS = {str(kind.name): kind for kind in inspect._ParameterKind}
@@ -165,7 +165,7 @@ def _body(
 
 def _choice(
     programs: Sequence[Program], arguments: Mapping[str, Any]
-) -> tuple[Program, list[Value], bool]:
+) -> tuple[Program, list[Array], bool]:
     """Return the program for a call, its arrays, and whether it fits exactly, as it should."""
     reasons: list[str] = []
     for closeness in range(4):

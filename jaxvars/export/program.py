@@ -19,10 +19,10 @@ from jaxvars.checkpoint.checksum import dtype_name
 from jaxvars.core.checks import known_here, renumbered
 from jaxvars.errors import SavedError
 from jaxvars.export.forms import Form, Tensor, describe, from_json, leaves_of
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]
-Flat: TypeAlias = Callable[..., Sequence[Value]]
+Flat: TypeAlias = Callable[..., Sequence[Array]]
 
 
 @final
@@ -67,8 +67,8 @@ class Program:
         self._run = self._differentiable(0)
 
     def __call__(
-        self, variables: dict[str, Value], arguments: Sequence[Value]
-    ) -> tuple[Value, dict[str, Value], Value]:
+        self, variables: dict[str, Array], arguments: Sequence[Array]
+    ) -> tuple[Array, dict[str, Array], Array]:
         """Run it.
 
         Returns:
@@ -95,15 +95,15 @@ class Program:
         run = jax.custom_batching.sequential_vmap(_flat(self._levels[level]))
 
         @jax.custom_vjp
-        def called(*inputs: Value) -> Sequence[Value]:
+        def called(*inputs: Array) -> Sequence[Array]:
             return tuple(run(*inputs))
 
-        def forward(*inputs: Value) -> Any:
+        def forward(*inputs: Array) -> Any:
             if level == self.vjp_order:
                 raise SavedError(self._why_no_gradient())
             return called(*inputs), inputs
 
-        def backward(inputs: Sequence[Value], cotangents: Sequence[Value]) -> Any:
+        def backward(inputs: Sequence[Array], cotangents: Sequence[Array]) -> Any:
             pull = self._differentiable(level + 1)
             found = iter(pull(*inputs, *filter(moves, cotangents)))
             return tuple(next(found) if moves(x) else None for x in inputs)
@@ -144,7 +144,7 @@ def _tensors(form: Form) -> list[Tensor]:
     return [leaf for leaf in leaves_of(form) if isinstance(leaf, Tensor)]
 
 
-def moves(value: Value) -> bool:
+def moves(value: Array) -> bool:
     """Return whether an array, or one of this kind, has a derivative."""
     return jnp.issubdtype(value.dtype, jnp.inexact)
 
@@ -152,7 +152,7 @@ def moves(value: Value) -> bool:
 def _flat(exported: Any) -> Flat:
     """Return an exported function as one of flat inputs and outputs."""
 
-    def run(*inputs: Value) -> list[Value]:
+    def run(*inputs: Array) -> list[Array]:
         args, kwargs = jax.tree.unflatten(exported.in_tree, inputs)
         return jax.tree.leaves(exported.call(*args, **kwargs))
 
@@ -165,12 +165,12 @@ def _agree(forms: Sequence[Tensor], avals: Sequence[Any]) -> bool:
     return by_index == found
 
 
-def is_weak(value: Value) -> bool:
+def is_weak(value: Array) -> bool:
     """Return whether the dtype of an array, or one of this kind, gives way to others."""
     return bool(getattr(value, "weak_type", False))
 
 
-def _weakly(value: Value) -> Value:
+def _weakly(value: Array) -> Array:
     kind = {"new_dtype": value.dtype, "weak_type": True, "sharding": None}
     return jax.lax.convert_element_type_p.bind(value, **kind)
 

@@ -33,8 +33,8 @@ from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.key_order import in_order
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Words: TypeAlias = dict[str, Any]
 
 
@@ -106,7 +106,7 @@ def _bytes(made: Any, name: str) -> bytes:
 def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
     run = staged.function()
 
-    def program(variables: dict[str, Value], arguments: list[Value]) -> Any:
+    def program(variables: dict[str, Array], arguments: list[Array]) -> Any:
         inputs = [_input(cell, variables, paths) for cell in staged.reads]
         outputs = zip(run(*inputs, *arguments), staged.program.out_avals, strict=True)
         results, written = staged.split([_as_array(x, aval) for x, aval in outputs])
@@ -119,11 +119,11 @@ def _function(staged: Staged, paths: Mapping[int, str]) -> Callable[..., Any]:
     return program
 
 
-def _as_array(value: Value, aval: Any) -> Value:
+def _as_array(value: Array, aval: Any) -> Array:
     return value if hasattr(value, "dtype") else jnp.asarray(value, aval.dtype)  # a literal
 
 
-def _input(cell: Cell, variables: dict[str, Value], paths: Mapping[int, str]) -> Value:
+def _input(cell: Cell, variables: dict[str, Array], paths: Mapping[int, str]) -> Array:
     return variables[paths[cell.key]] if cell.deliver is None else STORE[cell.key]
 
 
@@ -176,10 +176,10 @@ class _Exportable(NamedTuple):
             for avals in (made.in_avals, made.out_avals)
         )
 
-        def pull(*given: Value) -> list[Value]:
+        def pull(*given: Array) -> list[Array]:
             values, cotangents = given[: len(inputs)], list(given[len(inputs) :])
 
-            def moved(*moving: Value) -> list[Value]:
+            def moved(*moving: Array) -> list[Array]:
                 new = iter(moving)
                 merged = [next(new) if moves(x) else x for x in values]
                 args, _ = jax.tree.unflatten(made.in_tree, merged)

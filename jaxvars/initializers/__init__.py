@@ -19,7 +19,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from jaxvars.display.lookup import named
 from jaxvars.initializers.constant import Constant, Identity, Ones, Zeros
@@ -34,8 +34,7 @@ from jaxvars.initializers.scaled import (
     LecunUniform,
     VarianceScaling,
 )
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 __all__ = [
     "Constant", "GlorotNormal", "GlorotUniform", "HeNormal", "HeUniform", "Identity",
@@ -69,7 +68,7 @@ _LOWER = {name: thing for name, thing in _BY_NAME.items() if name.islower()}
 _SHORT = {"normal": RandomNormal, "uniform": RandomUniform, "zero": Zeros, "one": Ones}
 
 
-def get(identifier: Any, **config: Any) -> Callable[..., Value] | None:
+def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
     """Return an initializer by name.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +10,7 @@ import numpy as np
 from jaxvars.errors import ShapeError
 from jaxvars.initializers.initializer import Initializer, Sizes
 from jaxvars.tensors.tensor import to_tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -22,7 +21,7 @@ class Zeros(Initializer):
     [0, 0]
     """
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         return jnp.zeros(shape, dtype)
 
 
@@ -34,7 +33,7 @@ class Ones(Initializer):
     [1.0, 1.0]
     """
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         return jnp.ones(shape, dtype)
 
 
@@ -56,7 +55,7 @@ class Constant(Initializer):
     def __init__(self, value: Any = 0.0) -> None:
         self.value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         value = to_tensor(self.value, dtype, what="the value of Constant")
         try:
             return jnp.broadcast_to(value, shape)
@@ -84,7 +83,7 @@ class Identity(Initializer):
     def __init__(self, gain: float = 1.0) -> None:
         self.gain = gain
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         if len(shape) != 2:
             raise ShapeError(f"Identity makes matrices, like (3, 3), not the shape {shape}.")
         return to_tensor(self.gain, dtype, what="the gain of Identity") * jnp.eye(

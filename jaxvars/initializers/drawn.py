@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,7 @@ from jaxvars.random.stateless import (
     stateless_truncated_normal,
     stateless_uniform,
 )
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -37,7 +36,7 @@ class RandomNormal(Random):
         self.stddev = stddev
         super().__init__(seed)
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         return stateless_normal(shape, self._source(), self.mean, self.stddev, dtype)
 
 
@@ -59,7 +58,7 @@ class RandomUniform(Random):
         self.maxval = maxval
         super().__init__(seed)
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         return stateless_uniform(shape, self._source(), self.minval, self.maxval, dtype)
 
 
@@ -81,7 +80,7 @@ class TruncatedNormal(Random):
         self.stddev = stddev
         super().__init__(seed)
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         return stateless_truncated_normal(shape, self._source(), self.mean, self.stddev, dtype)
 
 
@@ -107,7 +106,7 @@ class Orthogonal(Random):
         self.gain = gain
         super().__init__(seed)
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         if len(shape) < 2:
             raise ShapeError(f"Orthogonal makes matrices, like (3, 4), not the shape {shape}.")
         if not jnp.issubdtype(dtype, jnp.inexact):

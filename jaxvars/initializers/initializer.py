@@ -22,8 +22,8 @@ from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
 
 
@@ -34,7 +34,7 @@ class Initializer(ABC):
         told_by_pickle(cls)
 
     @context.restoring()
-    def __call__(self, shape: Shape, dtype: Any = None) -> Value:
+    def __call__(self, shape: Shape, dtype: Any = None) -> Array:
         """Return a value.
 
         Args:
@@ -50,7 +50,7 @@ class Initializer(ABC):
         return self._make(as_shape(shape), kind)
 
     @abstractmethod
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         """Return a value of a shape and dtype."""
 
     def get_config(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Random(Initializer):
     def __init__(self, seed: Any = None) -> None:
         self.seed = seed
 
-    def _draw(self, draw: Callable[[Value], Value], shape: Sizes, dtype: Any) -> Value:
+    def _draw(self, draw: Callable[[Array], Array], shape: Sizes, dtype: Any) -> Array:
         """Return what `draw` makes of a key, as a value of a shape and dtype."""
         key = unseen(lambda: key_of(self._source()))
         if not math.prod(shape):  # which JAX cannot draw

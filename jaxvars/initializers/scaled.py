@@ -7,15 +7,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.errors import DtypeError
 from jaxvars.initializers.initializer import Random, Sizes, one_of
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 MODES = ("fan_in", "fan_out", "fan_avg", "fan_geo_avg")
 DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
@@ -28,7 +27,7 @@ class Scaled(Random):
     mode: str
     distribution: str
 
-    def _make(self, shape: Sizes, dtype: Any) -> Value:
+    def _make(self, shape: Sizes, dtype: Any) -> Array:
         if not jnp.issubdtype(dtype, jnp.inexact):
             raise DtypeError(
                 f"{type(self).__name__} has no values of dtype {dtype}: ask for a float."

@@ -30,8 +30,8 @@ from jaxvars.errors import InteropError
 from jaxvars.random.generator import Generator, _furthest
 from jaxvars.random.seeds import IMPL, unseen
 from jaxvars.tensors.tensor import fit
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Path: TypeAlias = tuple[str, ...]
 Tree: TypeAlias = dict[str, Any]  # dicts in dicts, with Variables and Generators in them
 
@@ -124,15 +124,15 @@ class Form:
         """The paths of the variables and generators."""
         return {leaf.home for leaf in self._leaves if leaf.part != CONSTANT}
 
-    def read(self, root: Tree) -> list[Value]:
+    def read(self, root: Tree) -> list[Array]:
         """Return the leaves as they are now."""
         return [leaf.value if leaf.part == CONSTANT else _read(root, leaf) for leaf in self._leaves]
 
-    def build(self, values: Sequence[Value]) -> Any:
+    def build(self, values: Sequence[Array]) -> Any:
         """Return the tree with these leaves."""
         return jax.tree.unflatten(self._treedef, values)
 
-    def by_path(self, values: Sequence[Value]) -> dict[Path, Value]:
+    def by_path(self, values: Sequence[Array]) -> dict[Path, Array]:
         """Return the leaves by path."""
         return {leaf.path: value for leaf, value in zip(self._leaves, values, strict=True)}
 
@@ -140,7 +140,7 @@ class Form:
 def settle(
     root: Tree,
     leaves: Sequence[Leaf],
-    old: Mapping[Path, Value],
+    old: Mapping[Path, Array],
     is_trainable: Callable[[Leaf], bool],
 ) -> None:
     """Write the leaves that a call changed; make variables of those that are new.
@@ -160,7 +160,7 @@ def settle(
         for leaf in leaves
         if leaf.part != CONSTANT and leaf.path in old and old[leaf.path] is not leaf.value
     ]
-    writes: dict[Cell, Value] = {}
+    writes: dict[Cell, Array] = {}
     for leaf in changed:
         cell = _cell(root, leaf)
         writes[cell] = _changed(cell, leaf, writes)
@@ -224,7 +224,7 @@ def _cell(root: Tree, leaf: Leaf) -> Cell:
     return found.cell if leaf.part == VARIABLE else found.state.cell
 
 
-def _read(root: Tree, leaf: Leaf) -> Value:
+def _read(root: Tree, leaf: Leaf) -> Array:
     cell = _cell(root, leaf)
     if leaf.part == VARIABLE:
         return LOCAL.frame.read(cell)
@@ -235,7 +235,7 @@ def _read(root: Tree, leaf: Leaf) -> Value:
     return unseen(lambda: jax.random.wrap_key_data(state[:2] ^ example, impl=IMPL))
 
 
-def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Value]) -> Value:
+def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Array]) -> Array:
     if leaf.part == VARIABLE:
         return fit(leaf.value, cell.aval.shape, cell.aval.dtype, name=cell.name)
     merged_by(cell, _furthest)
@@ -245,11 +245,11 @@ def _changed(cell: Cell, leaf: Leaf, writes: Mapping[Cell, Value]) -> Value:
     return unseen(lambda: _joined(jax.random.key_data(leaf.value), state[3]))
 
 
-def _joined(words: Value, count: Value) -> Value:
+def _joined(words: Array, count: Array) -> Array:
     return jnp.concatenate([words, jnp.stack([jnp.uint32(0), count.astype(jnp.uint32)])])
 
 
-def _placed(leaf: Leaf) -> Value:
+def _placed(leaf: Leaf) -> Array:
     """Return the value where its box says that it is to be, if it names a mesh."""
     mesh = getattr(leaf.box, "mesh", None)
     if not isinstance(mesh, jax.sharding.Mesh) or not hasattr(leaf.box, "get_sharding"):

@@ -24,8 +24,8 @@ from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import PARAMS, Draws, first_keys, streams_of
 from jaxvars.tensors.spec import TensorSpec
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Method: TypeAlias = str | Callable[..., Any] | None
 
 _CURES = {
@@ -143,7 +143,7 @@ class LinenModule(FlaxModule):
         method: Method = None,
         mutable: Any = None,
         capture_intermediates: Any = False,
-        rngs: Mapping[str, Value] | None = None,
+        rngs: Mapping[str, Array] | None = None,
         **kwargs: Any,
     ) -> Any:
         """Call the module, and write back what it changes.
@@ -182,7 +182,7 @@ class LinenModule(FlaxModule):
         run: _Run,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        rngs: dict[str, Value],
+        rngs: dict[str, Array],
         options: dict[str, Any],
     ) -> tuple[Any, dict[str, Any]]:
         """Return the result of a call, and the collections it wrote, which are written back."""
@@ -207,7 +207,7 @@ class LinenModule(FlaxModule):
         return result, new
 
     def _settle(
-        self, forms: dict[str, Form], values: Mapping[str, list[Value]], new: Mapping[str, Any]
+        self, forms: dict[str, Form], values: Mapping[str, list[Array]], new: Mapping[str, Any]
     ) -> None:
         trees = {name: tree for name, tree in new.items() if name in forms}
         leaves = {name: leaves_of(tree, _is_box, (name,)) for name, tree in trees.items()}
@@ -309,12 +309,12 @@ def _mutable(given: Any, forms: Mapping[str, Form], *, capture: bool) -> Any:
 # ---------------------------------------------------------------- example inputs
 def _by_arrays(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Callable[[list[Value]], Any], list[Value]]:
+) -> tuple[Callable[[list[Array]], Any], list[Array]]:
     """Return a call as a function of the arrays in it, and these; specs are filled with zeros."""
     leaves, treedef = jax.tree.flatten((args, kwargs), is_leaf=_is_spec)
     arrays = [x for x in leaves if _is_array(x)]
 
-    def run(arrays: list[Value]) -> Any:
+    def run(arrays: list[Array]) -> Any:
         given = iter(arrays)
         filled = [next(given) if _is_array(x) else _filled(x) for x in leaves]
         args, kwargs = jax.tree.unflatten(treedef, filled)
@@ -323,7 +323,7 @@ def _by_arrays(
     return run, arrays
 
 
-def _compiled(run: Callable[[list[Value]], Any], arrays: list[Value]) -> Any:
+def _compiled(run: Callable[[list[Array]], Any], arrays: list[Array]) -> Any:
     try:
         return jax.jit(run)(arrays)  # a third of the time that it takes eagerly
     except (TypeError, IndexError):  # a module that looks at values, or keeps what is no array

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, lifted
@@ -33,8 +33,6 @@ from jaxvars.interop.form import (
 from jaxvars.interop.module import FlaxModule, check_tops
 from jaxvars.interop.rngs import generator_of, source_of
 from jaxvars.random.generator import Generator
-
-Value: TypeAlias = Any
 
 _DEFAULT = "default"
 

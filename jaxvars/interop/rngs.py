@@ -29,8 +29,7 @@ from jaxvars.random import get_global_generator
 from jaxvars.random.generator import Generator, _furthest, _stepped
 from jaxvars.random.seeds import IMPL, key_of, unseen
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 PARAMS, DROPOUT = "params", "dropout"
 
@@ -41,7 +40,7 @@ class Seed(NamedTuple):
     words: np.ndarray
     impl: str
 
-    def key(self) -> Value:
+    def key(self) -> Array:
         """Return the key."""
         return jax.random.wrap_key_data(jnp.asarray(self.words), impl=self.impl)
 
@@ -68,7 +67,7 @@ def streams_of(rngs: Any) -> tuple[dict[str, Source], dict[str, Generator]]:
     return sources, streams
 
 
-def first_keys(sources: Mapping[str, Source]) -> dict[str, Value]:
+def first_keys(sources: Mapping[str, Source]) -> dict[str, Array]:
     """Return the keys to initialize with: a seed's own, and one draw of each generator."""
     return {
         name: lifted(source.next_key) if isinstance(source, Generator) else source.key()
@@ -109,8 +108,8 @@ class Draws:
     """
 
     def __init__(self, streams: Mapping[str, Generator]) -> None:
-        self.keys: dict[str, Value] = {}
-        self._steps: list[tuple[str, Cell, Value, Value]] = []
+        self.keys: dict[str, Array] = {}
+        self._steps: list[tuple[str, Cell, Array, Array]] = []
         frame = LOCAL.frame
         self._taken = frame is LOCAL.eager and context.strip(context.current()) is frame.trace
         for name, generator in streams.items():
@@ -137,9 +136,9 @@ class Draws:
     def _draw(self, name: str, cell: Cell) -> None:
         merged_by(cell, _furthest)
         example = LOCAL.frame.get(EXAMPLE)
-        made: list[Value] = []
+        made: list[Array] = []
 
-        def step(old: Value) -> Value:
+        def step(old: Array) -> Array:
             new, words = _stepped(old, example)
             made[:] = [old, new, words]
             return new
@@ -160,15 +159,15 @@ class _Back:
 
     __slots__ = ("after", "before")
 
-    def __init__(self, before: Value, after: Value) -> None:
+    def __init__(self, before: Array, after: Array) -> None:
         self.before = before
         self.after = after
 
-    def __call__(self, state: Value) -> Value:
+    def __call__(self, state: Array) -> Array:
         return self.before if state is self.after else state
 
 
-def _check_unmoved(cell: Cell, before: Value) -> None:
+def _check_unmoved(cell: Cell, before: Array) -> None:
     if LOCAL.frame.get(cell) is not before:
         raise InteropError(
             f"The flax module draws from generator {cell.name!r}, which is one of its streams, "

@@ -20,8 +20,8 @@ from jaxvars.core.state import State
 from jaxvars.errors import JaxvarsError, StateError
 from jaxvars.tensors.dtypes import is_string, string
 from jaxvars.tensors.tensor import to_tensor
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Nested: TypeAlias = dict[str, Any]
 
 _TEXT, _SHAPE = "__text__", "shape"
@@ -88,7 +88,7 @@ def from_dict(target: Any, values: Mapping[str, Any]) -> State:
     given = dict(_flat(values, ""))
     problems = [f"{path}: no value is given" for path in state if path not in given]
     problems += [f"{path}: there is no such variable" for path in given if path not in state]
-    fitted: dict[str, Value] = {}
+    fitted: dict[str, Array] = {}
     for path in set(given) & set(state):
         try:
             fitted[path] = _fitted(given[path], state[path])
@@ -231,20 +231,20 @@ def _state_dict(state: State) -> Nested:
     return _nested({path: _packed(value) for path, value in state.items()})
 
 
-def _packed(value: Value) -> Any:
+def _packed(value: Array) -> Any:
     array = _array(value)
     if is_string(value.dtype):
         return {_TEXT: [str(x) for x in array.ravel()], _SHAPE: list(array.shape)}
     return array
 
 
-def _array(value: Value) -> np.ndarray:
+def _array(value: Array) -> np.ndarray:
     if _is_key(value):
         return np.array(jax.random.key_data(value))
     return np.array(value)
 
 
-def _fitted(value: Any, like: Value) -> Value:
+def _fitted(value: Any, like: Array) -> Array:
     if isinstance(value, Mapping):
         value = np.array(value[_TEXT], string).reshape(value.get(_SHAPE, ()))
     if _is_key(like) and not _is_key(value):
@@ -260,7 +260,7 @@ def _fitted(value: Any, like: Value) -> Value:
     return to_tensor(value)
 
 
-def _kind(value: Value) -> str:
+def _kind(value: Array) -> str:
     dtype = "string" if is_string(value.dtype) else value.dtype
     return f"{dtype}{list(value.shape)}"
 

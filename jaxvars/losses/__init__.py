@@ -27,7 +27,7 @@ Differs from TensorFlow: shapes that merely broadcast, like (8, 3) and (3,), are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from jaxvars.display.lookup import find
 from jaxvars.losses.binary import (
@@ -76,8 +76,7 @@ from jaxvars.losses.regression import (
     poisson,
 )
 from jaxvars.losses.structured import CTC, Circle, Dice, Tversky, circle, ctc, dice, tversky
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 __all__ = [
     "CTC", "BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy",
@@ -107,7 +106,7 @@ _SHORT: dict[str, Any] = {
 }
 
 
-def get(identifier: Any) -> Callable[..., Value] | None:
+def get(identifier: Any) -> Callable[..., Array] | None:
     """Return a loss by name: a function for a function's name, a loss for a class's.
 
     Args:

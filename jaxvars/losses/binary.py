@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -11,15 +11,14 @@ from jaxvars.losses.function_loss import FunctionLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @elementwise
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the mean cross-entropy between labels and predictions of two classes.
 
     Args:
@@ -43,7 +42,7 @@ def binary_crossentropy(
     return _binary_entropy(y_true, y_pred).mean(axis)
 
 
-def _binary_entropy(y_true: Value, y_pred: Value) -> Value:
+def _binary_entropy(y_true: Array, y_pred: Array) -> Array:
     p = jnp.clip(y_pred, EPSILON, 1.0 - EPSILON)
     return -(y_true * jnp.log(p) + (1.0 - y_true) * jnp.log(1.0 - p))
 
@@ -52,7 +51,7 @@ def _binary_entropy(y_true: Value, y_pred: Value) -> Value:
 def binary_focal_crossentropy(
     y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25,
     gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the cross-entropy of two classes, times `(1 - p) ** gamma` of the right one's `p`.
 
     What is right already counts little (Lin et al., https://arxiv.org/abs/1708.02002).

@@ -10,7 +10,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,10 @@ from jaxvars.losses.inputs import EPSILON, as_classes, tensor
 from jaxvars.losses.labels import class_axis
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise, with_labels
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def smoothed(y_true: Value, smoothing: Value, classes: int) -> Value:
+def smoothed(y_true: Array, smoothing: Array, classes: int) -> Array:
     """Return labels that are moved to being all the same."""
     return y_true * (1.0 - smoothing) + smoothing / classes
 
@@ -33,7 +32,7 @@ def smoothed(y_true: Value, smoothing: Value, classes: int) -> Value:
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the cross-entropy between one-hot labels and predictions.
 
     Args:
@@ -59,7 +58,7 @@ def categorical_crossentropy(
     return -(y_true * jnp.log(_normal(y_pred, axis))).sum(axis)
 
 
-def _normal(y_pred: Value, axis: int) -> Value:
+def _normal(y_pred: Array, axis: int) -> Array:
     return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
 
 
@@ -67,7 +66,7 @@ def _normal(y_pred: Value, axis: int) -> Value:
 def categorical_focal_crossentropy(
     y_true: Any, y_pred: Any, alpha: float = 0.25, gamma: float = 2.0, from_logits: bool = False,
     label_smoothing: float = 0.0, axis: int = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the cross-entropy, times `alpha * (1 - p) ** gamma` of the right class's `p`.
 
     Args:
@@ -95,7 +94,7 @@ def categorical_focal_crossentropy(
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None,
     axis: int = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the cross-entropy between integer labels and predictions.
 
     Args:
@@ -125,8 +124,8 @@ def sparse_categorical_crossentropy(
 
 
 def _sparse_categorical_crossentropy(
-    y_true: Value, y_pred: Value, axis: int, ignore_class: int | None, from_logits: bool
-) -> Value:
+    y_true: Array, y_pred: Array, axis: int, ignore_class: int | None, from_logits: bool
+) -> Array:
     import optax
 
     labels = y_true.astype(jnp.int32)
@@ -139,7 +138,7 @@ def _sparse_categorical_crossentropy(
     return jnp.where(ignored, 0.0, losses)
 
 
-def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0.5) -> Value:
+def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0.5) -> Array:
     """Return `(1 - p ** q) / q` of the right class's probability `p`, which bears wrong labels.
 
     Between the cross-entropy (`q` near 0) and the absolute error (`q` near 1): Zhang and
@@ -162,8 +161,8 @@ def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float = 0
 
 
 def _categorical_generalized_cross_entropy(
-    y_true: Value, y_pred: Value, axis: int, ignore_class: None, q: float
-) -> Value:
+    y_true: Array, y_pred: Array, axis: int, ignore_class: None, q: float
+) -> Array:
     labels = y_true.astype(jnp.int32)
     right = jnp.where(jax.nn.one_hot(labels, y_pred.shape[axis], dtype=bool), y_pred, 0.0)
     return (1.0 - right.sum(axis) ** q) / q
@@ -235,7 +234,7 @@ class SparseCategoricalCrossentropy(
     name: str | None = "sparse_categorical_crossentropy"
     dtype: Any = None
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Value | None:
+    def _counted(self, y_true: Any, y_pred: Any) -> Array | None:
         if self.ignore_class is None:
             return None
         labels, logits = as_classes(tensor(y_true, "y_true")), tensor(y_pred, "y_pred")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias, dataclass_transform
+from typing import Any, ClassVar, dataclass_transform
 
 from jaxvars.display.docstrings import complete, described
 from jaxvars.losses.loss import MEAN, Loss, Reduction
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _WORDS = {
     "reduction": "see `Loss`.",
@@ -25,7 +24,7 @@ class FunctionLoss(Loss, ABC):
 
     fn: ClassVar[Any]
 
-    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
+    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **words: str) -> None:
         super().__init_subclass__()
         if fn is not None and "name" not in cls.__annotations__:
             cls.name, cls.__annotations__["name"] = fn.__name__, "str | None"
@@ -34,7 +33,7 @@ class FunctionLoss(Loss, ABC):
             cls.fn = staticmethod(fn)
             complete(cls, {**described(fn), **_WORDS, **words})
 
-    def call(self, y_true: Any, y_pred: Any) -> Value:
+    def call(self, y_true: Any, y_pred: Any) -> Array:
         """Return what the function says."""
         options = {name: x for name, x in self.get_config().items() if name not in _WORDS}
         return type(self).fn(y_true, y_pred, **options)

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_dtype, is_string, to_tensor
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
 
 EPSILON = 1e-7  # Keras's
 
 
-def tensor(value: Any, what: str) -> Value:
+def tensor(value: Any, what: str) -> Array:
     """Return a number, list, array or Variable as an array of numbers."""
     array = to_tensor(unwrap(value), what=what)
     if is_string(array.dtype):
@@ -44,19 +44,19 @@ def float_dtype(dtype: Any, what: str) -> Any:
     return kind
 
 
-def wide(x: Value) -> Value:
+def wide(x: Array) -> Array:
     """Return an array in a dtype that one can compute with: float32, or a wider float."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
-def as_classes(labels: Value) -> Value:
+def as_classes(labels: Array) -> Array:
     """Return labels in a dtype that holds -1 and any number of classes, as uint8 does not."""
     if jnp.issubdtype(labels.dtype, jnp.inexact):
         return wide(labels)
     return labels.astype(jnp.int64 if labels.dtype.itemsize == 8 else jnp.int32)
 
 
-def divide(a: Value, b: Value) -> Value:
+def divide(a: Array, b: Array) -> Array:
     """Return a / b, or 0 where b is 0.
 
     >>> divide(jnp.array([1.0, 1.0]), jnp.array([2.0, 0.0])).tolist()
@@ -81,7 +81,7 @@ def squeezed(one: Sizes, other: Sizes, expand: bool = True) -> tuple[Sizes, Size
     return one, other
 
 
-def check_same_shape(y_true: Value, y_pred: Value, what: str) -> None:
+def check_same_shape(y_true: Array, y_pred: Array, what: str) -> None:
     """Raise ShapeError unless labels and predictions have the same shape, or nearly so."""
     true, pred = squeezed(y_true.shape, y_pred.shape)
     if true != pred:
@@ -99,13 +99,13 @@ def _shape_hint(true: Sizes, pred: Sizes) -> str:
     return " Reshape one of them, or jnp.broadcast_to it where that is meant."
 
 
-def aligned(y_true: Value, y_pred: Value) -> tuple[Value, Value]:
+def aligned(y_true: Array, y_pred: Array) -> tuple[Array, Array]:
     """Return labels and predictions with one shape."""
     true, pred = squeezed(y_true.shape, y_pred.shape)
     return y_true.reshape(true), y_pred.reshape(pred)
 
 
-def leading(weight: Value, shape: Sizes, what: str) -> Value:
+def leading(weight: Array, shape: Sizes, what: str) -> Array:
     """Return weights of whole samples, or of parts of them, with an axis for each of a shape.
 
     >>> leading(jnp.ones(4), (4, 3), "mse").shape, leading(jnp.ones((4, 1)), (4,), "mse").shape

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def class_axis(axis: Any, y_pred: Value, what: str) -> int:
+def class_axis(axis: Any, y_pred: Array, what: str) -> int:
     """Return the axis of the classes, counted from the front."""
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise TypeError(f"The axis of {what} is an integer, not {axis!r}.")
@@ -21,7 +20,7 @@ def class_axis(axis: Any, y_pred: Value, what: str) -> int:
     return axis % y_pred.ndim
 
 
-def sparse_labels(y_true: Value, y_pred: Value, axis: int, what: str) -> Value:
+def sparse_labels(y_true: Array, y_pred: Array, axis: int, what: str) -> Array:
     """Return integer labels with the shape of the predictions less the axis of the classes."""
     shape = y_pred.shape[:axis] + y_pred.shape[axis + 1 :]
     if y_true.shape == shape:
@@ -34,7 +33,7 @@ def sparse_labels(y_true: Value, y_pred: Value, axis: int, what: str) -> Value:
     )
 
 
-def _label_hint(y_true: Value, y_pred: Value) -> str:
+def _label_hint(y_true: Array, y_pred: Array) -> str:
     if y_true.shape == y_pred.shape:
         return " If they are one-hot, use the function without 'sparse' in its name."
     if y_true.ndim == y_pred.ndim + 1 and y_true.dtype.kind not in "iub":
@@ -42,7 +41,7 @@ def _label_hint(y_true: Value, y_pred: Value) -> str:
     return ""
 
 
-def check_whole(labels: Value, what: str) -> None:
+def check_whole(labels: Array, what: str) -> None:
     """Raise DtypeError where labels are known and are no whole numbers."""
     if labels.dtype.kind in "iub" or context.is_tracer(labels):
         return
@@ -55,7 +54,7 @@ def check_whole(labels: Value, what: str) -> None:
         )
 
 
-def check_labels(labels: Value, classes: int, what: str, ignored: int | None = None) -> None:
+def check_labels(labels: Array, classes: int, what: str, ignored: int | None = None) -> None:
     """Raise where labels are known and are no integers from 0 to below the number of classes."""
     check_whole(labels, what)
     if context.is_tracer(labels) or not labels.size:

@@ -19,8 +19,8 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Reduction: TypeAlias = str | None
 
 MEAN = "sum_over_batch_size"
@@ -74,11 +74,11 @@ class Loss(ABC):
             float_dtype(self.dtype, type(self).__name__)
 
     @abstractmethod
-    def call(self, y_true: Any, y_pred: Any) -> Value:
+    def call(self, y_true: Any, y_pred: Any) -> Array:
         """Return the values, one for each sample."""
 
     @context.restoring()
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Value:
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Array:
         """Return the loss.
 
         Args:
@@ -99,14 +99,14 @@ class Loss(ABC):
         loss = _reduced(values, weight, self._counted(y_true, y_pred), self.reduction)
         return loss if self.dtype is None else loss.astype(float_dtype(self.dtype, "the loss"))
 
-    def _weight(self, shape: tuple[int, ...], sample_weight: Any) -> Value | None:
+    def _weight(self, shape: tuple[int, ...], sample_weight: Any) -> Array | None:
         if sample_weight is None:
             return None
         what = self.name or type(self).__name__
         weight = tensor(sample_weight, f"sample_weight of {what}")
         return leading(weight, shape, what) if shape else weight
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Value | None:
+    def _counted(self, y_true: Any, y_pred: Any) -> Array | None:
         """Return which of the values count in a mean, or None for all."""
         return None
 
@@ -123,13 +123,13 @@ class Loss(ABC):
 
 
 def _reduced(
-    values: Any, weight: Value | None, counted: Value | None, reduction: Reduction
-) -> Value:
+    values: Any, weight: Array | None, counted: Array | None, reduction: Reduction
+) -> Array:
     return _reduce(jnp.asarray(values), weight, counted, reduction=reduction or "none")
 
 
 @jax.jit(static_argnames="reduction")
-def _reduce(values: Value, weight: Value | None, counted: Value | None, reduction: str) -> Value:
+def _reduce(values: Array, weight: Array | None, counted: Array | None, reduction: str) -> Array:
     values = wide(values)
     if weight is not None:
         weight = weight.astype(values.dtype)
@@ -141,7 +141,7 @@ def _reduce(values: Value, weight: Value | None, counted: Value | None, reductio
     return divide(values.sum(), _divisor(values, weight, counted, reduction))
 
 
-def _divisor(values: Value, weight: Value | None, counted: Value | None, reduction: str) -> Value:
+def _divisor(values: Array, weight: Array | None, counted: Array | None, reduction: str) -> Array:
     ones = jnp.ones_like(values) if counted is None else counted.astype(values.dtype)
     if reduction == "mean_with_sample_weight" and weight is not None:
         return (ones * weight).sum()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
 from jaxvars.losses.function_loss import PlainLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.running import elementwise
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @elementwise
-def kl_divergence(y_true: Any, y_pred: Any) -> Value:
+def kl_divergence(y_true: Any, y_pred: Any) -> Array:
     """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
 
     Args:
@@ -35,7 +34,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Value:
 
 # ---------------------------------------------------------------- margins
 @elementwise
-def hinge(y_true: Any, y_pred: Any) -> Value:
+def hinge(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
 
     Args:
@@ -52,7 +51,7 @@ def hinge(y_true: Any, y_pred: Any) -> Value:
 
 
 @elementwise
-def squared_hinge(y_true: Any, y_pred: Any) -> Value:
+def squared_hinge(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
 
     Args:
@@ -68,18 +67,18 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Value:
     return jnp.square(_margins(y_true, y_pred)).mean(-1)
 
 
-def _margins(y_true: Value, y_pred: Value) -> Value:
+def _margins(y_true: Array, y_pred: Array) -> Array:
     is_binary = ((y_true == 0) | (y_true == 1)).all()
     return _positive(1.0 - y_pred * jnp.where(is_binary, 2.0 * y_true - 1.0, y_true))
 
 
-def _positive(x: Value) -> Value:
+def _positive(x: Array) -> Array:
     """Return the larger of a value and 0, with all of the slope at 0, as in Keras; NaN for NaN."""
     return jnp.where(x < 0, 0.0, x)
 
 
 @elementwise
-def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
+def categorical_hinge(y_true: Any, y_pred: Any) -> Array:
     """Return `max(0, 1 + the best wrong score - the right one)`.
 
     Args:

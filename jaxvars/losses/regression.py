@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias, final
+from typing import Any, ParamSpec, final
 
 import jax.numpy as jnp
 
@@ -17,12 +17,12 @@ from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 P = ParamSpec("P")
 
 
-def of_numbers(formula: Callable[P, Value]) -> Callable[P, Value]:
+def of_numbers(formula: Callable[P, Array]) -> Callable[P, Array]:
     """Return the function of numbers, along the last axis, that a formula computes."""
     words = {
         "y_true": "what should come out, of shape [..., n].",
@@ -35,7 +35,7 @@ def of_numbers(formula: Callable[P, Value]) -> Callable[P, Value]:
 
 # ---------------------------------------------------------------- functions
 @of_numbers
-def mean_squared_error(y_true: Any, y_pred: Any) -> Value:
+def mean_squared_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `(y_true - y_pred) ** 2` along the last axis.
 
     Raises:
@@ -50,7 +50,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Value:
 
 
 @of_numbers
-def mean_absolute_error(y_true: Any, y_pred: Any) -> Value:
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `abs(y_true - y_pred)` along the last axis.
 
     >>> mean_absolute_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
@@ -59,13 +59,13 @@ def mean_absolute_error(y_true: Any, y_pred: Any) -> Value:
     return _size(y_true - y_pred).mean(-1)
 
 
-def _size(x: Value) -> Value:
+def _size(x: Array) -> Array:
     """Return the absolute value, whose derivative at 0 is 0."""
     return x * jnp.sign(x)
 
 
 @of_numbers
-def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Value:
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Array:
     """Return 100 times the mean of `abs((y_true - y_pred) / y_true)` along the last axis.
 
     Args:
@@ -80,7 +80,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Value:
 
 
 @of_numbers
-def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Value:
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `(log(1 + y_true) - log(1 + y_pred)) ** 2` along the last axis.
 
     Args:
@@ -95,7 +95,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Value:
 
 
 @elementwise
-def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return minus the cosine of the angle between labels and predictions, from -1 to 1.
 
     -1 is the same direction: a loss gets smaller as things get better. (The metric
@@ -118,7 +118,7 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
 
 
 @of_numbers
-def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Value:
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Array:
     """Return the mean Huber loss along the last axis: squared near zero, absolute beyond.
 
     It is `0.5 * e ** 2` for an error `e` of up to `delta`, and `delta * (abs(e) - 0.5 * delta)`
@@ -138,7 +138,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Value:
 
 
 @of_numbers
-def log_cosh(y_true: Any, y_pred: Any) -> Value:
+def log_cosh(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `log(cosh(y_pred - y_true))` along the last axis.
 
     About half the square of a small error, and the size of a large one less `log(2)`.
@@ -152,7 +152,7 @@ def log_cosh(y_true: Any, y_pred: Any) -> Value:
 
 
 @of_numbers
-def poisson(y_true: Any, y_pred: Any) -> Value:
+def poisson(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `y_pred - y_true * log(y_pred)` along the last axis.
 
     Args:

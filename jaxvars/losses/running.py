@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, ParamSpec
 
 import jax
 
@@ -17,23 +17,23 @@ from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import aligned, check_same_shape, tensor, wide
 from jaxvars.losses.labels import check_labels, class_axis, sparse_labels
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 P = ParamSpec("P")
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "align", "static"))
 def _run(
-    kernel: Callable[..., Value], y_true: Value, y_pred: Value, align: bool,
-    static: tuple[tuple[str, Any], ...], numbers: dict[str, Value],
-) -> Value:  # fmt: skip
+    kernel: Callable[..., Array], y_true: Array, y_pred: Array, align: bool,
+    static: tuple[tuple[str, Any], ...], numbers: dict[str, Array],
+) -> Array:  # fmt: skip
     y_pred = wide(y_pred)
     if align:
         y_true, y_pred = aligned(y_true.astype(y_pred.dtype), y_pred)
     return kernel(y_true, y_pred, **dict(static), **numbers)
 
 
-def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
+def elementwise(formula: Callable[P, Array]) -> Callable[P, Array]:
     """Return the function of labels and predictions of the same shape that a formula computes.
 
     Args:
@@ -46,7 +46,7 @@ def elementwise(formula: Callable[P, Value]) -> Callable[P, Value]:
     others = {name: default for name, default in defaults.items() if name not in floats}
 
     @functools.wraps(formula)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Value:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Array:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
@@ -66,9 +66,9 @@ def _hashable(option: Any, default: Any) -> Any:
 
 @context.restoring()
 def compare(
-    kernel: Callable[..., Value], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
+    kernel: Callable[..., Array], y_true: Any, y_pred: Any, static: dict[str, Any] | None = None,
     **numbers: Any,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return what a function makes of labels and predictions of the same shape.
 
     Args:
@@ -91,9 +91,9 @@ def compare(
 
 @context.restoring()
 def with_labels(
-    kernel: Callable[..., Value], y_true: Any, y_pred: Any, axis: int = -1,
+    kernel: Callable[..., Array], y_true: Any, y_pred: Any, axis: int = -1,
     ignore_class: int | None = None, **static: Any,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return what a function makes of integer labels, and predictions with an axis for classes."""
     what = kernel.__name__.lstrip("_")
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")

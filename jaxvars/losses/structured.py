@@ -13,14 +13,14 @@ from jaxvars.losses.inputs import EPSILON, tensor, wide
 from jaxvars.losses.labels import check_labels
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
 
 
 # ---------------------------------------------------------------- overlaps
 @elementwise
-def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Value:
+def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Array:
     """Return 1 less the Dice coefficient: `2 * sum(true * pred) / (sum(true) + sum(pred))`.
 
     Args:
@@ -41,7 +41,7 @@ def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Value:
 @elementwise
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Axis = None
-) -> Value:
+) -> Array:
     """Return 1 less the Tversky index, which is Dice's with two kinds of error weighed apart.
 
     Salehi et al., https://arxiv.org/abs/1706.05721.
@@ -65,7 +65,7 @@ def tversky(
 
 
 # ---------------------------------------------------------------- sequences
-def ctc(y_true: Any, y_pred: Any) -> Value:
+def ctc(y_true: Any, y_pred: Any) -> Array:
     """Return minus the logarithm of the probability of label sequences, however they are aligned.
 
     Connectionist temporal classification, by `optax.ctc_loss`: Graves et al.,
@@ -97,7 +97,7 @@ def ctc(y_true: Any, y_pred: Any) -> Value:
 
 
 @jax.jit
-def _ctc(labels: Value, logits: Value) -> Value:
+def _ctc(labels: Array, logits: Array) -> Array:
     import optax
 
     logits, labels = wide(logits), labels.astype(jnp.int32)
@@ -112,7 +112,7 @@ def _ctc(labels: Value, logits: Value) -> Value:
 def circle(
     y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any = None,
     remove_diagonal: bool = True, gamma: float = 80.0, margin: float = 0.4,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the circle loss of embeddings: those of one class near, others far.
 
     Sun et al., https://arxiv.org/abs/2002.10857.
@@ -148,7 +148,7 @@ def circle(
     return _circle(true, pred, labels, refs, bool(remove_diagonal), gamma, margin)
 
 
-def _circle_labels(labels: Any, embeddings: Value, what: str) -> Value:
+def _circle_labels(labels: Any, embeddings: Array, what: str) -> Array:
     array = tensor(labels, f"{what} of circle")
     if embeddings.ndim != 2 or array.size != embeddings.shape[0]:
         raise ShapeError(
@@ -160,8 +160,8 @@ def _circle_labels(labels: Any, embeddings: Value, what: str) -> Value:
 
 @jax.jit(static_argnames="apart")
 def _circle(
-    true: Value, pred: Value, labels: Value, refs: Value, apart: bool, gamma: Value, margin: Value
-) -> Value:
+    true: Array, pred: Array, labels: Array, refs: Array, apart: bool, gamma: Array, margin: Array
+) -> Array:
     distance = jnp.maximum(1.0 - wide(pred) @ wide(refs).T, 0.0)
     same = true[:, None] == labels[None, :]
     positive = same & ~jnp.eye(*same.shape, dtype=bool) if apart else same
@@ -170,7 +170,7 @@ def _circle(
     return jax.nn.softplus(_logsumexp(near, positive) + _logsumexp(far, ~same))
 
 
-def _logsumexp(x: Value, where: Value) -> Value:
+def _logsumexp(x: Array, where: Array) -> Array:
     return jax.nn.logsumexp(x, axis=1, where=where)
 
 
@@ -235,5 +235,5 @@ class Circle(
     name: str | None = "circle"
     dtype: Any = None
 
-    def _counted(self, y_true: Any, y_pred: Any) -> Value:
+    def _counted(self, y_true: Any, y_pred: Any) -> Array:
         return self.call(y_true, y_pred) > 0

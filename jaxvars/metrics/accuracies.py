@@ -8,7 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +18,11 @@ from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, tensor,
 from jaxvars.losses.labels import check_whole, sparse_labels
 from jaxvars.losses.running import compare, elementwise
 from jaxvars.metrics.mean import MeanOfKnown
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- functions
-def accuracy(y_true: Any, y_pred: Any) -> Value:
+def accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where label and prediction are equal, else 0.
 
     Args:
@@ -39,12 +38,12 @@ def accuracy(y_true: Any, y_pred: Any) -> Value:
 
 
 @jax.jit
-def _accuracy(y_true: Value, y_pred: Value) -> Value:
+def _accuracy(y_true: Array, y_pred: Array) -> Array:
     return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
 @elementwise
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
+def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
 
     Args:
@@ -59,7 +58,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Value:
 
 
 @elementwise
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
+def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 
     Args:
@@ -75,7 +74,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
     return (y_true.argmax(-1) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
+def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 
     Args:
@@ -97,11 +96,11 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Value:
 
 
 @jax.jit
-def _sparse_categorical_accuracy(labels: Value, y_pred: Value) -> Value:
+def _sparse_categorical_accuracy(labels: Array, y_pred: Array) -> Array:
     return (labels.astype(jnp.int32) == y_pred.argmax(-1)).astype(jnp.float32)
 
 
-def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Value, Value]:
+def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     if not pred.ndim:
         raise ShapeError(f"y_pred of {what} has an axis for the classes, the last one.")
@@ -110,7 +109,7 @@ def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Value, Value]:
     return labels, pred
 
 
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Value:
+def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
 
     Args:
@@ -127,13 +126,13 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Value:
     return compare(_top_k_categorical_accuracy, y_true, y_pred, {"k": checked_k(k)})
 
 
-def _top_k_categorical_accuracy(y_true: Value, y_pred: Value, k: int) -> Value:
+def _top_k_categorical_accuracy(y_true: Array, y_pred: Array, k: int) -> Array:
     return _in_top_k(y_true.argmax(-1), y_pred, k)
 
 
 def sparse_top_k_categorical_accuracy(
     y_true: Any, y_pred: Any, k: int = 5, from_sorted_ids: bool = False
-) -> Value:
+) -> Array:
     """Return 1 where the label's score is among the k best, else 0.
 
     Args:
@@ -157,13 +156,13 @@ def sparse_top_k_categorical_accuracy(
 
 
 @jax.jit(static_argnames=("k", "ids"))
-def _sparse_top_k(labels: Value, y_pred: Value, k: int, ids: bool) -> Value:
+def _sparse_top_k(labels: Array, y_pred: Array, k: int, ids: bool) -> Array:
     if ids:
         return (as_classes(labels)[..., None] == wide(y_pred)[..., :k]).any(-1).astype(jnp.float32)
     return _in_top_k(labels.astype(jnp.int32), y_pred, k)
 
 
-def _in_top_k(labels: Value, y_pred: Value, k: int) -> Value:
+def _in_top_k(labels: Array, y_pred: Array, k: int) -> Array:
     mine = jax.nn.one_hot(labels, y_pred.shape[-1], dtype=bool)
     score = jnp.where(mine, y_pred, 0).sum(-1, keepdims=True)
     better = (y_pred > score).sum(-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,7 @@ from jaxvars.metrics.thresholds import (
     even_thresholds,
     inputs,
 )
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 CURVES = ("ROC", "PR", "PRGAIN")
 METHODS = ("interpolation", "majoring", "minoring")
@@ -111,7 +110,7 @@ class AUC(KnownMetric, Late):
         )  # fmt: skip
         take_all((self.counts[kind], counts) for kind, counts in zip(KINDS, found, strict=True))
 
-    def _check(self, pred: Value, weights: Value) -> None:
+    def _check(self, pred: Array, weights: Array) -> None:
         labels = pred.shape[-1]
         if self.multi_label and pred.ndim != 2:
             raise ShapeError(
@@ -131,7 +130,7 @@ class AUC(KnownMetric, Late):
         if not self.counts:
             self.build(labels)
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the area; 0 when there is nothing yet."""
         if not self.counts:
             return jnp.zeros((), self.dtype)
@@ -158,7 +157,7 @@ def _ends(thresholds: Any, count: int) -> tuple[float, ...]:
 
 
 @jax.jit(static_argnames=("curve", "method"))
-def _area(parts: list[Value], weights: Value, curve: str, method: str) -> Value:
+def _area(parts: list[Array], weights: Array, curve: str, method: str) -> Array:
     counts = tuple(map(total, parts))
     if (curve, method) == ("PR", "interpolation"):
         areas = _interpolated(*counts).sum(0)
@@ -171,28 +170,28 @@ def _area(parts: list[Value], weights: Value, curve: str, method: str) -> Value:
     return divide((areas * weights).sum(), weights.sum())
 
 
-def _heights(y: Value, method: str) -> Value:
+def _heights(y: Array, method: str) -> Array:
     if method == "interpolation":
         return (y[:-1] + y[1:]) / 2.0
     return jnp.minimum(y[:-1], y[1:]) if method == "minoring" else jnp.maximum(y[:-1], y[1:])
 
 
-def _roc(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+def _roc(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
     return divide(fp, fp + tn), divide(tp, tp + fn)
 
 
-def _pr(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+def _pr(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
     return divide(tp, tp + fn), divide(tp, tp + fp)
 
 
-def _gains(tp: Value, fp: Value, tn: Value, fn: Value) -> tuple[Value, Value]:
+def _gains(tp: Array, fp: Array, tn: Array, fn: Array) -> tuple[Array, Array]:
     odds = divide(tp + fn, tn + fp)
     recall = jnp.where(tp == 0, 0.0, 1.0 - odds * divide(fn, tp))
     precision = jnp.where(tp == 0, 1.0, 1.0 - odds * divide(fp, tp))
     return jnp.maximum(recall, 0.0), precision
 
 
-def _interpolated(tp: Value, fp: Value, tn: Value, fn: Value) -> Value:
+def _interpolated(tp: Array, fp: Array, tn: Array, fn: Array) -> Array:
     """Return the areas between thresholds, where true positives grow evenly with positives."""
     p = tp + fp
     slope = divide(tp[:-1] - tp[1:], jnp.maximum(p[:-1] - p[1:], 0.0))

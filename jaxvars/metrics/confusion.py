@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 import jax
 
@@ -26,8 +26,7 @@ from jaxvars.metrics.thresholds import (
     inputs,
 )
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Thresholded(KnownMetric, ABC):
@@ -76,17 +75,17 @@ class Thresholded(KnownMetric, ABC):
     def _tally(self, kind: str) -> Tally:
         return getattr(self, kind)
 
-    def _parts(self) -> list[Value]:
+    def _parts(self) -> list[Array]:
         return [self._tally(kind).parts.value for kind in self._kinds]
 
     @context.restoring()
-    def _one(self, values: Value) -> Value:
+    def _one(self, values: Array) -> Array:
         """Return a value for each threshold, or that of the only one."""
         return self._rounded(values[0] if len(self._at) == 1 else values)
 
 
 @jax.jit
-def _share(some: Value, others: Value) -> Value:
+def _share(some: Array, others: Array) -> Array:
     """Return a part of a whole, given the tallies of both parts."""
     return divide(total(some), total(some) + total(others))
 
@@ -99,7 +98,7 @@ class _Count(Thresholded, ABC):
         self._at = checked_thresholds(thresholds, 0.5)
         self._begin()
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the count, or one for each threshold."""
         return self._one(self._tally(self._kinds[0]).value)
 
@@ -152,7 +151,7 @@ class _Share(Thresholded, ABC):
         self._at = checked_thresholds(thresholds, 0.5 if top_k is None else LEAST)
         self._begin()
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the part, or one for each threshold; 0 of nothing."""
         return self._one(_share(*self._parts()))
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.running import elementwise
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @elementwise
-def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
+def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
 
     Args:
@@ -28,7 +27,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     -1.0
     """
 
-    def normal(y: Value) -> Value:
+    def normal(y: Array) -> Array:
         y = y - y.mean(axis, keepdims=True)
         return y / y.std(axis, keepdims=True)
 
@@ -36,7 +35,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
 
 
 @elementwise
-def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
+def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
 
     It is 1 only where they are equal, not merely on a line: L. Lin, Biometrics 45 (1989).

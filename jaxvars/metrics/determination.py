@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.scores import checked_table
 from jaxvars.metrics.sums import joined, parts_of, summed, total
 from jaxvars.metrics.tally import Tally
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 AGGREGATIONS = ("uniform_average", "variance_weighted_average")
 
@@ -103,7 +102,7 @@ class R2Score(KnownMetric, Late):
             )
         return self.moments, self.residual
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the score, or one for each output."""
         if self.moments is None or self.residual is None:
             return jnp.zeros((), self.dtype)
@@ -126,7 +125,7 @@ class R2Score(KnownMetric, Late):
 
 
 @jax.jit
-def _moments(true: Value, pred: Value, weight: Value) -> tuple[Value, Value]:
+def _moments(true: Array, pred: Array, weight: Array) -> tuple[Array, Array]:
     """Return the squares of the errors, and weight, mean and squares of labels: parts of sums."""
     pred = wide(pred)
     true = true.astype(pred.dtype)
@@ -140,7 +139,7 @@ def _moments(true: Value, pred: Value, weight: Value) -> tuple[Value, Value]:
 
 
 @jax.jit
-def _joined(old: Value, new: Value) -> Value:
+def _joined(old: Array, new: Array) -> Array:
     """Return the moments of two sets of samples together."""
     new = new.astype(old.dtype)
     count = joined(old[0], new[0])
@@ -152,7 +151,7 @@ def _joined(old: Value, new: Value) -> Value:
 
 
 @jax.jit(static_argnames=("how", "regressors"))
-def _r2(moments: Value, residual: Value, samples: Value, how: str | None, regressors: int) -> Value:
+def _r2(moments: Array, residual: Array, samples: Array, how: str | None, regressors: int) -> Array:
     squares = total(moments[2])
     scores = jnp.where(squares == 0, 0.0, 1.0 - divide(total(residual), squares))
     if how == "uniform_average":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ from jaxvars.losses.inputs import (
 from jaxvars.metrics.matrix import MatrixMetric
 from jaxvars.metrics.metric import unseen
 from jaxvars.metrics.sums import total
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _IoU(MatrixMetric, ABC):
@@ -32,13 +31,13 @@ class _IoU(MatrixMetric, ABC):
                 f"classes, not {list(self._targets)}."
             )
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the mean over the target classes that there were; 0 when there were none."""
         return self._rounded(_overlap(self.total_cm.parts.value, targets=self._targets))
 
 
 @jax.jit(static_argnames="targets")
-def _overlap(parts: Value, targets: tuple[int, ...]) -> Value:
+def _overlap(parts: Array, targets: tuple[int, ...]) -> Array:
     matrix, chosen = total(parts), np.array(targets)
     both = jnp.diag(matrix)[chosen]
     either = (matrix.sum(0) + matrix.sum(1))[chosen] - both

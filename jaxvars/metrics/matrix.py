@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 NORMALIZATIONS = ("true", "pred", "all")
 
@@ -27,7 +26,7 @@ NORMALIZATIONS = ("true", "pred", "all")
 def confusion_matrix(
     labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None,
     dtype: Any = "int32",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Count how often each label was predicted as each label.
 
     Args:
@@ -64,7 +63,7 @@ def confusion_matrix(
 
 
 @context.restoring()
-def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     trues, preds = squeezed(true.shape, pred.shape)
     if trues != preds:
@@ -79,7 +78,7 @@ def _classes(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, V
     return as_classes(true).reshape(-1), as_classes(pred).reshape(-1), weight
 
 
-def _largest(*arrays: Value) -> int:
+def _largest(*arrays: Array) -> int:
     if any(map(context.is_tracer, arrays)):
         raise ValueError(
             "confusion_matrix needs num_classes in compiled code: a program has fixed shapes."
@@ -87,7 +86,7 @@ def _largest(*arrays: Value) -> int:
     return max((int(np.asarray(a).max()) for a in arrays if a.size), default=-1)
 
 
-def _check_in(array: Value, classes: int, what: str) -> None:
+def _check_in(array: Array, classes: int, what: str) -> None:
     if context.is_tracer(array) or not array.size:
         return
     known = np.asarray(array)
@@ -97,7 +96,7 @@ def _check_in(array: Value, classes: int, what: str) -> None:
 
 
 @jax.jit(static_argnames="classes")
-def _matrix(true: Value, pred: Value, weight: Value, ignored: Value, classes: int) -> Value:
+def _matrix(true: Array, pred: Array, weight: Array, ignored: Array, classes: int) -> Array:
     ones = jnp.ones(true.shape, jnp.int32) if weight is None else weight
     kept = (true >= 0) & (true < classes) & (pred >= 0) & (pred < classes)
     if ignored is not None:
@@ -144,7 +143,7 @@ class MatrixMetric(KnownMetric, ABC):
         matrix = lambda: _matrix(true, pred, weight, self.ignore_class, classes=self.num_classes)  # noqa: E731
         self.total_cm.take(unseen(matrix))
 
-    def _argmax(self, scores: Any, what: str) -> Value:
+    def _argmax(self, scores: Any, what: str) -> Array:
         array = tensor(scores, f"{what} of {self.name}")
         return unseen(lambda: jnp.argmax(array, class_axis(self.axis, array, self.name)))
 
@@ -176,13 +175,13 @@ class ConfusionMatrix(MatrixMetric):
         super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)
         self.normalize = normalize and one_of(normalize, "normalization", NORMALIZATIONS)
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the matrix."""
         return self._rounded(_normalized(self.total_cm.parts.value, how=self.normalize))
 
 
 @jax.jit(static_argnames="how")
-def _normalized(parts: Value, how: str | None) -> Value:
+def _normalized(parts: Array, how: str | None) -> Array:
     matrix = total(parts)
     if how is None:
         return matrix

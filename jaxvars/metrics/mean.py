@@ -22,14 +22,14 @@ from jaxvars.metrics.metric import KnownMetric, arguments_of, unseen
 from jaxvars.metrics.sums import parts_of, summed, total
 from jaxvars.metrics.tally import take_all
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Weight: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- sums
 @context.restoring()
-def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Value, Weight, int]:
+def samplewise(values: Any, sample_weight: Any, what: str) -> tuple[Array, Weight, int]:
     """Return values and weights with the axes that they are multiplied along.
 
     Returns:
@@ -56,7 +56,7 @@ def _fits(weights: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
 
 
 @jax.jit(static_argnames=("axes", "mean"))
-def sums(values: Value, weight: Weight, axes: int, mean: bool) -> tuple[Value, Value]:
+def sums(values: Array, weight: Weight, axes: int, mean: bool) -> tuple[Array, Array]:
     """Return the parts of the sum of weighted values, and of that of the weights, or samples."""
     values = wide(values)
     if weight is None:
@@ -67,7 +67,7 @@ def sums(values: Value, weight: Weight, axes: int, mean: bool) -> tuple[Value, V
     return summed(_from(1, values * weight, mean)), summed(_from(1, weight, mean))
 
 
-def _from(axis: int, x: Value, mean: bool) -> Value:
+def _from(axis: int, x: Array, mean: bool) -> Array:
     """Return the sum, or mean, of an array along the axes from one on."""
     sizes = x.shape[axis:]
     sum_ = total(summed(x, range(axis, x.ndim)))
@@ -102,7 +102,7 @@ class Sum(KnownMetric):
         given = samplewise(values, sample_weight, self.name)
         self.total.take(unseen(lambda: sums(*given, mean=False))[0])
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the sum."""
         return self._rounded(self.total.value)
 
@@ -125,16 +125,16 @@ class MeanOf(KnownMetric, ABC):
         all_, count = unseen(lambda: sums(*given, mean=True))
         take_all([(self.total, all_), (self.count, count)])
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the mean; 0 when there were no samples."""
         return self._rounded(self._mean())
 
-    def _mean(self) -> Value:
+    def _mean(self) -> Array:
         return _quotient(self.total.parts.value, self.count.parts.value)
 
 
 @jax.jit
-def _quotient(a: Value, b: Value) -> Value:
+def _quotient(a: Array, b: Array) -> Array:
     return divide(total(a), total(b))
 
 
@@ -169,7 +169,7 @@ class MeanOfFunction(MeanOf, ABC):
     """A metric that is the mean of a function of labels and predictions."""
 
     @abstractmethod
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
         """Return a value for each sample."""
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -189,16 +189,16 @@ class MeanOfFunction(MeanOf, ABC):
 class MeanOfKnown(MeanOfFunction, ABC):
     """A metric that is the mean of one of the functions here, whose options are its attributes."""
 
-    _fn: ClassVar[Callable[..., Value]]
+    _fn: ClassVar[Callable[..., Array]]
     _options: ClassVar[list[str]] = []
 
-    def __init_subclass__(cls, fn: Callable[..., Value] | None = None, **words: str) -> None:
+    def __init_subclass__(cls, fn: Callable[..., Array] | None = None, **words: str) -> None:
         super().__init_subclass__(**{**described(fn), **words})
         if fn is not None:
             cls._fn = staticmethod(fn)
             cls._options = [name for name in arguments_of(cls) if name not in ("name", "dtype")]
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
         options = {name: getattr(self, name) for name in self._options}
         return type(self)._fn(y_true, y_pred, **options)
 
@@ -230,7 +230,7 @@ class MeanMetricWrapper(MeanOfFunction):
         self.fn = fn
         self.kwargs = kwargs
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
         return self.fn(y_true, y_pred, **self.kwargs)
 
     def get_config(self) -> dict[str, Any]:

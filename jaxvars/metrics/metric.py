@@ -17,7 +17,7 @@ import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +35,7 @@ from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _WORDS = {
     "dtype": "of the result, a float; float32 when None.",
@@ -101,11 +100,11 @@ class Metric(Module, ABC):
         """Take something into account."""
 
     @abstractmethod
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return what comes of everything so far; changes nothing."""
 
     # ------------------------------------------------------------ what there is
-    def __call__(self, *args: Any, **kwargs: Any) -> Value:
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         """Update, and return the result of everything so far."""
         self.update_state(*args, **kwargs)
         return self.result()
@@ -206,7 +205,7 @@ class Metric(Module, ABC):
             )
 
     @context.restoring()
-    def _rounded(self, value: Value) -> Value:
+    def _rounded(self, value: Array) -> Array:
         """Return a result in the metric's dtype."""
         return value.astype(self.dtype)
 
@@ -235,7 +234,7 @@ def add_variable(metric: Metric, shape: Shape, initial: Any, dtype: Any, name: s
 
 
 @context.restoring()
-def unseen(compute: Callable[[], Value]) -> Value:
+def unseen(compute: Callable[[], Array]) -> Array:
     """Compute without a tape taking note of it, or differentiating it."""
     refuse_if_forked("A metric is updated")
     with context.at(context.strip(context.current())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,7 @@ from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, leading
 from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
 from jaxvars.metrics.mean import MeanOfFunction, MeanOfKnown
 from jaxvars.metrics.metric import unseen
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- numbers
@@ -89,7 +88,7 @@ class CosineSimilarity(_Along, fn=losses.cosine_similarity):
     1.0
     """
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
         return -super()._values(y_true, y_pred)
 
 
@@ -120,18 +119,18 @@ class RootMeanSquaredError(MeanOfFunction):
     5.0
     """
 
-    def _values(self, y_true: Any, y_pred: Any) -> Value:
+    def _values(self, y_true: Any, y_pred: Any) -> Array:
         true, pred = tensor(y_true, "y_true"), tensor(y_pred, "y_pred")
         check_same_shape(true, pred, self.name)
         return _squares(true, pred)
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the root; 0 when there were no samples."""
         return self._rounded(jnp.sqrt(self._mean()))
 
 
 @jax.jit
-def _squares(true: Value, pred: Value) -> Value:
+def _squares(true: Array, pred: Array) -> Array:
     pred = wide(pred)
     return jnp.square(jnp.subtract(*aligned(true.astype(pred.dtype), pred)))
 

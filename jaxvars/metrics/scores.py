@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +15,13 @@ from jaxvars.losses.inputs import EPSILON, leading, tensor, wide
 from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import summed, total
 from jaxvars.metrics.tally import Tally, take_all
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 AVERAGES = ("micro", "macro", "weighted")
 _KINDS = ("true_positives", "false_positives", "false_negatives", "intermediate_weights")
 
 
-def checked_table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+def checked_table(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
     """Return labels and predictions of shape [samples, outputs], and weights or None."""
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     if pred.ndim != 2 or true.shape != pred.shape:
@@ -83,7 +82,7 @@ class FScore(KnownMetric, Late, ABC):
         found = unseen(lambda: _hits(true, pred, weight, threshold, micro=micro))
         take_all((self.counts[kind], counts) for kind, counts in zip(_KINDS, found, strict=True))
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the score, or one for each output."""
         if not self.counts:
             return jnp.zeros((), self.dtype)
@@ -98,7 +97,7 @@ class FScore(KnownMetric, Late, ABC):
 
 
 @jax.jit(static_argnames="micro")
-def _hits(true: Value, pred: Value, weight: Value, threshold: Value, micro: bool) -> Any:
+def _hits(true: Array, pred: Array, weight: Array, threshold: Array, micro: bool) -> Any:
     pred = wide(pred)
     if threshold is None:
         chosen = (pred >= pred.max(-1, keepdims=True)) & (jnp.abs(pred) > 1e-9)
@@ -112,7 +111,7 @@ def _hits(true: Value, pred: Value, weight: Value, threshold: Value, micro: bool
 
 
 @jax.jit(static_argnames="average")
-def _f_score(parts: list[Value], beta: Value, average: str | None) -> Value:
+def _f_score(parts: list[Array], beta: Array, average: str | None) -> Array:
     hits, false, missed, weights = map(total, parts)
     precision, recall = hits / (hits + false + EPSILON), hits / (hits + missed + EPSILON)
     mean = precision * recall / (beta**2 * precision + recall + EPSILON)

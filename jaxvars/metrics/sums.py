@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-Value: TypeAlias = Any
+from jaxvars.typing import Array
+
 Parts: TypeAlias = Any
 
 _LOW_BITS = 12  # of an integer: the others, and these, are exact in float32
@@ -28,7 +29,7 @@ _ROW = 1 << (30 - _PIECE_BITS)  # how many pieces are added in 32 bits
 _SPREAD = 48  # how many bits a number may be smaller than the largest, and keep all of its own
 
 
-def parts_of(x: Value, dtype: Any = jnp.float32) -> Parts:
+def parts_of(x: Array, dtype: Any = jnp.float32) -> Parts:
     """Return an array as the parts of a sum, exactly."""
     x = jnp.asarray(x)
     kind = jnp.promote_types(dtype, jnp.float32)
@@ -43,7 +44,7 @@ def parts_of(x: Value, dtype: Any = jnp.float32) -> Parts:
 
 
 @jax.jit
-def total(parts: Parts) -> Value:
+def total(parts: Parts) -> Array:
     """Return the sum that parts stand for."""
     high, low = parts
     return jnp.where(jnp.isfinite(high), high + low, high)
@@ -55,7 +56,7 @@ def joined(one: Parts, other: Parts) -> Parts:
     return jnp.stack(_joined(tuple(one), tuple(other)))
 
 
-def _joined(one: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value, Value]:
+def _joined(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
     (high, low), (x, rest) = one, other
     rough = high + x
     back = rough - high
@@ -65,7 +66,7 @@ def _joined(one: tuple[Value, Value], other: tuple[Value, Value]) -> tuple[Value
     return jnp.where(finite, sum_, rough), jnp.where(finite, lost - (sum_ - rough), 0)
 
 
-def summed(x: Value, axes: Sequence[int] | None = None) -> Parts:
+def summed(x: Array, axes: Sequence[int] | None = None) -> Parts:
     """Return the parts of the sum of an array along some axes, all of them when None.
 
     >>> summed(jnp.array([2.0**24, 1.0, 1.0, 1.0])).tolist()
@@ -75,7 +76,7 @@ def summed(x: Value, axes: Sequence[int] | None = None) -> Parts:
     return _reduced(parts_of(_given(x), kind), axes)
 
 
-def _given(x: Value) -> Value:
+def _given(x: Array) -> Array:
     """Keep XLA from computing a sum of constants while it compiles, which takes it minutes."""
     return jax.lax.optimization_barrier(x)
 
@@ -89,7 +90,7 @@ def _reduced(parts: Parts, axes: Sequence[int] | None = None) -> Parts:
 
 
 # ---------------------------------------------------------------- group by group
-def grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
+def grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     """Return the parts of the sums of the elements of an array that go to the same place.
 
     Args:
@@ -108,7 +109,7 @@ def grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
     return jax.lax.cond(finite, lambda: _grouped(x, where, shape), plain)
 
 
-def _grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
+def _grouped(x: Array, where: Sequence[Array], shape: tuple[int, ...]) -> Parts:
     """Cut numbers into pieces of few bits, and add those of some rows at a time as integers."""
     _, exponent = jnp.frexp(jnp.abs(x).max(initial=0))
     exponent = jnp.maximum(exponent, -100)  # so that no power of two below is infinite
@@ -118,7 +119,7 @@ def _grouped(x: Value, where: Sequence[Value], shape: tuple[int, ...]) -> Parts:
     found = parts_of(jnp.zeros(shape, x.dtype), x.dtype)
     bits = jnp.finfo(x.dtype).nmant + 1 + _SPREAD
 
-    def add_a_piece(i: Value, carry: tuple[Value, Parts]) -> tuple[Value, Parts]:
+    def add_a_piece(i: Array, carry: tuple[Array, Parts]) -> tuple[Array, Parts]:
         rest, found = carry
         piece = jnp.trunc(rest)
         sums = jnp.zeros((rows, *shape), jnp.int32)

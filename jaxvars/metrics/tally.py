@@ -11,7 +11,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,7 @@ from jaxvars.errors import ShapeError
 from jaxvars.metrics.sums import joined, parts_of, total
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -62,7 +61,7 @@ class Tally(Module):
         return self.parts.shape[1:]
 
     @property
-    def value(self) -> Value:
+    def value(self) -> Array:
         """The sum, rounded to the dtype."""
         return total(self.parts.value)
 
@@ -102,12 +101,12 @@ def take_all(sums: Iterable[tuple[Tally, Any]]) -> None:
 
 
 @jax.jit
-def _added(old: Value, delta: Value) -> Value:
+def _added(old: Array, delta: Array) -> Array:
     return joined(old, parts_of(delta, old.dtype))
 
 
 @jax.jit
-def _taken(old: Value, parts: Value) -> Value:
+def _taken(old: Array, parts: Array) -> Array:
     for part in parts:  # each may be of a wider dtype
         old = joined(old, parts_of(part, old.dtype))
     return old

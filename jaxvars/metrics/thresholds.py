@@ -19,8 +19,8 @@ import numpy as np
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import EPSILON, leading, squeezed, tensor, wide
 from jaxvars.metrics.sums import grouped, joined
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Thresholds: TypeAlias = tuple[float, ...]
 
 KINDS = ("true_positives", "false_positives", "true_negatives", "false_negatives")
@@ -54,7 +54,7 @@ def even_thresholds(count: int) -> Thresholds:
     return (0.5,) if count == 1 else tuple(i / (count - 1) for i in range(count))
 
 
-def check_class(y_pred: Value, top_k: int | None, class_id: int | None, what: str) -> None:
+def check_class(y_pred: Array, top_k: int | None, class_id: int | None, what: str) -> None:
     """Raise unless the last axis of scores has as many classes as are asked for."""
     classes = y_pred.shape[-1] if y_pred.ndim > 1 else 0
     for name, least in (("top_k", top_k or 0), ("class_id", -1 if class_id is None else class_id)):
@@ -65,7 +65,7 @@ def check_class(y_pred: Value, top_k: int | None, class_id: int | None, what: st
             )
 
 
-def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Value, Value]:
+def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Array, Array, Array]:
     """Return labels, scores, and weights or None, of one shape but for the weights."""
     true, pred = tensor(y_true, f"y_true of {what}"), tensor(y_pred, f"y_pred of {what}")
     preds, trues = squeezed(pred.shape, true.shape)
@@ -83,10 +83,10 @@ def inputs(y_true: Any, y_pred: Any, weight: Any, what: str) -> tuple[Value, Val
 
 
 def confusions(
-    y_true: Value,
-    y_pred: Value,
-    weight: Value,
-    label_weights: Value = None,
+    y_true: Array,
+    y_pred: Array,
+    weight: Array,
+    label_weights: Array = None,
     *,
     thresholds: Thresholds,
     top_k: int | None = None,
@@ -118,7 +118,7 @@ def confusions(
 
 
 @functools.lru_cache(maxsize=256)
-def _table(thresholds: Thresholds) -> tuple[Value, Value, bool]:
+def _table(thresholds: Thresholds) -> tuple[Array, Array, bool]:
     """Return thresholds sorted, where each is now, and whether scores are cut to [0, 1]."""
     order = np.argsort(np.array(thresholds), kind="stable")
     known = np.array(thresholds)[order]
@@ -127,7 +127,7 @@ def _table(thresholds: Thresholds) -> tuple[Value, Value, bool]:
 
 @functools.partial(jax.jit, static_argnames=("cut", "top_k", "class_id", "by_label", "from_logits"))
 def _confusions(
-    y_true: Value, y_pred: Value, weight: Value, label_weights: Value, known: Value, back: Value,
+    y_true: Array, y_pred: Array, weight: Array, label_weights: Array, known: Array, back: Array,
     *, cut: bool, top_k: int | None, class_id: int | None, by_label: bool, from_logits: bool,
 ) -> Any:  # fmt: skip
     pred = jax.nn.sigmoid(wide(y_pred)) if from_logits else wide(y_pred)
@@ -148,13 +148,13 @@ def _confusions(
     return counts if by_label else tuple(count[..., 0] for count in counts)
 
 
-def _best(scores: Value, k: int) -> Value:
+def _best(scores: Array, k: int) -> Array:
     _, found = jax.lax.top_k(scores, k)
     best = jax.nn.one_hot(found, scores.shape[-1], dtype=bool).any(-2)
     return jnp.where(best, scores, LEAST)
 
 
-def _counted(true: Value, pred: Value, weights: Value, known: Value, back: Value) -> Any:
+def _counted(true: Array, pred: Array, weights: Array, known: Array, back: Array) -> Any:
     passed = jnp.searchsorted(known, pred)  # how many thresholds are below the score
     passed = jnp.where(jnp.isnan(pred), 0, passed)
     ones = jnp.ones(true.shape, jnp.int32) if weights is None else weights

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,7 @@ from jaxvars.metrics.sums import total
 from jaxvars.metrics.thresholds import (
     even_thresholds,
 )
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _At(Thresholded, ABC):
@@ -40,14 +39,14 @@ class _At(Thresholded, ABC):
         self._at = even_thresholds(num_thresholds)
         self._begin()
 
-    def result(self) -> Value:
+    def result(self) -> Array:
         """Return the best at any threshold; 0 where there is none."""
         found = _best_at(self._parts(), self._least, best=self._best, given=self._given)
         return self._rounded(found)
 
 
 @jax.jit(static_argnames=("best", "given"))
-def _best_at(parts: list[Value], least: Value, best: str, given: str) -> Value:
+def _best_at(parts: list[Array], least: Array, best: str, given: str) -> Array:
     tp, fp, tn, fn = map(total, parts)
     shares = {
         "sensitivity": divide(tp, tp + fn),

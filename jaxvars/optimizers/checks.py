@@ -16,8 +16,8 @@ from jaxvars.core.variable import DEFAULT_NAME, Variable
 from jaxvars.errors import DtypeError, GradientWarning, ShapeError, warn_user
 from jaxvars.tensors.tensor import to_tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Pairs: TypeAlias = Iterable[tuple[Any, Variable]]
 
 
@@ -93,7 +93,7 @@ def _check_variable(variable: Any) -> None:
         )
 
 
-def checked_pairs(pairs: Pairs) -> list[tuple[Value, Variable]]:
+def checked_pairs(pairs: Pairs) -> list[tuple[Array, Variable]]:
     """Return the pairs that have a gradient; warn of the others."""
     listed = list(pairs)
     if not listed:
@@ -120,7 +120,7 @@ def checked_pairs(pairs: Pairs) -> list[tuple[Value, Variable]]:
     ]
 
 
-def _gradient(gradient: Any, variable: Variable) -> Value:
+def _gradient(gradient: Any, variable: Variable) -> Array:
     what = f"the gradient of variable {variable.name!r}"
     value = gradient if context.is_tracer(gradient) else to_tensor(gradient, what=what)
     if value.shape != variable.shape:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +36,7 @@ from jaxvars.optimizers.checks import (
 from jaxvars.optimizers.slots import Tie, as_rate, home_like, is_lost
 from jaxvars.optimizers.step import AVERAGE, SUM, Recipe
 from jaxvars.optimizers.transformations import wide
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Keeper(Module, ABC):
@@ -286,7 +285,7 @@ class Keeper(Module, ABC):
         found = self._holder(name).get(slot)
         return found is None or is_lost(found.cell)
 
-    def _make(self, name: str | None, slot: str, value: Value, params: dict[str, Variable]) -> None:
+    def _make(self, name: str | None, slot: str, value: Array, params: dict[str, Variable]) -> None:
         home = home_like(params.get(name) if name else None, params.values(), value.shape)
         path = "/".join(part for part in (self.name, name, slot) if part)
         self._holder(name)[slot] = restore_variable(value, path, False, home)

@@ -8,7 +8,7 @@ halved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -18,8 +18,7 @@ from jaxvars.optimizers.checks import Pairs, checked_pairs
 from jaxvars.optimizers.optimizer import Optimizer
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.transformations import wide
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -93,7 +92,7 @@ class LossScaleOptimizer(Optimizer):
         """Keep the inner optimizer's weight decay from some variables."""
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
-    def scale_loss(self, loss: Value) -> Value:
+    def scale_loss(self, loss: Array) -> Array:
         """Return the loss times the scale, in its own dtype."""
         loss = jnp.asarray(loss)
         return loss * self.dynamic_scale.value.astype(loss.dtype)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +30,7 @@ from jaxvars.optimizers.keeper import Keeper
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Optimizer(Keeper, ABC):
@@ -93,7 +92,7 @@ class Optimizer(Keeper, ABC):
 
     def minimize(
         self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None
-    ) -> Value:
+    ) -> Array:
         """Update variables so that a loss becomes smaller.
 
         Args:
@@ -132,14 +131,14 @@ class Optimizer(Keeper, ABC):
         self.apply_gradients(zip(map(_downhill, gradients), variables, strict=True))
         return value
 
-    def scale_loss(self, loss: Value) -> Value:
+    def scale_loss(self, loss: Array) -> Array:
         """Return the loss times what the gradients will be divided by."""
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     @context.restoring()
     def _apply(
         self, pairs: list[tuple[Any, Variable]], extra: Any, accept: Any,
-        also: Sequence[tuple[Cell, Value]] = (),
+        also: Sequence[tuple[Cell, Array]] = (),
     ) -> Variable:  # fmt: skip
         """Update, if `accept` is None or holds, and write other cells `also` in any case."""
         names, recipe = self._prepare([variable for _, variable in pairs])
@@ -212,7 +211,7 @@ class Optimizer(Keeper, ABC):
             swap.undo()
 
 
-def _downhill(gradient: Value) -> Value:
+def _downhill(gradient: Array) -> Array:
     """Return the direction in which a real loss grows, of what a tape calls its gradient."""
     is_complex = jnp.issubdtype(getattr(gradient, "dtype", bool), jnp.complexfloating)
     return jnp.conj(gradient) if is_complex else gradient

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxvars.optimizers.transformations import per_variable, zeros
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Slots: TypeAlias = dict[str, Any]
 
 
-def moved(average: Value, value: Value, part: float) -> Value:
+def moved(average: Array, value: Array, part: float) -> Array:
     """Return an average after another value."""
     return average + (value - average) * (1 - part)
 
@@ -27,7 +27,7 @@ def moved(average: Value, value: Value, part: float) -> Value:
 def momentum_sgd(momentum: float, nesterov: bool) -> Any:
     """Return gradient descent with momentum; the learning rate is in the momentum."""
 
-    def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value) -> Any:
+    def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         velocity = slots["momentum"] * momentum - grad * rate
         delta = velocity * momentum - grad * rate if nesterov else velocity
         return delta, {"momentum": velocity}
@@ -38,7 +38,7 @@ def momentum_sgd(momentum: float, nesterov: bool) -> Any:
 def adam(beta_1: float, beta_2: float, epsilon: float, amsgrad: bool) -> Any:
     """Return Adam; epsilon is added before the bias is corrected."""
 
-    def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value) -> Any:
+    def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         rate = rate * jnp.sqrt(1 - beta_2**count) / (1 - beta_1**count)
         mean = moved(slots["momentum"], grad, beta_1)
         square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
@@ -53,7 +53,7 @@ def adam(beta_1: float, beta_2: float, epsilon: float, amsgrad: bool) -> Any:
 def adamax(beta_1: float, beta_2: float, epsilon: float) -> Any:
     """Return Adamax; epsilon is added to the norm."""
 
-    def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value) -> Any:
+    def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array) -> Any:
         mean = moved(slots["momentum"], grad, beta_1)
         norm = jnp.maximum(beta_2 * slots["norm"], jnp.abs(grad))
         delta = -(rate * mean) / ((1 - beta_1**count) * (norm + epsilon))
@@ -65,7 +65,7 @@ def adamax(beta_1: float, beta_2: float, epsilon: float) -> Any:
 class NadamState(NamedTuple):
     """The product of the momenta so far, and the slots."""
 
-    product: Value
+    product: Array
     slots: Any
 
 
@@ -73,10 +73,10 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
     """Return Adam with Nesterov momentum that grows as 0.96 ** count falls."""
     import optax
 
-    def part(count: Value) -> Value:
+    def part(count: Array) -> Array:
         return beta_1 * (1 - 0.5 * 0.96**count)
 
-    def rule(grad: Value, _: Value, slots: Slots, rate: Value, count: Value, product: Any) -> Any:
+    def rule(grad: Array, _: Array, slots: Slots, rate: Array, count: Array, product: Any) -> Any:
         now, after = part(count), part(count + 1)
         mean = moved(slots["momentum"], grad, beta_1)
         square = moved(slots["velocity"], jnp.square(jnp.abs(grad)), beta_2)
@@ -89,7 +89,7 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
     def init(params: Any) -> NadamState:
         return NadamState(jnp.ones((), jnp.float32), first(params))
 
-    def update(grads: Any, state: NadamState, params: Any, *, step: Value, **rest: Any) -> Any:
+    def update(grads: Any, state: NadamState, params: Any, *, step: Array, **rest: Any) -> Any:
         product = state.product * part(jnp.asarray(step, jnp.float32) + 1)
         run = per_variable(zeros(), functools.partial(rule, product=product))
         deltas, slots = run.update(grads, state.slots, params, step=step, **rest)
@@ -102,7 +102,7 @@ def nadam(beta_1: float, beta_2: float, epsilon: float) -> Any:
 def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, beta: float) -> Any:
     """Return Follow The Regularized Leader."""
 
-    def rule(grad: Value, param: Value, slots: Slots, rate: Value, count: Value) -> Any:
+    def rule(grad: Array, param: Array, slots: Slots, rate: Array, count: Array) -> Any:
         old = slots["accumulator"]
         new = old + jnp.square(jnp.abs(grad))
         sigma = (new**-power - old**-power) / rate
@@ -111,7 +111,7 @@ def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, bet
         target = (jnp.clip(linear, -l1, l1) - linear) / quadratic
         return target - param, {"accumulator": new, "linear": linear}
 
-    def slots(param: Value) -> Slots:
+    def slots(param: Array) -> Slots:
         return {"accumulator": jnp.full_like(param, first), "linear": jnp.zeros_like(param)}
 
     return per_variable(slots, rule)
@@ -120,8 +120,8 @@ def ftrl(power: float, first: float, l1: float, l2: float, shrinkage: float, bet
 def adafactor(decay: float, epsilon_1: float, epsilon_2: float, clip_threshold: float) -> Any:
     """Return Adafactor, with the last two dimensions of a variable factored."""
 
-    def second_moment(square: Value, slots: Slots, part: Value) -> tuple[Value, Slots]:
-        def mixed(slot: str, value: Value) -> Value:
+    def second_moment(square: Array, slots: Slots, part: Array) -> tuple[Array, Slots]:
+        def mixed(slot: str, value: Array) -> Array:
             return part * slots[slot] + (1 - part) * value
 
         if square.ndim < 2:
@@ -131,7 +131,7 @@ def adafactor(decay: float, epsilon_1: float, epsilon_2: float, clip_threshold: 
         scaled = row / row.mean(-1, keepdims=True)
         return scaled[..., None] * column[..., None, :], {"row": row, "column": column}
 
-    def rule(grad: Value, param: Value, slots: Slots, rate: Value, count: Value) -> Any:
+    def rule(grad: Array, param: Array, slots: Slots, rate: Array, count: Array) -> Any:
         rate = jnp.minimum(rate, 1 / jnp.sqrt(count)) * jnp.maximum(epsilon_2, _rms(param))
         moment, new = second_moment(jnp.square(jnp.abs(grad)) + epsilon_1, slots, 1 - count**decay)
         delta = grad / jnp.sqrt(moment)
@@ -140,7 +140,7 @@ def adafactor(decay: float, epsilon_1: float, epsilon_2: float, clip_threshold: 
     return per_variable(_factors, rule)
 
 
-def _factors(param: Value) -> Slots:
+def _factors(param: Array) -> Slots:
     if param.ndim < 2:
         return {"velocity": jnp.zeros_like(param)}
     whole = jax.eval_shape(lambda x: (x.mean(-1), x.mean(-2)), param)
@@ -148,5 +148,5 @@ def _factors(param: Value) -> Slots:
     return {"row": row, "column": column}
 
 
-def _rms(x: Value) -> Value:
+def _rms(x: Array) -> Array:
     return jnp.sqrt(jnp.mean(jnp.square(jnp.abs(x))))

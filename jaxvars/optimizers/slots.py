@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -15,8 +15,7 @@ from jaxvars.core.store import settle
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.tensors.tensor import to_tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -98,7 +97,7 @@ def slot_home(home: Any, shape: tuple[int, ...] | None, slot: tuple[int, ...]) -
     return home if slot == shape else replicated_like(home)
 
 
-def as_rate(given: Any, name: str) -> Variable | Callable[[Value], Value] | None:
+def as_rate(given: Any, name: str) -> Variable | Callable[[Array], Array] | None:
     """Return a learning rate as a Variable or schedule; None stays None."""
     if given is None or isinstance(given, Variable) or callable(given):
         return given

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jaxvars.optimizers.options import Options
 from jaxvars.optimizers.transformations import wide
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Values: TypeAlias = dict[str, Any]
 
 AVERAGE = "average"
@@ -57,11 +57,11 @@ class Recipe:
         )
         self.jitted = jax.jit(self.step)
 
-    def initial(self, params: Values) -> list[Value]:
+    def initial(self, params: Values) -> list[Array]:
         """Return the arrays of the first state."""
         return [jnp.asarray(x) for x in jax.tree.leaves(self._init(params))]
 
-    def step(self, carry: Values, grads: Values, rate: Value, accept: Value, extra: Any) -> Values:
+    def step(self, carry: Values, grads: Values, rate: Array, accept: Array, extra: Any) -> Values:
         """Return the new values, or the old ones if `accept` is False."""
         if accept is None:
             return self._accumulated(carry, grads, rate, extra)
@@ -69,7 +69,7 @@ class Recipe:
             accept, lambda: self._accumulated(carry, grads, rate, extra), lambda: carry
         )
 
-    def _accumulated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
+    def _accumulated(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
         """Update by the mean of the gradients of some calls, on the last of them."""
         params, factor = carry["params"], self._options["loss_scale_factor"]
         grads = {name: g.astype(wide(params[name])) for name, g in grads.items()}
@@ -89,7 +89,7 @@ class Recipe:
         new = jax.lax.cond(count == 0, update, lambda: {**carry, SUM: kept})
         return {**new, "accumulated": count}
 
-    def _updated(self, carry: Values, grads: Values, rate: Value, extra: Any) -> Values:
+    def _updated(self, carry: Values, grads: Values, rate: Array, extra: Any) -> Values:
         grads = self._clipped(grads)
         params = self._decayed(carry["params"], rate)
         step = carry["iterations"]
@@ -116,7 +116,7 @@ class Recipe:
             return {name: g * scale.astype(g.dtype) for name, g in grads.items()}
         return grads
 
-    def _decayed(self, params: Values, rate: Value) -> Values:
+    def _decayed(self, params: Values, rate: Array) -> Values:
         decay = self._options["weight_decay"]
         if decay is None:
             return params
@@ -127,11 +127,11 @@ class Recipe:
             for name, p in params.items()
         }
 
-    def _averaged(self, carry: Values, step: Value) -> Values:
+    def _averaged(self, carry: Values, step: Array) -> Values:
         momentum = jnp.where(step == 0, 0.0, self._options["ema_momentum"])
         params = carry["params"]
 
-        def mixed(average: Value, param: Value) -> Value:
+        def mixed(average: Array, param: Array) -> Array:
             part = momentum.astype(wide(param))
             return (part * average + (1 - part) * param).astype(average.dtype)
 
@@ -144,7 +144,7 @@ class Recipe:
 
 
 def run_step(
-    recipe: Recipe, carry: Values, grads: Values, rate: Value, accept: Value, extra: Any
+    recipe: Recipe, carry: Values, grads: Values, rate: Array, accept: Array, extra: Any
 ) -> Values:
     """Return the new values; compile the step unless it is being traced, or given functions."""
     given = (carry, grads, rate, accept, extra)
@@ -152,7 +152,7 @@ def run_step(
     return (recipe.step if open_ else recipe.jitted)(*given)
 
 
-def _norm(arrays: Any) -> Value:
+def _norm(arrays: Any) -> Array:
     return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x.astype(wide(x))))) for x in arrays))
 
 

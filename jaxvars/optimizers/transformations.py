@@ -16,13 +16,14 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-Value: TypeAlias = Any
+from jaxvars.typing import Array
+
 Slots: TypeAlias = dict[str, Any]
 
 Rule: TypeAlias = Callable[..., tuple[Any, Slots]]
 
 
-def per_variable(first: Callable[[Value], Slots], rule: Rule) -> Any:
+def per_variable(first: Callable[[Array], Slots], rule: Rule) -> Any:
     """Return a transformation from a rule for one variable.
 
     Args:
@@ -35,7 +36,7 @@ def per_variable(first: Callable[[Value], Slots], rule: Rule) -> Any:
     def init(params: Any) -> Any:
         return _by_slot({name: first(param) for name, param in params.items()})
 
-    def update(grads: Any, state: Any, params: Any, *, learning_rate: Value, step: Value,
+    def update(grads: Any, state: Any, params: Any, *, learning_rate: Array, step: Array,
                **_: Any) -> Any:  # fmt: skip
         deltas: Slots = {}
         news: Slots = {}
@@ -94,7 +95,7 @@ def in_own_dtype(transformation: Any) -> Any:
     return made(run.init, update)
 
 
-def wide(x: Value) -> Any:
+def wide(x: Array) -> Any:
     """Return a dtype to compute in: float32 at least; for integers their own."""
     floats = jnp.issubdtype(x.dtype, jnp.inexact)
     return jnp.promote_types(x.dtype, jnp.float32) if floats else x.dtype
@@ -109,7 +110,7 @@ def _by_slot(slots: dict[str, Slots]) -> dict[str, Slots]:
     return turned
 
 
-def zeros(*slots: str) -> Callable[[Value], Slots]:
+def zeros(*slots: str) -> Callable[[Array], Slots]:
     """Return a function that makes slots of zeros."""
     return lambda param: {slot: jnp.zeros_like(param) for slot in slots}
 

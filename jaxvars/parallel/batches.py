@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -18,8 +18,7 @@ from jaxvars.errors import ShardingError
 from jaxvars.parallel.processes import process_count, rank, read_value
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing.key_order import map_leaves
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -115,7 +114,7 @@ class Batches:
 
 
 # ---------------------------------------------------------------- data
-def local_part(batch: Value) -> Value:
+def local_part(batch: Array) -> Array:
     """Return this process's rows of a batch: the first of as many equal parts, the second, ...
 
     Args:
@@ -135,7 +134,7 @@ def local_part(batch: Value) -> Value:
     return map_leaves(lambda rows: _part(rows, me, count), read_value(batch))
 
 
-def _part(rows: Value, me: int, count: int) -> Value:
+def _part(rows: Array, me: int, count: int) -> Array:
     shape = np.shape(rows)
     if not shape or shape[0] % count:
         raise ShardingError(
@@ -146,7 +145,7 @@ def _part(rows: Value, me: int, count: int) -> Value:
     return rows[me * size : (me + 1) * size]
 
 
-def global_batch(part: Value, sharding: Any) -> Value:
+def global_batch(part: Array, sharding: Any) -> Array:
     """Make one array of the parts that the processes hold.
 
     Args:
@@ -170,7 +169,7 @@ def global_batch(part: Value, sharding: Any) -> Value:
     if isinstance(sharding, jax.sharding.PartitionSpec):
         sharding = _named(sharding)
 
-    def whole(leaf: Value) -> Value:
+    def whole(leaf: Array) -> Array:
         check_uncut(local := np.array(leaf), "a part of the batch")  # a copy: JAX reads it in place
         try:
             return jax.make_array_from_process_local_data(sharding, local)

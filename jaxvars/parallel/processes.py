@@ -43,7 +43,7 @@ import os
 import sys
 import zlib
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,8 +55,7 @@ from jaxvars.launch import worker as _names
 from jaxvars.tensors.array_like import processes_of
 from jaxvars.tensors.tensor import check_argument
 from jaxvars.tracing.key_order import map_leaves, ordered_like
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _alone = False  # initialize has found out that there is one process
 
@@ -263,7 +262,7 @@ def barrier(name: str) -> None:
     _multihost().sync_global_devices(name)
 
 
-def broadcast(value: Value) -> Value:
+def broadcast(value: Array) -> Array:
     """Return the value that process 0 has, in all processes.
 
     Args:
@@ -282,7 +281,7 @@ def broadcast(value: Value) -> Value:
     return ordered_like(mine, jax.tree.map(np.asarray, found))
 
 
-def all_gather(value: Value) -> Value:
+def all_gather(value: Array) -> Array:
     """Return the values of all processes, in each of them.
 
     Args:
@@ -298,7 +297,7 @@ def all_gather(value: Value) -> Value:
     """
     _check_joined("all_gather")
 
-    def gather(leaf: Value) -> Value:
+    def gather(leaf: Array) -> Array:
         spread = isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
         return _multihost().process_allgather(leaf, tiled=spread)
 
@@ -335,7 +334,7 @@ def check_same(*objects: object, **named: object) -> None:
         )
 
 
-def _digest(value: Value) -> int:
+def _digest(value: Array) -> int:
     if isinstance(value, jax.Array):
         value = value.addressable_data(0)
         if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
@@ -362,11 +361,11 @@ def is_preempted(step: int) -> bool:
     return bool(_multihost().reached_preemption_sync_point(step))
 
 
-def read_value(value: Value) -> Value:
+def read_value(value: Array) -> Array:
     return map_leaves(lambda leaf: leaf, value)  # a Variable gives its value
 
 
-def _uncut(value: Value) -> Value:
+def _uncut(value: Array) -> Array:
     """Return a value's arrays, none of which would be cut to 32 bits on the way."""
     arrays = read_value(value)
     for leaf in jax.tree.leaves(arrays):

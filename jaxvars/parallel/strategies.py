@@ -30,7 +30,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -46,8 +46,6 @@ from jaxvars.parallel.placement import fully_sharded as fully_sharded
 from jaxvars.tracing import context as _context
 from jaxvars.tracing.identity import by_identity
 from jaxvars.tracing.key_order import map_leaves
-
-Value: TypeAlias = Any
 
 AXIS = "data"
 """The axis of a strategy's mesh."""

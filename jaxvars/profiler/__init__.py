@@ -39,7 +39,6 @@ from jaxvars.profiler.ops import longest
 
 __all__ = ["Profile", "profile", "step", "trace"]
 
-Value: TypeAlias = Any
 Folder: TypeAlias = str | PathLike[str]
 
 

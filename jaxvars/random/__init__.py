@@ -22,7 +22,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, ParamSpec
 
 from jaxvars.display.docstrings import complete, described
 from jaxvars.random.choices import (
@@ -46,8 +46,8 @@ from jaxvars.random.stateless import (
     stateless_uniform,
     stateless_uniform_full_int,
 )
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 P = ParamSpec("P")
 
 __all__ = [
@@ -62,10 +62,10 @@ __all__ = [
 
 
 # ---------------------------------------------------------------- numbers
-def _draws_like(other: Callable[..., Value]) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+def _draws_like(other: Callable[..., Array]) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring from that of the function of a seed."""
 
-    def decorate(function: Callable[P, Value]) -> Callable[P, Value]:
+    def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
         complete(function, described(other))
         return function
 
@@ -73,7 +73,7 @@ def _draws_like(other: Callable[..., Value]) -> Callable[[Callable[P, Value]], C
 
 
 @_draws_like(stateless_normal)
-def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Value:
+def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Array:
     """Draw normally distributed numbers from the global generator.
 
     >>> normal((2, 3), mean=5.0).shape
@@ -85,7 +85,7 @@ def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float
 @_draws_like(stateless_truncated_normal)
 def truncated_normal(
     shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Draw normally distributed numbers, none further from the mean than two `stddev`.
 
     >>> bool(abs(truncated_normal((100,))).max() <= 2)
@@ -95,7 +95,7 @@ def truncated_normal(
 
 
 @_draws_like(stateless_uniform)
-def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Value:
+def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Array:
     """Draw uniformly distributed numbers from the global generator: `minval <= x < maxval`.
 
     >>> int(uniform((), 3, 4, dtype="int32"))
@@ -105,7 +105,7 @@ def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "flo
 
 
 @_draws_like(stateless_uniform_full_int)
-def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Value:
+def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Array:
     """Draw integers of all that the dtype can hold.
 
     >>> uniform_full_int((2,), dtype="uint8").dtype
@@ -115,7 +115,7 @@ def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Value:
 
 
 @_draws_like(stateless_randint)
-def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Value:
+def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Array:
     """Draw integers from the global generator: `minval <= x < maxval`.
 
     >>> int(randint((), 3, 4))
@@ -125,7 +125,7 @@ def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Val
 
 
 @_draws_like(stateless_bernoulli)
-def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
+def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Array:
     """Draw True with probability `p`, else False.
 
     >>> bernoulli((3,), p=1.0).tolist()
@@ -135,7 +135,7 @@ def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
 
 
 @_draws_like(stateless_binomial)
-def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Value:
+def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Array:
     """Draw how many of `counts` trials succeed, each with probability `probs`.
 
     >>> int(binomial((), counts=10, probs=1.0))
@@ -145,7 +145,7 @@ def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Val
 
 
 @_draws_like(stateless_poisson)
-def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
+def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
     """Draw Poisson distributed counts of mean `lam`.
 
     >>> int(poisson((), lam=0.0))
@@ -157,7 +157,7 @@ def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
 
 
 @_draws_like(stateless_exponential)
-def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
+def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
     """Draw exponentially distributed numbers of mean `1 / rate`.
 
     >>> bool(exponential(()) >= 0)
@@ -167,7 +167,7 @@ def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
 
 
 @_draws_like(stateless_gamma)
-def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Value:
+def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
     """Draw gamma distributed numbers of mean `alpha / beta`.
 
     >>> bool(gamma((), alpha=2.0) > 0)
@@ -180,7 +180,7 @@ def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> 
 
 # ---------------------------------------------------------------- choices
 @_draws_like(stateless_categorical)
-def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
+def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Array:
     """Draw classes with probabilities `softmax(logits)`.
 
     Returns:
@@ -193,7 +193,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
 
 
 @_draws_like(stateless_permutation)
-def permutation(x: Any, axis: int = 0) -> Value:
+def permutation(x: Any, axis: int = 0) -> Array:
     """Return `x`, or the integers below it, in random order.
 
     >>> sorted(permutation(3).tolist())
@@ -203,7 +203,7 @@ def permutation(x: Any, axis: int = 0) -> Value:
 
 
 @_draws_like(stateless_shuffle)
-def shuffle(value: Any, axis: int = 0) -> Value:
+def shuffle(value: Any, axis: int = 0) -> Array:
     """Return the slices of an array along an axis in random order.
 
     >>> sorted(shuffle([3, 4, 5]).tolist())
@@ -213,7 +213,7 @@ def shuffle(value: Any, axis: int = 0) -> Value:
 
 
 @_draws_like(stateless_choice)
-def choice(a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Value:
+def choice(a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Array:
     """Draw elements of an array, or integers below a number.
 
     >>> sorted(choice([3, 4, 5], 3, replace=False).tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +20,11 @@ from jaxvars.random.seeds import (
 from jaxvars.random.stateless import _draws
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @_draws(dtype="of the result.")
-def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Value:
+def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Array:
     """Return classes, drawn with probabilities `softmax(logits)`.
 
     Returns:
@@ -49,7 +48,7 @@ def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any =
 
 
 @_draws()
-def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
+def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Array:
     """Return `x` in random order, or the integers below it.
 
     Raises:
@@ -68,7 +67,7 @@ def stateless_permutation(x: Any, seed: Any, axis: int = 0) -> Value:
 
 
 @_draws()
-def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
+def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Array:
     """Return the slices of an array along an axis in random order.
 
     Raises:
@@ -89,7 +88,7 @@ def stateless_shuffle(value: Any, seed: Any, axis: int = 0) -> Value:
 )
 def stateless_choice(
     a: Any, shape: Shape = (), *, seed: Any, replace: bool = True, p: Any = None
-) -> Value:
+) -> Array:
     """Return elements of an array, or integers below a number, drawn at random.
 
     Raises:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +35,7 @@ from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _WORDS = 4  # two of the key, then the counter, high word first
 
@@ -121,7 +120,7 @@ class Generator(Module):
         return [Generator(keys[i]) for i in range(count)]
 
     @context.restoring()
-    def make_seeds(self, count: int = 1) -> Value:
+    def make_seeds(self, count: int = 1) -> Array:
         """Return seeds for stateless functions: uint32[2, count], one in each column; one draw.
 
         >>> seeds = Generator(7).make_seeds(3)
@@ -131,7 +130,7 @@ class Generator(Module):
         return jax.random.bits(self.next_key(), (2, count), jnp.uint32)
 
     # ------------------------------------------------------------ state
-    def next_key(self) -> Value:
+    def next_key(self) -> Array:
         """Return a key for `jax.random`, another one each time; one draw.
 
         >>> rng = Generator(7)
@@ -140,9 +139,9 @@ class Generator(Module):
         """
         cell = self.state.cell
         merged_by(cell, _furthest)
-        drawn: list[Value] = []
+        drawn: list[Array] = []
 
-        def step(state: Value) -> Value:
+        def step(state: Array) -> Array:
             new, words = _stepped(state, LOCAL.frame.get(EXAMPLE))
             drawn.append(words)
             return new
@@ -195,70 +194,70 @@ class Generator(Module):
     # ------------------------------------------------------------ numbers
     def normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
-    ) -> Value:
+    ) -> Array:
         """Draw normally distributed numbers; see `stateless_normal`."""
         return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
-    ) -> Value:
+    ) -> Array:
         """Draw normally distributed numbers, within two `stddev` of the mean."""
         return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
 
     def uniform(
         self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
-    ) -> Value:
+    ) -> Array:
         """Draw uniformly distributed numbers: `minval <= x < maxval`; see `stateless_uniform`."""
         return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
 
-    def uniform_full_int(self, shape: Shape, dtype: Any = "uint32") -> Value:
+    def uniform_full_int(self, shape: Shape, dtype: Any = "uint32") -> Array:
         """Draw integers of all that the dtype can hold."""
         return _stateless.stateless_uniform_full_int(shape, self.next_key, dtype)
 
-    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Value:
+    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Array:
         """Draw integers: `minval <= x < maxval`."""
         return _stateless.stateless_randint(shape, self.next_key, minval, maxval, dtype)
 
-    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Value:
+    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Array:
         """Draw True with probability `p`, else False."""
         return _stateless.stateless_bernoulli(shape, self.next_key, p, dtype)
 
-    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Value:
+    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Array:
         """Draw how many of `counts` trials succeed, each with probability `probs`."""
         return _stateless.stateless_binomial(shape, self.next_key, counts, probs, dtype)
 
-    def poisson(self, shape: Shape, lam: Any, dtype: Any = "int32") -> Value:
+    def poisson(self, shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
         """Draw Poisson distributed counts of mean `lam`."""
         return _stateless.stateless_poisson(shape, self.next_key, lam, dtype)
 
-    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Value:
+    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
         """Draw exponentially distributed numbers of mean `1 / rate`."""
         return _stateless.stateless_exponential(shape, self.next_key, rate, dtype)
 
-    def gamma(self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Value:
+    def gamma(self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
         """Draw gamma distributed numbers of mean `alpha / beta`; see `stateless_gamma`."""
         return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
 
     # ------------------------------------------------------------ choices
-    def categorical(self, logits: Any, num_samples: int, dtype: Any = "int32") -> Value:
+    def categorical(self, logits: Any, num_samples: int, dtype: Any = "int32") -> Array:
         """Draw classes with probabilities `softmax(logits)`; see `stateless_categorical`."""
         return _choices.stateless_categorical(logits, num_samples, self.next_key, dtype)
 
-    def permutation(self, x: Any, axis: int = 0) -> Value:
+    def permutation(self, x: Any, axis: int = 0) -> Array:
         """Return `x`, or the integers below it, in random order."""
         return _choices.stateless_permutation(x, self.next_key, axis)
 
-    def shuffle(self, value: Any, axis: int = 0) -> Value:
+    def shuffle(self, value: Any, axis: int = 0) -> Array:
         """Return the slices of an array along an axis in random order."""
         return _choices.stateless_shuffle(value, self.next_key, axis)
 
-    def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Value:
+    def choice(self, a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) -> Array:
         """Draw elements of an array, or integers below a number; see `stateless_choice`."""
         return _choices.stateless_choice(a, shape, seed=self.next_key, replace=replace, p=p)
 
 
 @context.restoring()
-def _first_state(key: Value) -> Value:
+def _first_state(key: Array) -> Array:
     words = jax.random.key_data(key)
     if words.shape != (2,):
         raise TypeError(
@@ -269,21 +268,21 @@ def _first_state(key: Value) -> Value:
 
 
 @jax.jit
-def _stepped(state: Value, example: Value) -> tuple[Value, Value]:
+def _stepped(state: Array, example: Array) -> tuple[Array, Array]:
     """Return the state after a draw, and the key to draw with."""
     key = state[:2] ^ example
     return _skipped(state, jnp.array([0, 1], jnp.uint32)), threefry_2x32(tuple(key), state[2:])
 
 
 @jax.jit
-def _skipped(state: Value, delta: Value) -> Value:
+def _skipped(state: Array, delta: Array) -> Array:
     """Return the state some draws on: words of a 64-bit sum, and its carry."""
     high, low = state[2] + delta[0], state[3] + delta[1]
     counter = [high + (low < delta[1]).astype(jnp.uint32), low]
     return jnp.concatenate([state[:2], jnp.stack(counter)])
 
 
-def _furthest(old: Value, states: Value) -> Value:
+def _furthest(old: Array, states: Array) -> Array:
     """Return, of the states of a map's examples, the one that is furthest on."""
     rows = jnp.concatenate([old[None], states])
     return rows[jnp.lexsort((rows[:, 3], rows[:, 2]))[-1]]

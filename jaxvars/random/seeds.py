@@ -23,8 +23,8 @@ from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Shape: TypeAlias = int | Sequence[int] | Any
 
 IMPL = "threefry2x32"
@@ -33,7 +33,7 @@ _SEED_CURE = "A seed is an integer, a pair of them like [1, 2], or a key of jax.
 
 
 @context.restoring()
-def key_of(seed: Any) -> Value:
+def key_of(seed: Any) -> Array:
     """Return the key that a seed stands for.
 
     Args:
@@ -57,7 +57,7 @@ def key_of(seed: Any) -> Value:
     return jax.random.wrap_key_data(words_of(seed), impl=IMPL)
 
 
-def words_of(seed: Any) -> Value:
+def words_of(seed: Any) -> Array:
     if context.is_tracer(seed):
         return _traced_words(seed)
     refuse_masked([seed], "a seed")
@@ -74,11 +74,11 @@ def words_of(seed: Any) -> Value:
     return np.array([x & _MASK for x in pair], np.uint32)
 
 
-def _split_words(number: int) -> Value:
+def _split_words(number: int) -> Array:
     return np.array([number >> 32 & _MASK, number & _MASK], np.uint32)
 
 
-def _traced_words(seed: Value) -> Value:
+def _traced_words(seed: Array) -> Array:
     if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape not in ((), (2,)):
         raise TypeError(f"{seed.dtype}{list(seed.shape)} is no seed. {_SEED_CURE}")
     if seed.shape:
@@ -135,7 +135,7 @@ def floating(dtype: Any, what: str) -> Any:
     return checked_dtype(dtype, jnp.floating, what, "jnp.float32")
 
 
-def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
+def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
     """Return parameters as plain values, if each broadcasts to the shape."""
     values = {name: unwrap(value) for name, value in parameters.items()}
     for name, value in values.items():
@@ -152,28 +152,28 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Value]:
     return list(values.values())
 
 
-def numbers(dtype: Any, values: Sequence[Value]) -> list[Value]:
+def numbers(dtype: Any, values: Sequence[Array]) -> list[Array]:
     refuse_if_forked("Random numbers are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
 @context.restoring()
-def unseen(draw: Callable[[], Value]) -> Value:
+def unseen(draw: Callable[[], Array]) -> Array:
     """Draw without a tape taking note of it."""
     refuse_if_forked("Random numbers are drawn")
     with context.at(context.strip(context.current())):
         return draw()
 
 
-def is_number(value: Value, number: int) -> bool:
+def is_number(value: Array, number: int) -> bool:
     return isinstance(value, int | float) and value == number
 
 
-def known(*values: Value) -> bool:
+def known(*values: Array) -> bool:
     return not any(map(context.is_tracer, values))
 
 
-def check_range(low: Value, high: Value, dtype: Any) -> None:
+def check_range(low: Array, high: Array, dtype: Any) -> None:
     if any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (low, high)):
         raise DtypeError(
             f"The range of {dtype} numbers is given by integers, not {low} and {high}."
@@ -187,6 +187,6 @@ def check_range(low: Value, high: Value, dtype: Any) -> None:
         raise DtypeError(f"{dtype} does not reach from {low} to {high}: ask for a wider dtype.")
 
 
-def check_probability(p: Value, name: str) -> None:
+def check_probability(p: Array, name: str) -> None:
     if known(p) and not np.all((np.asarray(p) >= 0) & (np.asarray(p) <= 1)):
         raise ValueError(f"{name} is a probability, from 0 to 1, not {p}.")

@@ -14,7 +14,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +37,8 @@ from jaxvars.random.seeds import (
 )
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 P = ParamSpec("P")
 
 _WORDS = {
@@ -66,10 +66,10 @@ _WORDS = {
 }
 
 
-def _draws(**words: str) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
+def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring, and restores JAX's context afterwards."""
 
-    def decorate(function: Callable[P, Value]) -> Callable[P, Value]:
+    def decorate(function: Callable[P, Array]) -> Callable[P, Array]:
         complete(function, {**_WORDS, **words})
         return context.restoring()(function)
 
@@ -79,7 +79,7 @@ def _draws(**words: str) -> Callable[[Callable[P, Value]], Callable[P, Value]]:
 @_draws(dtype="floating or complex.")
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return normally distributed numbers.
 
     Raises:
@@ -96,7 +96,7 @@ def stateless_normal(
 @_draws(stddev="the standard deviation before those further away are drawn again.")
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return normally distributed numbers, none further from the mean than two `stddev`.
 
     >>> bool(jnp.all(jnp.abs(stateless_truncated_normal((100,), seed=7)) <= 2))
@@ -104,13 +104,13 @@ def stateless_truncated_normal(
     """
     size, kind = as_shape(shape), floating(dtype, "Normal numbers")
 
-    def draw() -> Value:
+    def draw() -> Array:
         return jax.random.truncated_normal(key_of(seed), -2, 2, size, kind)
 
     return _scaled(draw, mean, stddev, size)
 
 
-def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[int, ...]) -> Value:
+def _scaled(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[int, ...]) -> Array:
     parameters = fitting(size, mean=mean, stddev=stddev)
     noise = unseen(draw)
     if is_number(mean, 0) and is_number(stddev, 1):
@@ -122,7 +122,7 @@ def _scaled(draw: Callable[[], Value], mean: Value, stddev: Value, size: tuple[i
 @_draws(dtype="floating or integer.")
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return uniformly distributed numbers: `minval <= x < maxval`.
 
     Raises:
@@ -149,7 +149,7 @@ def stateless_uniform(
 @_draws(maxval="the same.", dtype="integer.")
 def stateless_randint(
     shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
-) -> Value:
+) -> Array:
     """Return integers, each as likely as the others: `minval <= x < maxval`.
 
     Raises:
@@ -169,7 +169,7 @@ def stateless_randint(
     return unseen(lambda: _integers(key_of(seed), size, low, high, kind))
 
 
-def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: Any) -> Value:
+def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: Any) -> Array:
     """Draw integers where the end of the range, one more than the largest, may have no array."""
     if dtype.itemsize < 4 or not known(low, high):
         return jax.random.randint(key, shape, low, high, dtype)
@@ -184,7 +184,7 @@ def _integers(key: Any, shape: tuple[int, ...], low: Value, high: Value, dtype: 
 
 
 @_draws(dtype="integer.")
-def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Value:
+def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Array:
     """Return integers, each that the dtype can hold as likely as the others.
 
     >>> stateless_uniform_full_int((3,), seed=7).dtype
@@ -194,13 +194,13 @@ def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -
     return unseen(lambda: _full(key_of(seed), size, kind))
 
 
-def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Value:
+def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     bits = jax.random.bits(key, shape, jnp.dtype(f"uint{8 * dtype.itemsize}"))
     return jax.lax.bitcast_convert_type(bits, dtype)
 
 
 @_draws(dtype="bool, or that of the ones and zeros.")
-def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Value:
+def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Array:
     """Return True with probability `p`, else False.
 
     Raises:
@@ -220,7 +220,7 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
 @_draws(dtype="of the result.")
 def stateless_binomial(
     shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
-) -> Value:
+) -> Array:
     """Return how many of `counts` trials succeed, each with probability `probs`.
 
     >>> int(stateless_binomial((), 7, counts=10, probs=1.0))
@@ -235,7 +235,7 @@ def stateless_binomial(
 
 
 @_draws(dtype="of the result.")
-def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Value:
+def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Array:
     """Return Poisson distributed counts.
 
     >>> int(stateless_poisson((), 7, lam=0.0))
@@ -249,7 +249,7 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
 @_draws()
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return exponentially distributed numbers, of mean `1 / rate`.
 
     >>> bool(jnp.all(stateless_exponential((100,), seed=7) >= 0))
@@ -263,7 +263,7 @@ def stateless_exponential(
 @_draws()
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return gamma distributed numbers, of mean `alpha / beta`.
 
     Can be differentiated by both parameters.

@@ -24,8 +24,8 @@ import numpy as np
 from jaxvars.symbolic.specialize import is_open
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Sizes: TypeAlias = Any  # a NumPy array of ints and expressions
 
 _LARGEST = 64  # of how many sizes is kept book
@@ -40,14 +40,14 @@ class _Followed:
 
     def __init__(self) -> None:
         self._known: dict[
-            int, tuple[Value, Sizes]
+            int, tuple[Array, Sizes]
         ] = {}  # keeps the values: an id is not used again
 
-    def note(self, value: Value, sizes: Sizes) -> None:
+    def note(self, value: Array, sizes: Sizes) -> None:
         """Say what a value is."""
         self._known[id(value)] = value, sizes
 
-    def sizes(self, value: Value) -> Sizes | None:
+    def sizes(self, value: Array) -> Sizes | None:
         """Return what a value is, or None."""
         known = self._known.get(id(value))
         if known is not None:
@@ -56,11 +56,11 @@ class _Followed:
             return None
         return np.asarray(value)
 
-    def wants(self, inputs: Sequence[Value]) -> bool:
+    def wants(self, inputs: Sequence[Array]) -> bool:
         """Return whether sizes are among the inputs, or all inputs are known."""
         return any(id(x) in self._known for x in inputs) or not any(map(context.is_tracer, inputs))
 
-    def run(self, equation: recorder.Equation, staged: bool) -> list[Value]:
+    def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:
         """Run an operation, and work out what sizes it gives."""
         outputs = list(equation.function(*equation.inputs))
         given = list(map(self.sizes, equation.inputs))
@@ -72,7 +72,7 @@ class _Followed:
         return outputs
 
 
-def _is_small(value: Value) -> bool:
+def _is_small(value: Array) -> bool:
     shape, kind = np.shape(value), getattr(value, "dtype", None)
     return kind is not None and not any(map(is_open, shape)) and math.prod(shape) <= _LARGEST
 
@@ -103,7 +103,7 @@ def _around() -> AbstractContextManager[None]:
 AROUND.append(_around)
 
 
-def array_of(sizes: Sequence[Any], dtype: Any) -> Value:
+def array_of(sizes: Sequence[Any], dtype: Any) -> Array:
     """Return sizes, some of which are open, as an array."""
     value = jnp.stack([jnp.asarray(size).astype(dtype) for size in sizes])
     if _CURRENT.followed is not None:
@@ -111,7 +111,7 @@ def array_of(sizes: Sequence[Any], dtype: Any) -> Value:
     return value
 
 
-def number_of(size: Any, dtype: Any) -> Value:
+def number_of(size: Any, dtype: Any) -> Array:
     """Return an open size as an array without dimensions."""
     value = jnp.asarray(size).astype(dtype)
     if _CURRENT.followed is not None:
@@ -119,7 +119,7 @@ def number_of(size: Any, dtype: Any) -> Value:
     return value
 
 
-def sizes_of(value: Value) -> Sizes | None:
+def sizes_of(value: Array) -> Sizes | None:
     """Return the sizes that an array holds; None if it is not known to hold any."""
     return None if _CURRENT.followed is None else _CURRENT.followed.sizes(value)
 
@@ -218,7 +218,7 @@ def _of_equation(eqn: Any, inputs: Sequence[Any]) -> Sequence[Sizes | None]:
     if any(x is None for x in inputs):
         return [None] * len(eqn.outvars)
 
-    def run(*values: Value) -> Sequence[Value]:
+    def run(*values: Array) -> Sequence[Array]:
         made = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
         return made if eqn.primitive.multiple_results else [made]
 

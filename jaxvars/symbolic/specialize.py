@@ -20,8 +20,8 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.tracing import jaxprs
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Size: TypeAlias = Any  # an int, or a symbolic expression
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -136,7 +136,7 @@ class _Filling:
         shape = tuple(map(self._size, aval.shape))
         return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
-    def _run(self, eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+    def _run(self, eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
         if eqn.primitive.name == "dim_as_value":
             return [jax.numpy.asarray(self._size(eqn.params["dim"]), eqn.outvars[0].aval.dtype)]
         params = {

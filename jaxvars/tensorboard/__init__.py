@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,13 +37,12 @@ from jaxvars.tensorboard.writer import SummaryWriter
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.dtypes import is_string
 from jaxvars.tensors.tensor import to_tensor
+from jaxvars.typing import Array
 
 __all__ = [
     "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
     "image", "record_if", "scalar", "set_step", "should_record_summaries", "text",
 ]  # fmt: skip
-
-Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- writers
@@ -337,7 +336,7 @@ def _check_image(name: str, shape: tuple[int, ...], dtype: Any) -> None:
         raise DtypeError(f"image {name!r} is {dtype}: uint8, or floats from 0 to 1 are needed.")
 
 
-def _number(data: Any, what: str) -> Value:
+def _number(data: Any, what: str) -> Array:
     value = unwrap(data)
     if isinstance(value, int | float):
         return np.float64(value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +25,10 @@ from jaxvars.tensorboard.writer import Build, Record, SummaryWriter
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import call_on_host, drop_gradient, runs_now
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def write(kind: str, name: Any, build: Build, values: Sequence[Value], step: Any) -> None:
+def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any) -> None:
     """Write a summary now, or have the program that is being traced write it.
 
     Args:
@@ -62,7 +61,7 @@ class _Call(NamedTuple):
     build: Build
 
     def put(
-        self, writer: SummaryWriter | None, operands: Sequence[Value], *, may_wait: bool
+        self, writer: SummaryWriter | None, operands: Sequence[Array], *, may_wait: bool
     ) -> None:
         """Hand a summary over to a writer, if there is one."""
         *values, step, condition = operands
@@ -77,7 +76,7 @@ class _Call(NamedTuple):
         writer.put(record, may_wait=may_wait)
 
 
-def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
+def _stage(call: _Call, steps: Setting, operands: list[Array]) -> None:
     """Make a summary a part of the program."""
     line = user_line()
     call = call._replace(line=lambda: line)
@@ -85,7 +84,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
     looks_up_step = not steps.traced and not context.is_tracer(operands[-2])
     looks_up_condition = not conditions.traced and not context.is_tracer(operands[-1])
 
-    def run(*operands: Value) -> None:
+    def run(*operands: Array) -> None:
         *values, step, condition = operands
         if looks_up_step:
             step = checked_step(STEP.setting.value)
@@ -104,7 +103,7 @@ def _stage(call: _Call, steps: Setting, operands: list[Value]) -> None:
 
 
 # ---------------------------------------------------------------- steps and conditions
-def checked_step(step: Any) -> Value:
+def checked_step(step: Any) -> Array:
     """Return a step's value: an integer, an array of one, or None.
 
     Raises:
@@ -119,7 +118,7 @@ def checked_step(step: Any) -> Value:
     return value
 
 
-def truth(condition: Any) -> Value:
+def truth(condition: Any) -> Array:
     """Return what a condition says: a bool, or an array of one.
 
     Raises:

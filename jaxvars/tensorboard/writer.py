@@ -29,8 +29,8 @@ from typing import Any, NamedTuple, TypeAlias, final
 import numpy as np
 
 from jaxvars.tensorboard.defaults import STEP, WRITER
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Build: TypeAlias = Callable[..., Iterable[Any]]
 """Takes arrays of NumPy; returns tensorboardX's `Summary` messages."""
 
@@ -49,9 +49,9 @@ class Record(NamedTuple):
 
     what: str
     build: Build
-    values: Sequence[Value]
-    step: Value
-    condition: Value
+    values: Sequence[Array]
+    step: Array
+    condition: Array
     seconds: float
 
 

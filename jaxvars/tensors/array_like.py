@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,9 @@ from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-
-
-BOXES: dict[type, Callable[[Any], Value]] = {}
+BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are no Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
 
@@ -48,7 +46,7 @@ def _operand(value: Any) -> Any:
     return value
 
 
-def processes_of(value: Value) -> int:
+def processes_of(value: Array) -> int:
     """Return over how many processes a value lies, if this one has not all of it; else 1."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     if not known or value.is_fully_addressable or value.is_fully_replicated:
@@ -56,7 +54,7 @@ def processes_of(value: Value) -> int:
     return len({device.process_index for device in value.sharding.device_set})
 
 
-def whole(value: Value) -> Value:
+def whole(value: Array) -> Array:
     """Return the value; raise DistributedError if this process has only a part of it."""
     count = processes_of(value)
     if count > 1:
@@ -76,10 +74,10 @@ class ArrayProxy(ABC):
 
     @property
     @abstractmethod
-    def value(self) -> Value:
+    def value(self) -> Array:
         """The array it stands for now."""
 
-    def _known(self) -> Value:
+    def _known(self) -> Array:
         """Return the value, for Python or NumPy, and not to compute with it."""
         return self.value
 
@@ -105,7 +103,7 @@ class ArrayProxy(ABC):
         return int(np.prod(self.shape))
 
     @property
-    def T(self) -> Value:  # noqa: N802 - NumPy's name
+    def T(self) -> Array:  # noqa: N802 - NumPy's name
         """The transposed array."""
         return self.value.T
 
@@ -118,18 +116,18 @@ class ArrayProxy(ABC):
         """Return the value of a scalar as a Python number or string."""
         return self._known().item()
 
-    def astype(self, dtype: Any) -> Value:
+    def astype(self, dtype: Any) -> Array:
         """Return the value converted to another dtype."""
         return self.value.astype(dtype)
 
-    def reshape(self, *shape: Any, **options: Any) -> Value:
+    def reshape(self, *shape: Any, **options: Any) -> Array:
         """Return the value in another shape."""
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(whole(self._known()), dtype=dtype, copy=copy)
 
-    def __jax_array__(self) -> Value:
+    def __jax_array__(self) -> Array:
         return self.value
 
     def __bool__(self) -> bool:
@@ -157,7 +155,7 @@ class ArrayProxy(ABC):
             raise TypeError("A scalar variable has no len().")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Value]:
+    def __iter__(self) -> Iterator[Array]:
         if not self.shape:
             raise TypeError("A scalar variable cannot be iterated over.")
         return iter(whole(self.value))
@@ -191,113 +189,113 @@ class ArrayProxy(ABC):
             return True
         return self.value != _operand(other)
 
-    def __lt__(self, other: Any) -> Value:
+    def __lt__(self, other: Any) -> Array:
         return self.value < _operand(other)
 
-    def __le__(self, other: Any) -> Value:
+    def __le__(self, other: Any) -> Array:
         return self.value <= _operand(other)
 
-    def __gt__(self, other: Any) -> Value:
+    def __gt__(self, other: Any) -> Array:
         return self.value > _operand(other)
 
-    def __ge__(self, other: Any) -> Value:
+    def __ge__(self, other: Any) -> Array:
         return self.value >= _operand(other)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> Array:
         return -self.value
 
-    def __pos__(self) -> Value:
+    def __pos__(self) -> Array:
         return +self.value
 
-    def __abs__(self) -> Value:
+    def __abs__(self) -> Array:
         return abs(self.value)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> Array:
         return ~self.value
 
-    def __round__(self, digits: int | None = None) -> Value:
+    def __round__(self, digits: int | None = None) -> Array:
         return round(self.value, *() if digits is None else (digits,))
 
-    def __add__(self, other: Any) -> Value:
+    def __add__(self, other: Any) -> Array:
         return self.value + _operand(other)
 
-    def __radd__(self, other: Any) -> Value:
+    def __radd__(self, other: Any) -> Array:
         return _operand(other) + self.value
 
-    def __sub__(self, other: Any) -> Value:
+    def __sub__(self, other: Any) -> Array:
         return self.value - _operand(other)
 
-    def __rsub__(self, other: Any) -> Value:
+    def __rsub__(self, other: Any) -> Array:
         return _operand(other) - self.value
 
-    def __mul__(self, other: Any) -> Value:
+    def __mul__(self, other: Any) -> Array:
         return self.value * _operand(other)
 
-    def __rmul__(self, other: Any) -> Value:
+    def __rmul__(self, other: Any) -> Array:
         return _operand(other) * self.value
 
-    def __truediv__(self, other: Any) -> Value:
+    def __truediv__(self, other: Any) -> Array:
         return self.value / _operand(other)
 
-    def __rtruediv__(self, other: Any) -> Value:
+    def __rtruediv__(self, other: Any) -> Array:
         return _operand(other) / self.value
 
-    def __floordiv__(self, other: Any) -> Value:
+    def __floordiv__(self, other: Any) -> Array:
         return self.value // _operand(other)
 
-    def __rfloordiv__(self, other: Any) -> Value:
+    def __rfloordiv__(self, other: Any) -> Array:
         return _operand(other) // self.value
 
-    def __mod__(self, other: Any) -> Value:
+    def __mod__(self, other: Any) -> Array:
         return self.value % _operand(other)
 
-    def __rmod__(self, other: Any) -> Value:
+    def __rmod__(self, other: Any) -> Array:
         return _operand(other) % self.value
 
-    def __divmod__(self, other: Any) -> tuple[Value, Value]:
+    def __divmod__(self, other: Any) -> tuple[Array, Array]:
         return divmod(self.value, _operand(other))
 
-    def __rdivmod__(self, other: Any) -> tuple[Value, Value]:
+    def __rdivmod__(self, other: Any) -> tuple[Array, Array]:
         return divmod(_operand(other), self.value)
 
-    def __pow__(self, other: Any) -> Value:
+    def __pow__(self, other: Any) -> Array:
         return self.value ** _operand(other)
 
-    def __rpow__(self, other: Any) -> Value:
+    def __rpow__(self, other: Any) -> Array:
         return _operand(other) ** self.value
 
-    def __matmul__(self, other: Any) -> Value:
+    def __matmul__(self, other: Any) -> Array:
         return self.value @ _operand(other)
 
-    def __rmatmul__(self, other: Any) -> Value:
+    def __rmatmul__(self, other: Any) -> Array:
         return _operand(other) @ self.value
 
-    def __and__(self, other: Any) -> Value:
+    def __and__(self, other: Any) -> Array:
         return self.value & _operand(other)
 
-    def __rand__(self, other: Any) -> Value:
+    def __rand__(self, other: Any) -> Array:
         return _operand(other) & self.value
 
-    def __or__(self, other: Any) -> Value:
+    def __or__(self, other: Any) -> Array:
         return self.value | _operand(other)
 
-    def __ror__(self, other: Any) -> Value:
+    def __ror__(self, other: Any) -> Array:
         return _operand(other) | self.value
 
-    def __xor__(self, other: Any) -> Value:
+    def __xor__(self, other: Any) -> Array:
         return self.value ^ _operand(other)
 
-    def __rxor__(self, other: Any) -> Value:
+    def __rxor__(self, other: Any) -> Array:
         return _operand(other) ^ self.value
 
-    def __lshift__(self, other: Any) -> Value:
+    def __lshift__(self, other: Any) -> Array:
         return self.value << _operand(other)
 
-    def __rlshift__(self, other: Any) -> Value:
+    def __rlshift__(self, other: Any) -> Array:
         return _operand(other) << self.value
 
-    def __rshift__(self, other: Any) -> Value:
+    def __rshift__(self, other: Any) -> Array:
         return self.value >> _operand(other)
 
-    def __rrshift__(self, other: Any) -> Value:
+    def __rrshift__(self, other: Any) -> Array:
         return _operand(other) >> self.value

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from jaxvars.tensors.dtypes import as_dtype
+from jaxvars.typing import DTypeLike
 
 
 @final
@@ -26,7 +27,7 @@ class TensorSpec:
     """
 
     shape: tuple[int | None, ...]
-    dtype: Any = np.dtype("float32")
+    dtype: DTypeLike = np.dtype("float32")
     name: str | None = None
 
     def __post_init__(self) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import op, operations
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("bitwise.left_shift", "x y", same=True, kinds="int")
 @jax.jit
-def left_shift(x: Value, y: Value) -> Value:
+def left_shift(x: Array, y: Array) -> Array:
     """Move the bits to the left.
 
     Example: `tf.bitwise.left_shift(i(4), 2)`.
@@ -24,7 +21,7 @@ def left_shift(x: Value, y: Value) -> Value:
 
 @op("bitwise.right_shift", "x y", same=True, kinds="int")
 @jax.jit
-def right_shift(x: Value, y: Value) -> Value:
+def right_shift(x: Array, y: Array) -> Array:
     """Move the bits to the right; the sign stays.
 
     Example: `tf.bitwise.right_shift(i(4), 2)`.
@@ -32,13 +29,13 @@ def right_shift(x: Value, y: Value) -> Value:
     return jnp.right_shift(x, _within(x, y))
 
 
-def _within(x: Value, y: Value) -> Value:
+def _within(x: Array, y: Array) -> Array:
     """Return a number of bits, not negative and less than there are."""
     return jnp.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(y.dtype)
 
 
 @op("bitwise.bitwise_and", "x y", same=True, kinds="int")
-def bitwise_and(x: Value, y: Value) -> Value:
+def bitwise_and(x: Array, y: Array) -> Array:
     """Return the bits that are set in both.
 
     Example: `tf.bitwise.bitwise_and(i(4), i(4))`.
@@ -47,7 +44,7 @@ def bitwise_and(x: Value, y: Value) -> Value:
 
 
 @op("bitwise.bitwise_or", "x y", same=True, kinds="int")
-def bitwise_or(x: Value, y: Value) -> Value:
+def bitwise_or(x: Array, y: Array) -> Array:
     """Return the bits that are set in one or both.
 
     Example: `tf.bitwise.bitwise_or(i(4), i(4))`.
@@ -56,7 +53,7 @@ def bitwise_or(x: Value, y: Value) -> Value:
 
 
 @op("bitwise.bitwise_xor", "x y", same=True, kinds="int")
-def bitwise_xor(x: Value, y: Value) -> Value:
+def bitwise_xor(x: Array, y: Array) -> Array:
     """Return the bits that are set in one of both.
 
     Example: `tf.bitwise.bitwise_xor(i(4), i(4))`.
@@ -65,7 +62,7 @@ def bitwise_xor(x: Value, y: Value) -> Value:
 
 
 @op("bitwise.invert", "x", kinds="int")
-def invert(x: Value) -> Value:
+def invert(x: Array) -> Array:
     """Change all bits.
 
     Example: `tf.bitwise.invert(i(4))`.

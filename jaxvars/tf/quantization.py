@@ -9,18 +9,17 @@ Differs from TensorFlow: there are no tensors of quantized types, as XLA has non
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import op, operations
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def _nudged(low: Value, high: Value, bits: int, narrow: bool) -> tuple[Value, Value, Value]:
+def _nudged(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
     """Return limits that zero can be said exactly with, and the step."""
     first, last = float(bool(narrow)), float(2**bits - 1)
     scale = (high - low) / (last - first)
@@ -30,18 +29,18 @@ def _nudged(low: Value, high: Value, bits: int, narrow: bool) -> tuple[Value, Va
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def _fake(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Value:
+def _fake(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     least, most, scale = _nudged(low, high, bits, narrow)
     clipped = jnp.clip(x, least, most)
     made = jnp.floor((clipped - least) / scale + 0.5) * scale + least
     return jnp.where((low == 0) & (high == 0), 0, made).astype(x.dtype)
 
 
-def _fake_forward(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Any:
+def _fake_forward(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Any:
     return _fake(x, low, high, bits, narrow), (x, low, high)
 
 
-def _fake_backward(bits: int, narrow: bool, saved: Any, upstream: Value) -> Any:
+def _fake_backward(bits: int, narrow: bool, saved: Any, upstream: Array) -> Any:
     x, low, high = saved
     return _slopes(upstream, x, low, high, bits, narrow)
 
@@ -50,8 +49,8 @@ _fake.defvjp(_fake_forward, _fake_backward)
 
 
 def _slopes(
-    upstream: Value, x: Value, low: Value, high: Value, bits: int, narrow: bool
-) -> tuple[Value, Value, Value]:
+    upstream: Array, x: Array, low: Array, high: Array, bits: int, narrow: bool
+) -> tuple[Array, Array, Array]:
     """Return the derivatives with respect to the numbers and the limits."""
     least, most, _ = _nudged(low, high, bits, narrow)
     is_zero = (low == 0) & (high == 0)
@@ -67,8 +66,8 @@ def _slopes(
 
 @op("quantization.fake_quant_with_min_max_args", "inputs", kinds="float")
 def fake_quant_with_min_max_args(
-    inputs: Value, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False
-) -> Value:
+    inputs: Array, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False
+) -> Array:
     """Round to the numbers that so many bits can say, between two limits.
 
     Example: `tf.quantization.fake_quant_with_min_max_args([-7.0, 0.1, 3.0, 8.0])`.
@@ -78,7 +77,7 @@ def fake_quant_with_min_max_args(
     return _by_vars(inputs, jnp.float32(min), jnp.float32(max), num_bits, narrow_range)
 
 
-def _by_vars(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Value:
+def _by_vars(x: Array, low: Array, high: Array, bits: int, narrow: bool) -> Array:
     if not 2 <= bits <= 16:
         raise ValueError(f"num_bits must be between 2 and 16, inclusive: {bits}")
     return _fake(x, low, high, int(bits), bool(narrow))
@@ -86,9 +85,9 @@ def _by_vars(x: Value, low: Value, high: Value, bits: int, narrow: bool) -> Valu
 
 @op("quantization.fake_quant_with_min_max_args_gradient", "gradients inputs", kinds="float")
 def fake_quant_with_min_max_args_gradient(
-    gradients: Value, inputs: Value, min: float = -6, max: float = 6, num_bits: int = 8,
+    gradients: Array, inputs: Array, min: float = -6, max: float = 6, num_bits: int = 8,
     narrow_range: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the derivative of `fake_quant_with_min_max_args`.
 
     Example: `tf.quantization.fake_quant_with_min_max_args_gradient(r(4), [-7.0, 0.1, 3.0, 8.0])`.
@@ -98,15 +97,15 @@ def fake_quant_with_min_max_args_gradient(
     )[0]
 
 
-def _final_slopes(*arguments: Any) -> tuple[Value, Value, Value]:
+def _final_slopes(*arguments: Any) -> tuple[Array, Array, Array]:
     """Return the derivatives; they have none themselves."""
     return _slopes(*map(jax.lax.stop_gradient, arguments[:4]), *arguments[4:])
 
 
 @op("quantization.fake_quant_with_min_max_vars", "inputs min max", kinds="float")
 def fake_quant_with_min_max_vars(
-    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
-) -> Value:
+    inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
+) -> Array:
     """Round to the numbers that so many bits can say, between limits that train.
 
     Example:
@@ -117,9 +116,9 @@ def fake_quant_with_min_max_vars(
 
 @op("quantization.fake_quant_with_min_max_vars_gradient", "gradients inputs min max", kinds="float")
 def fake_quant_with_min_max_vars_gradient(
-    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    gradients: Array, inputs: Array, min: Array, max: Array, num_bits: Any = 8,
     narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the derivatives of `fake_quant_with_min_max_vars`.
 
     Example:
@@ -131,8 +130,8 @@ def fake_quant_with_min_max_vars_gradient(
 
 @op("quantization.fake_quant_with_min_max_vars_per_channel", "inputs min max", kinds="float")
 def fake_quant_with_min_max_vars_per_channel(
-    inputs: Value, min: Value, max: Value, num_bits: int = 8, narrow_range: bool = False
-) -> Value:
+    inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
+) -> Array:
     """Round to the numbers that so many bits can say, between limits of each channel.
 
     Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel(r(2, 3), -p(3), p(3))`.
@@ -145,9 +144,9 @@ def fake_quant_with_min_max_vars_per_channel(
     kinds="float",
 )  # fmt: skip
 def fake_quant_with_min_max_vars_per_channel_gradient(
-    gradients: Value, inputs: Value, min: Value, max: Value, num_bits: Any = 8,
+    gradients: Array, inputs: Array, min: Array, max: Array, num_bits: Any = 8,
     narrow_range: Any = False,
-) -> tuple[Value, Value, Value]:  # fmt: skip
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the derivatives of `fake_quant_with_min_max_vars_per_channel`.
 
     Example:
@@ -160,10 +159,10 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
 # ---------------------------------------------------------------- and back
 @op("quantization.quantize_and_dequantize_v2", "input input_min input_max", kinds="float")
 def quantize_and_dequantize_v2(
-    input: Value, input_min: Value, input_max: Value, signed_input: bool = True, num_bits: Any = 8,
+    input: Array, input_min: Array, input_max: Array, signed_input: bool = True, num_bits: Any = 8,
     range_given: bool = False, round_mode: str = "HALF_TO_EVEN", narrow_range: bool = False,
     axis: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Round to the numbers that so many bits can say.
 
     Example: `tf.quantization.quantize_and_dequantize_v2([-7.0, 0.1, 3.0, 8.0], 0.0, 0.0)`.
@@ -188,8 +187,8 @@ def quantize_and_dequantize_v2(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5, 6))
 def _rounded(
-    x: Value, low: Value, high: Value, signed: bool, bits: int, mode: str, narrow: bool
-) -> Value:
+    x: Array, low: Array, high: Array, signed: bool, bits: int, mode: str, narrow: bool
+) -> Array:
     scale, least, most = _limits(low, high, signed, bits, narrow)
     scaled = jnp.clip(x, least, most) * scale
     whole = jnp.round(scaled) if mode == "HALF_TO_EVEN" else jnp.floor(scaled + 0.5)
@@ -199,7 +198,7 @@ def _rounded(
 @_rounded.defjvp
 def _(
     signed: bool, bits: int, mode: str, narrow: bool, primals: Any, tangents: Any
-) -> tuple[Value, Value]:
+) -> tuple[Array, Array]:
     x, low, high = primals
     _, least, most = _limits(low, high, signed, bits, narrow)
     inside = (x >= least) & (x <= most)
@@ -208,8 +207,8 @@ def _(
 
 
 def _limits(
-    low: Value, high: Value, signed: bool, bits: int, narrow: bool
-) -> tuple[Value, Value, Value]:
+    low: Array, high: Array, signed: bool, bits: int, narrow: bool
+) -> tuple[Array, Array, Array]:
     """Return the factor to whole numbers, and the limits that both sides can say."""
     first = -(2 ** (bits - 1)) + int(narrow) if signed else 0
     last = 2 ** (bits - 1) - 1 if signed else 2**bits - 1

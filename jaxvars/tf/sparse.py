@@ -7,7 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,8 +20,7 @@ from jaxvars.tf.tensors.sparse_tensor import SparseTensor as SparseTensor
 from jaxvars.tf.tensors.sparse_tensor import host_array, of_host, on_host
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 __all__ = ["SparseTensor", "expand_dims", "from_dense", "map_values", "reorder", "to_dense"]
 
@@ -131,7 +130,7 @@ def _checked(sparse: Any) -> SparseTensor:
     return sparse
 
 
-def _zero(values: Value) -> Any:
+def _zero(values: Array) -> Any:
     return b"" if is_text(values) else dtype_of(values).dtype.type(0)
 
 

@@ -18,15 +18,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, final
+from typing import final
 
 import jax
 import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
 from jaxvars.tracing import capture
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -41,7 +40,7 @@ _LOCAL = _Local()
 _kept_apart = jax.make_user_context(False)
 
 
-def reread(value: Value, source: Value) -> Value:
+def reread(value: Array, source: Array) -> Array:
     """Return `value`, which was assigned to a variable that held `source` at first."""
     return reread_p.bind(value, source)
 
@@ -62,11 +61,11 @@ def is_for_tape() -> bool:
     return _LOCAL.is_tape
 
 
-def _differentiated(primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[Value, Value]:
+def _differentiated(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
     return reread_p.bind(*primals), tangents[1] if _LOCAL.is_tape else tangents[0]
 
 
-def _batched(values: Sequence[Value], axes: Sequence[int | None]) -> tuple[Value, int]:
+def _batched(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
     size = next(jnp.shape(x)[a] for x, a in zip(values, axes, strict=True) if a is not None)
     whole = [
         jnp.broadcast_to(x, (size, *jnp.shape(x))) if axis is None else jnp.moveaxis(x, axis, 0)

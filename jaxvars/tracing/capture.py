@@ -12,8 +12,9 @@ from typing import Any, final
 import jax
 from jax.extend import core as jex
 
-from jaxvars.tracing.context import Trace, Value, at, restoring
+from jaxvars.tracing.context import Trace, at, restoring
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
+from jaxvars.typing import Array
 
 new_primitive = jex.Primitive
 
@@ -23,7 +24,7 @@ read_variable_p = new_primitive("read_variable")
 read_variable_p.def_abstract_eval(lambda *, index, aval: aval)
 
 
-def read_variable(trace: Trace, index: int, aval: Any) -> Value:
+def read_variable(trace: Trace, index: int, aval: Any) -> Array:
     """Stage the value of variable `index` in `trace`, whatever trace is current."""
     with at(trace):
         return read_variable_p.bind(index=index, aval=aval)
@@ -56,7 +57,7 @@ class Resumed:
         self._trace = trace
         self._held = trace.frame.tracing_eqns, trace.frame.constvar_to_val  # JAX lets go of them
 
-    def capture(self, values: Sequence[Value]) -> tuple[Any, list[int]]:
+    def capture(self, values: Sequence[Array]) -> tuple[Any, list[int]]:
         """Return what `capture` would return for a function with these results."""
         frame = self._trace.frame
         frame.tracing_eqns, frame.constvar_to_val = self._held

@@ -27,9 +27,9 @@ import jax.numpy as jnp
 from jax.interpreters import ad, batching, mlir
 
 from jaxvars.tracing import capture, jaxprs
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Values: TypeAlias = Sequence[Value]
+Values: TypeAlias = Sequence[Array]
 
 _BITS = 6
 _PLACES = 1 << _BITS  # iterations that are kept
@@ -70,7 +70,7 @@ def in_reverse(is_reverse: bool = True) -> Generator[None]:
 
 
 def while_loop(
-    goes: Callable[[Any, Any], Value], turn: Callable[[Any, Any], Any], given: Any, first: Any
+    goes: Callable[[Any, Any], Array], turn: Callable[[Any, Any], Any], given: Any, first: Any
 ) -> Any:
     """Run a loop that can be differentiated in reverse.
 
@@ -83,7 +83,7 @@ def while_loop(
     consts, outer = jax.tree.flatten(given)
     carry, inner = jax.tree.flatten(first)
 
-    def flat(fn: Callable[[Any, Any], Any]) -> Callable[..., list[Value]]:
+    def flat(fn: Callable[[Any, Any], Any]) -> Callable[..., list[Array]]:
         n = len(consts)
         return functools.wraps(fn)(
             lambda *xs: jax.tree.leaves(
@@ -115,7 +115,7 @@ def _is_jaxs(jaxpr: Any) -> bool:
     return any(getattr(aval, "vma", None) for aval in jaxpr.in_avals)
 
 
-def _jax_loop(*values: Value, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> list[Value]:
+def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> list[Array]:
     test, turn = map(jaxprs.jaxpr_function, (cond_jaxpr, body_jaxpr))
     consts, first = values[:count], list(values[count:])
     return jax.lax.while_loop(
@@ -143,11 +143,11 @@ def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
     return outputs, [next(made) if _is_float(x) else _zero(x) for x in outputs]
 
 
-def _moved(primals: Values, moving: Sequence[int], params: Any, *values: Value) -> list[Value]:
+def _moved(primals: Values, moving: Sequence[int], params: Any, *values: Array) -> list[Array]:
     return _jax_loop(*_put(primals, moving, values), **params)
 
 
-def _moves(value: Value, tangent: Value) -> bool:
+def _moves(value: Array, tangent: Array) -> bool:
     return type(tangent) is not ad.Zero and _is_float(value)
 
 
@@ -155,18 +155,18 @@ def _is_float(value: Any) -> bool:
     return jnp.issubdtype(jax.typeof(value).dtype, jnp.inexact)
 
 
-def _zero(value: Value) -> Any:
+def _zero(value: Array) -> Any:
     return ad.Zero(jax.typeof(value).to_tangent_aval())
 
 
-def _put(values: Values, where: Sequence[int], new: Values) -> list[Value]:
+def _put(values: Values, where: Sequence[int], new: Values) -> list[Array]:
     made = list(values)
     for i, value in zip(where, new, strict=True):
         made[i] = value
     return made
 
 
-def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Value], list[int]]:
+def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
     made = jax.vmap(functools.partial(_jax_loop, **params), in_axes=tuple(axes))(*values)
     return made, [0] * len(made)
 
@@ -182,13 +182,13 @@ mlir.register_lowering(while_p, mlir.lower_fun(_jax_loop, multiple_results=True)
 
 
 # ---------------------------------------------------------------- what is kept
-def _saving(primals: Values, params: Any) -> tuple[list[Value], list[Value]]:
+def _saving(primals: Values, params: Any) -> tuple[list[Array], list[Array]]:
     """Run a loop; return its results, and the number of iterations and the states that it kept."""
     test, turn = _functions(params)
     consts, carry = primals[: params["count"]], list(primals[params["count"] :])
     rows = [jnp.broadcast_to(x, (_PLACES + 1, *jnp.shape(x))) for x in carry]
 
-    def goes(consts: Any, state: Any) -> Value:
+    def goes(consts: Any, state: Any) -> Array:
         return test(*consts, *state[2])[0]
 
     def step(consts: Any, state: Any) -> Any:
@@ -200,36 +200,36 @@ def _saving(primals: Values, params: Any) -> tuple[list[Value], list[Value]]:
     return outputs, [n, *rows]
 
 
-def _put_at(place: Value, rows: Values, values: Values) -> list[Value]:
+def _put_at(place: Array, rows: Values, values: Values) -> list[Array]:
     """Return rows with a value at a place in each."""
     put = jax.lax.dynamic_update_index_in_dim
     return [put(row, x, place, 0) for row, x in zip(rows, values, strict=True)]
 
 
-def _at(place: Value, rows: Values) -> list[Value]:
+def _at(place: Array, rows: Values) -> list[Array]:
     return [jax.lax.dynamic_index_in_dim(row, place, 0, keepdims=False) for row in rows]
 
 
-def _functions(params: Any) -> tuple[Callable[..., list[Value]], Callable[..., list[Value]]]:
+def _functions(params: Any) -> tuple[Callable[..., list[Array]], Callable[..., list[Array]]]:
     return (
         jaxprs.jaxpr_function(params["cond_jaxpr"]),
         jaxprs.jaxpr_function(params["body_jaxpr"]),
     )
 
 
-def _halvings(n: Value) -> Value:
+def _halvings(n: Array) -> Array:
     """Return how often every second state has been dropped when state n is kept."""
     return jnp.maximum(32 - jax.lax.clz(n) - _BITS, 0)
 
 
-def _place(n: Value) -> Value:
+def _place(n: Array) -> Array:
     """Return the place of state n; the one after the last if it is not kept."""
     halvings = _halvings(n)
     is_kept = (n & ((1 << halvings) - 1)) == 0
     return jnp.where(is_kept, _place_of(n >> halvings, halvings), _PLACES)
 
 
-def _place_of(number: Value, halvings: Value) -> Value:
+def _place_of(number: Array, halvings: Array) -> Array:
     """Return the place of the state of a number, of those that are kept.
 
     What is kept stays where it is, and the places of what is dropped are used again. So the places
@@ -240,7 +240,7 @@ def _place_of(number: Value, halvings: Value) -> Value:
 
 
 # ---------------------------------------------------------------- backwards
-def _tangents(*args: Value, moving: Sequence[int], saved: int, **params: Any) -> list[Value]:
+def _tangents(*args: Array, moving: Sequence[int], saved: int, **params: Any) -> list[Array]:
     """Return the tangents of the results that are floats."""
     rest = args[saved:]
     primals, tangents = rest[: len(rest) - len(moving)], rest[len(rest) - len(moving) :]
@@ -251,8 +251,8 @@ def _tangents(*args: Value, moving: Sequence[int], saved: int, **params: Any) ->
 
 
 def _pulled_back(
-    cotangents: Values, *args: Value, moving: Sequence[int], saved: int, **params: Any
-) -> list[Value | None]:
+    cotangents: Values, *args: Array, moving: Sequence[int], saved: int, **params: Any
+) -> list[Array | None]:
     """Return the cotangents of the inputs that move."""
     count = params["count"]
     (n, *rows), primals = args[:saved], args[saved : len(args) - len(moving)]
@@ -299,7 +299,7 @@ class _Walk:
         _, self._turn = _functions(params)
         self._floats, self._consts = floats, consts
 
-    def back(self, n: Value, rows: list[Value], consts: list[Value], start: Any) -> Any:
+    def back(self, n: Array, rows: list[Array], consts: list[Array], start: Any) -> Any:
         """Return the cotangents before the first iteration, of those after the last."""
         halvings = _halvings(jnp.maximum(n - 1, 0))
         size = jnp.minimum(1 << halvings, _STRETCH)
@@ -312,7 +312,7 @@ class _Walk:
             (last, start),
         )[1]
 
-    def _stretch(self, given: Any, number: Value, cotangents: Any) -> Any:
+    def _stretch(self, given: Any, number: Array, cotangents: Any) -> Any:
         """Go back through a stretch of iterations, whose states are made again first."""
         n, halvings, size, rows, consts = given
         start = number * size
@@ -328,12 +328,12 @@ class _Walk:
         )[1]
 
     def _states(
-        self, first: Value, start: Value, end: Value, consts: list[Value], state: list[Value]
+        self, first: Array, start: Array, end: Array, consts: list[Array], state: list[Array]
     ) -> Any:
         """Return the states of a stretch, given one that may be before it."""
         kept = [jnp.broadcast_to(x, (_STRETCH + 1, *jnp.shape(x))) for x in state]
 
-        def place(start: Value, at: Value) -> Value:
+        def place(start: Array, at: Array) -> Array:
             return jnp.where(at < start, _STRETCH, at - start)  # the last for those before it
 
         def turn(given: Any, carry: Any) -> Any:
@@ -348,13 +348,13 @@ class _Walk:
         )
         return _put_at(place(start, at), kept, state)
 
-    def _pull(self, given: Any, at: Value, cotangents: Any) -> Any:
+    def _pull(self, given: Any, at: Array, cotangents: Any) -> Any:
         """Go back through one iteration."""
         start, consts, states = given
         of_state, of_consts = cotangents
         state = _at(at - start, states)
 
-        def moved(values: list[Value], others: list[Value]) -> list[Value]:
+        def moved(values: list[Array], others: list[Array]) -> list[Array]:
             made = self._turn(
                 *_put(consts, self._consts, others), *_put(state, self._floats, values)
             )

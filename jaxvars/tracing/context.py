@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.core
@@ -29,7 +29,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
-Value: TypeAlias = Any  # a jax.Array or a tracer: JAX's own types are only partly public
+from jaxvars.typing import Array
 
 Tracer = jax.core.Tracer
 Trace = jax.core.Trace
@@ -191,7 +191,7 @@ _PROBE = 0.0
 
 
 @restoring()
-def fresh(value: Value) -> Value:
+def fresh(value: Array) -> Array:
     """Return the same value as a new object: a copy when run, free in a compiled program."""
     return copy_p.bind(value)
 
@@ -199,7 +199,7 @@ def fresh(value: Value) -> Value:
 _copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
 
 
-def copied(value: Value) -> Value:
+def copied(value: Array) -> Array:
     """Return a value that is known in memory of its own; strings, which never change, as it is."""
     if not isinstance(value, jax.Array):
         return value
@@ -207,7 +207,7 @@ def copied(value: Value) -> Value:
         return _copy(value)
 
 
-def aval_of(value: Value) -> Any:
+def aval_of(value: Array) -> Any:
     """Return the abstract value of `value`, as a strongly typed one."""
     aval = jax.typeof(value)
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval

@@ -15,23 +15,23 @@ import jax
 import numpy as np
 
 from jaxvars.tracing import context
-from jaxvars.tracing.context import Value
+from jaxvars.typing import Array
 
 
-def drop_gradient(x: Value) -> Value:
+def drop_gradient(x: Array) -> Array:
     """Return a value without its derivative; under `jax.grad` alone it is then known."""
     return jax.lax.stop_gradient(x) if context.is_tracer(x) else x
 
 
-def runs_now(values: Iterable[Value]) -> bool:
+def runs_now(values: Iterable[Array]) -> bool:
     """Return whether all values are known and nothing is being staged."""
     return not context.is_staging() and not any(map(context.is_tracer, values))
 
 
 def call_on_host(
     run: Callable[..., None],
-    values: Sequence[Value],
-    over_examples: Callable[[int, Sequence[bool], Sequence[Value]], None],
+    values: Sequence[Array],
+    over_examples: Callable[[int, Sequence[bool], Sequence[Array]], None],
     *,
     ordered: bool = True,
 ) -> None:
@@ -47,14 +47,14 @@ def call_on_host(
     known = [None if context.is_tracer(x) else x for x in values]
     dtypes = {i: x.dtype for i, x in enumerate(values) if context.is_tracer(x)}
 
-    def filled(operands: Iterable[Value], others: Sequence[Any] = known) -> list[Any]:
+    def filled(operands: Iterable[Array], others: Sequence[Any] = known) -> list[Any]:
         found = dict(zip(dtypes, operands, strict=True))
         return [found.get(i, x) for i, x in enumerate(others)]
 
-    def on_host(*operands: Value) -> None:
+    def on_host(*operands: Array) -> None:
         run(*filled(map(np.asarray, operands, dtypes.values())))
 
-    def stage(*operands: Value) -> tuple[()]:
+    def stage(*operands: Array) -> tuple[()]:
         jax.debug.callback(on_host, *operands, ordered=ordered and not _is_on_several_devices())
         return ()
 
@@ -65,7 +65,7 @@ def call_on_host(
 
     @staged.def_vmap
     def rule(  # pyright: ignore[reportUnusedFunction] - the rule of `staged`
-        count: int, batched: Sequence[bool], *operands: Value
+        count: int, batched: Sequence[bool], *operands: Array
     ) -> tuple[tuple[()], tuple[()]]:
         over_examples(count, filled(batched, [False] * len(known)), filled(operands))
         return (), ()

@@ -16,8 +16,9 @@ import jax.core
 import numpy as np
 from jax.extend import core as jex
 
-from jaxvars.tracing.context import JAX_FOLDER, Value
+from jaxvars.tracing.context import JAX_FOLDER
 from jaxvars.tracing.identity import Same, exact, held
+from jaxvars.typing import Array
 
 
 def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
@@ -117,12 +118,12 @@ def _param_key(value: Any) -> Any:
 
 def closure(
     fn: Callable[..., Any], specs: Sequence[Any]
-) -> tuple[Callable[..., list[Value]], list[Value]]:
+) -> tuple[Callable[..., list[Array]], list[Array]]:
     """Return `fn`, traced, as a function of (what it closed over, arguments), and the former."""
     return opened(jax.make_jaxpr(fn)(*specs))
 
 
-def opened(closed: Any) -> tuple[Callable[..., list[Value]], list[Value]]:
+def opened(closed: Any) -> tuple[Callable[..., list[Array]], list[Array]]:
     """Return a closed jaxpr as a function of (what it closed over, arguments), and the former."""
     jaxpr = _without_constants(closed)
     return lambda consts, args: jax.core.eval_jaxpr(jaxpr, consts, *args), list(closed.consts)
@@ -139,26 +140,26 @@ def open_jaxpr(closed: Any) -> Any:
     return getattr(closed, "jaxpr", closed)
 
 
-def jaxpr_function(closed: Any) -> Callable[..., list[Value]]:
+def jaxpr_function(closed: Any) -> Callable[..., list[Array]]:
     """Return a closed jaxpr as a function from flat inputs to a list of outputs."""
     return jex.jaxpr_as_fun(closed)
 
 
-def flat_function(closed: Any) -> Callable[..., list[Value]]:
+def flat_function(closed: Any) -> Callable[..., list[Array]]:
     """Return a closed jaxpr as a function that runs what stands twice in it once.
 
     Inner jitted functions are opened. XLA divides a program among devices before it merges what is
     equal, and would have the devices exchange the same data twice.
     """
 
-    def run(*values: Value) -> list[Value]:
+    def run(*values: Array) -> list[Array]:
         return _run_flat(closed, values, {})
 
     return run
 
 
-def _run_flat(closed: Any, values: Iterable[Value], known: dict[Any, Any]) -> list[Value]:
-    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
+def _run_flat(closed: Any, values: Iterable[Array], known: dict[Any, Any]) -> list[Array]:
+    def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
         if eqn.primitive.name == "jit" and _asks_nothing(eqn.params):
             return _run_flat(eqn.params["jaxpr"], inputs, known)
         return _run_once(eqn, inputs, known)
@@ -182,7 +183,7 @@ def interpret(
     return read(jaxpr.outvars)
 
 
-def bind_in_scope(eqn: Any, inputs: Sequence[Value]) -> Sequence[Value]:
+def bind_in_scope(eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
     """Run an operation in its named scope; return its outputs."""
     scope = str(eqn.source_info.name_stack)
     with jax.named_scope(scope) if scope else nullcontext():
@@ -201,7 +202,7 @@ CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
 """The operations with a derivative of their own."""
 
 
-def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[Value]:
+def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[Array]:
     single = eqn.effects or is_single(eqn.primitive.name, eqn.params)
     key = None if single else _call_key(eqn, inputs)
     if key is None or key not in known:
@@ -212,7 +213,7 @@ def _run_once(eqn: Any, inputs: list[Value], known: dict[Any, Any]) -> Sequence[
     return known[key]
 
 
-def _call_key(eqn: Any, inputs: list[Value]) -> Any:
+def _call_key(eqn: Any, inputs: list[Array]) -> Any:
     """Return what names the results of an operation; it keeps its inputs, known by identity."""
     is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
     params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
@@ -235,9 +236,9 @@ def has_users_rule(closed: Any) -> bool:
 
 def with_rules(
     closed: Any,
-    values: Iterable[Value],
-    call: Callable[[Callable[..., Any], Any, int], Sequence[Value]],
-) -> list[Value]:
+    values: Iterable[Array],
+    call: Callable[[Callable[..., Any], Any, int], Sequence[Array]],
+) -> list[Array]:
     """Run a program, but for the functions with a rule of a user's.
 
     Args:
@@ -247,7 +248,7 @@ def with_rules(
             has closed over; returns its results.
     """
 
-    def run(eqn: Any, inputs: list[Value]) -> Sequence[Value]:
+    def run(eqn: Any, inputs: list[Array]) -> Sequence[Array]:
         if runs_users_code(eqn):
             return call(functools.partial(_bind, eqn), inputs, eqn.params["num_consts"])
         if eqn.primitive.name == "jit" and has_users_rule(eqn.params["jaxpr"]):
@@ -257,7 +258,7 @@ def with_rules(
     return interpret(closed, values, run)
 
 
-def _bind(eqn: Any, *inputs: Value) -> Sequence[Value]:
+def _bind(eqn: Any, *inputs: Array) -> Sequence[Array]:
     with eqn.ctx.manager:
         made = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
     return made if eqn.primitive.multiple_results else [made]
@@ -364,15 +365,15 @@ def while_loops(name: str, params: dict[str, Any]) -> list[str]:
     return found
 
 
-def evaluated(program: Any, values: Sequence[Value]) -> list[Value]:
+def evaluated(program: Any, values: Sequence[Array]) -> list[Array]:
     return jax.core.eval_jaxpr(open_jaxpr(program), getattr(program, "consts", ()), *values)
 
 
 _OPENED: weakref.WeakKeyDictionary[Any, tuple[Any, Any]] = weakref.WeakKeyDictionary()
-_HIDDEN: weakref.WeakKeyDictionary[Any, list[Value]] = weakref.WeakKeyDictionary()
+_HIDDEN: weakref.WeakKeyDictionary[Any, list[Array]] = weakref.WeakKeyDictionary()
 
 
-def open_program(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
+def open_program(closed: Any) -> tuple[Any, Callable[..., list[Array]]]:
     """Return a jitted function's program without constants, and it as a function of these too."""
     if closed not in _OPENED:
         program, n = _without_constants(closed), len(closed.consts)
@@ -381,7 +382,7 @@ def open_program(closed: Any) -> tuple[Any, Callable[..., list[Value]]]:
     return _OPENED[closed]
 
 
-def hidden_arrays(closed: Any) -> list[Value]:
+def hidden_arrays(closed: Any) -> list[Array]:
     """Return the arrays that jitted functions inside of a program closed over."""
     jaxpr = open_jaxpr(closed)
     if jaxpr not in _HIDDEN:

@@ -23,7 +23,6 @@ from jaxvars.tracing.context import (
     ROOTS,
     PassThrough,
     Trace,
-    Value,
     at,
     current,
     place,
@@ -31,9 +30,10 @@ from jaxvars.tracing.context import (
 )
 from jaxvars.tracing.identity import Same, exact, held
 from jaxvars.tracing.jaxprs import evaluated, hidden_arrays, inner_jaxprs, open_jaxpr, open_program
+from jaxvars.typing import Array
 
 
-def run_inside(equation: Equation, listener: Listener) -> list[Value]:
+def run_inside(equation: Equation, listener: Listener) -> list[Array]:
     """Run an operation such that a listener sees what runs inside of it.
 
     A jitted function becomes a part of the program around it. The blocks of JAX's loops and
@@ -52,7 +52,7 @@ def run_inside(equation: Equation, listener: Listener) -> list[Value]:
         if not hasattr(open_jaxpr(value), "eqns"):
             return value
 
-        def run(*values: Value) -> list[Value]:
+        def run(*values: Array) -> list[Array]:
             with recording(listener):
                 return evaluated(value, values)
 
@@ -66,11 +66,11 @@ def run_inside(equation: Equation, listener: Listener) -> list[Value]:
 class Listener(Protocol):
     """Who a Recorder tells of the primitives that pass."""
 
-    def wants(self, inputs: Sequence[Value]) -> bool:
+    def wants(self, inputs: Sequence[Array]) -> bool:
         """Tell whether an operation on `inputs` is of interest."""
         ...
 
-    def run(self, equation: Equation, staged: bool) -> list[Value]:
+    def run(self, equation: Equation, staged: bool) -> list[Array]:
         """Run an equation of interest (the parent trace is current); return its outputs."""
         ...
 
@@ -81,7 +81,7 @@ class Watcher(Listener, Protocol):
     __slots__ = ()
     follows = False
 
-    def wants(self, inputs: Sequence[Value]) -> bool:
+    def wants(self, inputs: Sequence[Array]) -> bool:
         """Return True: each is of interest."""
         return True
 
@@ -103,8 +103,8 @@ class Equation:
     def __init__(
         self,
         name: str,
-        function: Callable[..., list[Value]],
-        inputs: Sequence[Value],
+        function: Callable[..., list[Array]],
+        inputs: Sequence[Array],
         params: dict[str, Any],
     ) -> None:
         self.name = name
@@ -158,7 +158,7 @@ class Recorder(PassThrough):
         super().__init__(parent)
         self.requires_low = False  # pass calls on whole; the parent lowers what it must
 
-    def stage_value(self, val: Value) -> Value:
+    def stage_value(self, val: Array) -> Array:
         """Lift a value as the parent would."""
         return self.parent.stage_value(val)
 
@@ -180,19 +180,19 @@ class Recorder(PassThrough):
 
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **params: Any
-    ) -> list[Value]:
+    ) -> list[Array]:
         """Run a `jax.custom_jvp` function, keeping its rule."""
         params["subfuns"] = (fun, jvp)
         return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
 
     def process_custom_vjp_call(
         self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, /, **params: Any
-    ) -> list[Value]:
+    ) -> list[Array]:
         """Run a `jax.custom_vjp` function, keeping its rule."""
         params["subfuns"] = (fun, fwd, bwd)
         return self._pass(primitive.name, _Repeatable(primitive, params), tracers, params)
 
-    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Value]:
+    def process_call(self, primitive: Any, f: Any, tracers: Any, params: Any, /) -> list[Array]:
         """Run the body of a call primitive, one operation after the other."""
         with at(self):
             return f.call_wrapped(*tracers)
@@ -201,7 +201,7 @@ class Recorder(PassThrough):
         """Run a shard_map as a jitted function, whose body is traced now: it is for one call."""
         form: list[Any] = []
 
-        def call(*xs: Value) -> list[Value]:
+        def call(*xs: Array) -> list[Array]:
             form[:] = [primitive.bind(*xs, subfuns=(fun,), **params)]
             return list(form[0])
 
@@ -213,7 +213,7 @@ class Recorder(PassThrough):
         outputs = iter(self._pass("jit", run, [*closed.consts, *tracers], params))
         return form[0].map(lambda _: next(outputs))
 
-    def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Value]:
+    def _process_jit(self, primitive: Any, args: Any, params: dict[str, Any]) -> list[Array]:
         """Run a jitted function, with the arrays it closed over as inputs if they matter."""
         closed = params["jaxpr"]
         if (hidden := hidden_arrays(closed)) and self._follows(hidden):
@@ -234,13 +234,13 @@ class Recorder(PassThrough):
                     "    f = jax.jit(lambda x, h: x * h)    # not: jax.jit(lambda x: x * h)"
                 )
 
-    def _follows(self, values: Sequence[Value]) -> bool:
+    def _follows(self, values: Sequence[Array]) -> bool:
         """Tell whether what is computed from values that were closed over is of interest."""
         return getattr(self.listener, "follows", True) and self.listener.wants(values)
 
     def _pass(
         self, name: str, function: Callable[..., Any], inputs: Any, params: dict[str, Any]
-    ) -> list[Value]:
+    ) -> list[Array]:
         with at(self.parent):
             if self.listener is None or not self.listener.wants(inputs):
                 return function(*inputs)
@@ -323,7 +323,7 @@ class _Repeatable:
         self._primitive = primitive
         self._params = params
 
-    def __call__(self, *inputs: Value) -> list[Value]:
+    def __call__(self, *inputs: Array) -> list[Array]:
         notes = [note for f in self._params["subfuns"] for note in f.stores if _is_taken(note)]
         noted = [note.val for note in notes]
         for note in notes:

@@ -25,8 +25,8 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed
 from jaxvars.tracing import context
 from jaxvars.tracing.interruption import is_of_handler
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Run: TypeAlias = Callable[[], Any]
 Get: TypeAlias = Callable[[], tuple[Any, ...]]
 Set: TypeAlias = Callable[[Any], None]
@@ -95,7 +95,7 @@ class _Way(NamedTuple):
     raised: bool
 
 
-def stage_if(block: Block, truth: Value, branches: tuple[Run, Run]) -> None:
+def stage_if(block: Block, truth: Array, branches: tuple[Run, Run]) -> None:
     """Make an `if` on a traced value one operation."""
     ways: dict[bool, _Way] = {}
 
@@ -177,7 +177,7 @@ def if_exp(condition: Any, then: Run, orelse: Run, text: str) -> Any:
     return choose(truth, then, orelse, text)
 
 
-def choose(truth: Value, then: Run, orelse: Run, text: str) -> Any:
+def choose(truth: Array, then: Run, orelse: Run, text: str) -> Any:
     """Return the value of one of two functions, as the traced `truth` says."""
     result: list[Any] = [None]
 

@@ -11,7 +11,7 @@ import builtins
 import functools
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,7 @@ from jaxvars.control.state_threading import in_block
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, is_boxing, type_for
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _is_traced(value: Any) -> bool:
@@ -70,7 +69,7 @@ def _all(values: Iterable[Any]) -> Any:
     return not_(_any(not_(value) for value in values))
 
 
-def _first(values: Value, arg: Callable[[Value], Value], end: float) -> Value:
+def _first(values: Array, arg: Callable[[Array], Array], end: float) -> Array:
     """Return the element of a vector that Python's `max` or `min` finds: it goes on from the first.
 
     Args:

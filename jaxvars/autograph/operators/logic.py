@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,7 @@ from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import boxed, settled_numbers
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.interruption import overlooking
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def and_(value: Any, *others: Run) -> Any:
@@ -57,7 +56,7 @@ def _logical(value: Any, others: Sequence[Run], *, end: bool) -> Any:
     return value
 
 
-def _either(value: Any, truth: Value, other: Run, end: bool) -> Any:
+def _either(value: Any, truth: Array, other: Run, end: bool) -> Any:
     """Return `value` if it is what ends the evaluation, else `other()`."""
     if unwrap(value).dtype == bool and _is_light_test(other):
         return boxed((jnp.logical_or if end else jnp.logical_and)(truth, decide(other())))

@@ -39,8 +39,8 @@ from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.wrapping import boxed, is_box, is_boxing
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Options: TypeAlias = dict[str, Any]  # of `set_loop_options`
 
 _MOST_WRITTEN_OUT = 256  # iterations, of a loop that changes shapes
@@ -130,13 +130,13 @@ def _stage_while(
         return changes_none and not block.unset()
 
     @functools.wraps(test)
-    def goes(i: Value, *state: Any) -> Value:
+    def goes(i: Array, *state: Any) -> Array:
         block.enter(state)
         result = decide(test(i))
         block.put_names_back()
         return result
 
-    def step(i: Value, state: Sequence[Any]) -> tuple[Any, ...]:
+    def step(i: Array, state: Sequence[Any]) -> tuple[Any, ...]:
         block.enter(state)
         _iterate(block, lambda: body(i))
         go = is_plain() or decide(test(i + 1))
@@ -232,7 +232,7 @@ def _unroll(iterator: Iterator[Any], test: Run, body: Callable[[Any], Any], stat
             return
 
 
-def _guarded(truth: Value, body: Callable[[Any], Any], item: Any, state: Any) -> None:
+def _guarded(truth: Array, body: Callable[[Any], Any], item: Any, state: Any) -> None:
     names, get_state, set_state, parts = state
     block = Block(names, get_state, set_state, (body, item), parts, lenient=True)
     stage_if(block, truth, (lambda: body(item), lambda: None))

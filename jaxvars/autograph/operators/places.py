@@ -17,8 +17,8 @@ from typing import Any, TypeAlias, final
 
 from jaxvars.autograph.operators.values import NoValue, Undefined
 from jaxvars.tracing.identity import told_by_equality
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 MISSING = object()
 Container: TypeAlias = list[Any] | deque[Any] | set[Any]
 
@@ -35,7 +35,7 @@ class Place(ABC):
 
     __slots__ = ("default", "key", "label", "owner")
 
-    def __init__(self, owner: Any, key: Any, label: str, default: Value = MISSING) -> None:
+    def __init__(self, owner: Any, key: Any, label: str, default: Array = MISSING) -> None:
         self.owner = owner
         self.key = key
         self.label = label
@@ -46,20 +46,20 @@ class Place(ABC):
         """What is equal for one place alone."""
         return id(self.owner), self.key
 
-    def read(self) -> Value:
+    def read(self) -> Array:
         """Return the value, `Undefined` if there is none."""
         found = self.get()
         found = self.default if found is MISSING else found
         return Undefined(self.label) if found is MISSING else found
 
-    def get(self) -> Value:
+    def get(self) -> Array:
         """Return the value, `MISSING` if there is none."""
         try:
             return self._get()
         except (AttributeError, IndexError, KeyError, ValueError):
             return MISSING
 
-    def write(self, value: Value) -> None:
+    def write(self, value: Array) -> None:
         """Put a value there; take it away if there is to be none."""
         if not isinstance(value, NoValue):
             self._set(value)
@@ -67,9 +67,9 @@ class Place(ABC):
             self._delete()
 
     @abstractmethod
-    def _get(self) -> Value: ...
+    def _get(self) -> Array: ...
     @abstractmethod
-    def _set(self, value: Value) -> None: ...
+    def _set(self, value: Array) -> None: ...
     @abstractmethod
     def _delete(self) -> None: ...
 
@@ -80,14 +80,14 @@ class Item(Place):
 
     __slots__ = ()
 
-    def _get(self) -> Value:
+    def _get(self) -> Array:
         if isinstance(self.owner, list):
             return list.__getitem__(self.owner, self.key)
         if not dict.__contains__(self.owner, self.key):  # a defaultdict would make it
             raise KeyError(self.key)
         return dict.__getitem__(self.owner, self.key)
 
-    def _set(self, value: Value) -> None:
+    def _set(self, value: Array) -> None:
         raw_type(self.owner).__setitem__(self.owner, self.key, value)
 
     def _delete(self) -> None:
@@ -100,12 +100,12 @@ class Attribute(Place):
 
     __slots__ = ()
 
-    def _get(self) -> Value:
+    def _get(self) -> Array:
         if isinstance(self.owner, type | ModuleType):
             return vars(self.owner)[self.key]
         return object.__getattribute__(self.owner, self.key)
 
-    def _set(self, value: Value) -> None:
+    def _set(self, value: Array) -> None:
         base = type if isinstance(self.owner, type) else object
         base.__setattr__(self.owner, self.key, value)
 
@@ -121,10 +121,10 @@ class Cell(Place):
     __slots__ = ()
     owner: CellType
 
-    def _get(self) -> Value:
+    def _get(self) -> Array:
         return self.owner.cell_contents
 
-    def _set(self, value: Value) -> None:
+    def _set(self, value: Array) -> None:
         self.owner.cell_contents = value
 
     def _delete(self) -> None:
@@ -141,7 +141,7 @@ class Whole(Place):
         super().__init__(owner, "", label)
         self._before = {id(x): Kept(x) for x in before}
 
-    def _get(self) -> Value:
+    def _get(self) -> Array:
         if isinstance(self.owner, set):
             return frozenset(self.owner)
         return [self._before.get(id(x), x) for x in self.owner]
@@ -207,7 +207,7 @@ def above(kind: type) -> tuple[type, ...]:
     return (*kind.__mro__[1:], *inspect.getmro(type(kind)))
 
 
-def inherited(kinds: Sequence[type], name: str) -> Value:
+def inherited(kinds: Sequence[type], name: str) -> Array:
     """Return what an object or class has from classes, if it has none of its own."""
     found = next((vars(base)[name] for base in kinds if name in vars(base)), MISSING)
     return MISSING if hasattr(type(found), "__get__") else found
@@ -222,7 +222,7 @@ def item(owner_of: Callable[[], Any], key: Any, label: str) -> Place | None:
     return Item(owner, key, label) if isinstance(owner, dict) else None
 
 
-def look(place: Place | None) -> Value:
+def look(place: Place | None) -> Array:
     """Return what is in a place, if it is one."""
     return place and place.get()
 

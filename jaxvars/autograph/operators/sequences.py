@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, NoReturn, final
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,7 @@ from jaxvars.tensors.tensor import as_array
 from jaxvars.tensors.wrapping import is_box, type_for
 from jaxvars.tracing import context
 from jaxvars.tracing.key_order import map_leaves
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -85,7 +84,7 @@ def sequential(values: Any) -> Sequential | None:
     return _of_array(array)
 
 
-def _of_array(array: Value) -> Sequential:
+def _of_array(array: Array) -> Sequential:
     return Sequential(array.shape[0], lambda i: array[i], lambda: array)
 
 
@@ -99,7 +98,7 @@ def of_range(numbers: builtins.range) -> Sequential:
     )
 
 
-def _counted(length: int) -> Value:
+def _counted(length: int) -> Array:
     """Return the integers from 0, typed as Python's are where users see arrays."""
     kind = type_for(int, None)
     if kind is not None:
@@ -118,7 +117,7 @@ def range(*bounds: Any) -> Any:
     return Sequential(_length(start, stop, step), lambda i: start + i * step, None)
 
 
-def _length(start: Value, stop: Value, step: Value) -> Value:
+def _length(start: Array, stop: Array, step: Array) -> Array:
     """Return how many integers a range has, whose ends may be apart by more than their dtype."""
     start, stop, step = jnp.broadcast_arrays(start, stop, step)
     unsigned = jnp.dtype(f"uint{8 * start.dtype.itemsize}")
@@ -129,7 +128,7 @@ def _length(start: Value, stop: Value, step: Value) -> Value:
     return jnp.where(jnp.where(rises, stop > start, stop < start), length, 0)
 
 
-def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
+def _bounds(*bounds: Array) -> tuple[Array, Array, Array]:
     for bound in bounds:
         if jnp.ndim(bound) or not jnp.issubdtype(jnp.result_type(bound), jnp.integer):
             raise TypeError(
@@ -140,7 +139,7 @@ def _bounds(*bounds: Value) -> tuple[Value, Value, Value]:
     return (0, known[0], 1) if len(known) == 1 else (known[0], known[1], (*known[2:], 1)[0])
 
 
-def _widened(bound: Value) -> Value:
+def _widened(bound: Array) -> Array:
     """Return a traced bound as a signed integer of 32 bits at least."""
     if bound.dtype.itemsize < 4:
         return bound.astype(jnp.int32)
@@ -148,7 +147,7 @@ def _widened(bound: Value) -> Value:
     return bound if bound.dtype == signed else _saturated(bound, signed)
 
 
-def _saturated(bound: Value, dtype: Any) -> Value:
+def _saturated(bound: Array, dtype: Any) -> Array:
     return jnp.minimum(bound, jnp.iinfo(dtype).max).astype(dtype)
 
 

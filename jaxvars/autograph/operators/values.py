@@ -8,14 +8,13 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
 from jaxvars.core.checks import require
 from jaxvars.errors import ControlFlowError, user_line
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class NoValue(ABC):
@@ -101,7 +100,7 @@ class MaybeUndefined(NoValue):
 
     __slots__ = ("given", "line", "value")
 
-    def __init__(self, name: str, line: str, value: Value, given: Value) -> None:
+    def __init__(self, name: str, line: str, value: Array, given: Array) -> None:
         super().__init__(name)
         self.line = line
         self.value = value
@@ -124,10 +123,10 @@ def ld(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- arrays that are changed in place
-_STAND_INS: dict[int, tuple[Value, str]] = {}  # for arrays of NumPy, in the body of a loop
+_STAND_INS: dict[int, tuple[Array, str]] = {}  # for arrays of NumPy, in the body of a loop
 
 
-def stand_in(value: Value, old: Value, name: str) -> list[int]:
+def stand_in(value: Array, old: Array, name: str) -> list[int]:
     """Note that a value stands in for an array of NumPy; return what `forget` takes."""
     if not isinstance(old, np.ndarray) and id(old) not in _STAND_INS:
         return []
@@ -141,7 +140,7 @@ def forget(keys: list[int]) -> None:
         _STAND_INS.pop(keys.pop(), None)
 
 
-def in_place(value: Value) -> None:
+def in_place(value: Array) -> None:
     """Refuse `value += ...` and `value.sort()` for what stands in for an array of NumPy."""
     if id(value) in _STAND_INS:
         _, name = _STAND_INS[id(value)]

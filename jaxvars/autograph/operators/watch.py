@@ -41,8 +41,8 @@ from jaxvars.autograph.operators.places import (
     refill,
 )
 from jaxvars.autograph.operators.values import Undefined
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Change: TypeAlias = "Place | Grown | Other"
 
 _NOTHING = Undefined("nothing")
@@ -210,7 +210,7 @@ class One(Watched):
     __slots__ = ()
     owner: Place
 
-    def now(self) -> Value:
+    def now(self) -> Array:
         return self.owner.get()
 
     def is_same(self) -> bool:
@@ -226,7 +226,7 @@ class Grown(NamedTuple):
     """A list that has grown at its end, and by what."""
 
     owner: list[Any]
-    items: tuple[Value, ...]
+    items: tuple[Array, ...]
     label: str
 
     def own(self) -> Grown:

@@ -65,7 +65,6 @@ from jaxvars.core.traversal import Proxy
 from jaxvars.errors import is_library
 from jaxvars.tensors.array_like import ArrayProxy
 
-Value: TypeAlias = Any
 Parts: TypeAlias = Iterable[tuple[Path, Any]]
 
 _LIBRARIES = frozenset({"jax", "jaxlib", "jaxvars", "numpy", "optax", "flax", "malt"})

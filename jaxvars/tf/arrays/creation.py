@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +22,12 @@ from jaxvars.tf.errors import UnimplementedError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_text
 from jaxvars.tf.tensors.dtypes import int32
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- sizes and types
 @op("cast", "x", text=True, by_rows="x")
-def cast(x: Value, dtype: Any) -> Value:
+def cast(x: Array, dtype: Any) -> Array:
     """Convert to another type.
 
     Example: `tf.cast([1.7, -1.7, 0.0], tf.int32)`.
@@ -52,7 +51,7 @@ def cast(x: Value, dtype: Any) -> Value:
 
 
 @op("shape", "input", text=True)
-def shape(input: Value, out_type: Any = None) -> Value:
+def shape(input: Array, out_type: Any = None) -> Array:
     """Return the sizes of the dimensions.
 
     Example: `tf.shape(r(2, 3))`.
@@ -63,7 +62,7 @@ def shape(input: Value, out_type: Any = None) -> Value:
 
 
 @op("size", "input", text=True)
-def size(input: Value, out_type: Any = None) -> Value:
+def size(input: Array, out_type: Any = None) -> Array:
     """Return the number of elements.
 
     Example: `tf.size(r(2, 3))`.
@@ -74,7 +73,7 @@ def size(input: Value, out_type: Any = None) -> Value:
 
 
 @op("rank", "input", text=True)
-def rank(input: Value) -> np.ndarray:
+def rank(input: Array) -> np.ndarray:
     """Return the number of dimensions.
 
     Example: `tf.rank(r(2, 3))`.
@@ -83,7 +82,7 @@ def rank(input: Value) -> np.ndarray:
 
 
 @op("identity", "input", text=True, by_rows="input")
-def identity(input: Value) -> Value:
+def identity(input: Array) -> Array:
     """Return a tensor of its own.
 
     Example: `tf.identity(r(2, 3))`.
@@ -92,7 +91,7 @@ def identity(input: Value) -> Value:
 
 
 @op("reshape", "tensor", text=True)
-def reshape(tensor: Value, shape: Any) -> Value:
+def reshape(tensor: Array, shape: Any) -> Array:
     """Give another shape to the same elements.
 
     Example: `tf.reshape(r(2, 3), [3, -1])`.
@@ -103,7 +102,7 @@ def reshape(tensor: Value, shape: Any) -> Value:
 _MOST_DIMENSIONS = 253  # of a tensor in TensorFlow
 
 
-def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
+def _complete(sizes: tuple[int, ...], x: Array) -> tuple[int, ...]:
     """Return sizes with the one that was left open."""
     open_ = [i for i, size in enumerate(sizes) if type(size) is int and size == -1]
     if len(open_) > 1:
@@ -124,7 +123,7 @@ def _complete(sizes: tuple[int, ...], x: Value) -> tuple[int, ...]:
     return sizes
 
 
-def _with_open(sizes: tuple[int, ...], at: int, x: Value) -> tuple[int, ...]:
+def _with_open(sizes: tuple[int, ...], at: int, x: Array) -> tuple[int, ...]:
     if any(map(is_open, (*sizes, *x.shape))):  # JAX divides expressions better
         return sizes
     rest = math.prod(size for i, size in enumerate(sizes) if i != at and size)
@@ -139,7 +138,7 @@ def _with_open(sizes: tuple[int, ...], at: int, x: Value) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------- filled tensors
 @op("zeros", op="Fill")
-def zeros(shape: Any, dtype: Any = "float32") -> Value:
+def zeros(shape: Any, dtype: Any = "float32") -> Array:
     """Make a tensor of zeros.
 
     Example: `tf.zeros((2, 3))`.
@@ -149,7 +148,7 @@ def zeros(shape: Any, dtype: Any = "float32") -> Value:
 
 
 @op("ones", op="Fill")
-def ones(shape: Any, dtype: Any = "float32") -> Value:
+def ones(shape: Any, dtype: Any = "float32") -> Array:
     """Make a tensor of ones.
 
     Example: `tf.ones((2, 3))`.
@@ -161,7 +160,7 @@ def ones(shape: Any, dtype: Any = "float32") -> Value:
 
 
 @op("fill", "value", text=True)
-def fill(dims: Any, value: Value) -> Value:
+def fill(dims: Any, value: Array) -> Array:
     """Make a tensor of one value.
 
     Example: `tf.fill([2, 3], 9)`.
@@ -178,7 +177,7 @@ _full = jax.jit(jnp.broadcast_to, static_argnums=1)
 
 
 @op("zeros_like", "input", text=True)
-def zeros_like(input: Value, dtype: Any = None) -> Value:
+def zeros_like(input: Array, dtype: Any = None) -> Array:
     """Make a tensor of zeros with the shape of another one.
 
     Example: `tf.zeros_like(r(2, 3))`.
@@ -187,7 +186,7 @@ def zeros_like(input: Value, dtype: Any = None) -> Value:
 
 
 @op("ones_like", "input", text=True)
-def ones_like(input: Value, dtype: Any = None) -> Value:
+def ones_like(input: Array, dtype: Any = None) -> Array:
     """Make a tensor of ones with the shape of another one.
 
     Example: `tf.ones_like(r(2, 3))`.
@@ -200,7 +199,7 @@ def ones_like(input: Value, dtype: Any = None) -> Value:
 @op("eye", op="Fill", aliases=("linalg.eye",))
 def eye(
     num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Make an identity matrix, or a stack of them.
 
     Example: `tf.eye(2)`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +14,14 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import known, one_axis, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("one_hot", "indices", kinds="int")
 def one_hot(
-    indices: Value, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
+    indices: Array, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None,
     dtype: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Put one value at each index and another one elsewhere.
 
     Example: `tf.one_hot(i(3), 3)`.
@@ -38,14 +37,14 @@ def one_hot(
 
 
 @partial(jax.jit, static_argnums=(3, 4))
-def _hot(indices: Value, on: Value, off: Value, size: int, place: int) -> Value:
+def _hot(indices: Array, on: Array, off: Array, size: int, place: int) -> Array:
     shape = [1] * (indices.ndim + 1)
     shape[place] = size
     hot = jnp.expand_dims(indices, place) == jnp.arange(size, dtype=indices.dtype).reshape(shape)
     return jnp.where(hot, on, off)
 
 
-def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Value, Value]:
+def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Array, Array]:
     """Return the values of `one_hot`, of one type."""
     wanted = None if dtype is None else as_dtype(dtype)
     on = None if on_value is None else _convert.to_array(on_value, wanted)
@@ -60,7 +59,7 @@ def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Value, Value]
 
 
 @op("sequence_mask", "lengths")
-def sequence_mask(lengths: Value, maxlen: Any = None, dtype: Any = "bool") -> Value:
+def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Array:
     """Mark the first positions: as many as each length says.
 
     Example: `tf.sequence_mask(i(3), 4)`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,15 +24,13 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_axis, one_int, refused, space_of
 from jaxvars.tf.tensors.tensor import OPERATIONS
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
-
+from jaxvars.typing import Array
 
 _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
 
 # ---------------------------------------------------------------- by index
-def checkable(indices: Value) -> bool:
+def checkable(indices: Array) -> bool:
     """Tell whether the values of indices can be looked at without waiting for an accelerator."""
     if context.is_tracer(indices):
         return False
@@ -46,7 +44,7 @@ def _has_cpu_alone() -> bool:
     return all(device.platform == "cpu" for device in jax.devices())
 
 
-def check_indices(indices: Value, sizes: Any, inner: str = "", whole: Any = ()) -> None:
+def check_indices(indices: Array, sizes: Any, inner: str = "", whole: Any = ()) -> None:
     """Raise InvalidArgumentError if one of some indices, which are known, is out of range.
 
     Args:
@@ -80,7 +78,7 @@ def _are_within(given: np.ndarray, limit: int) -> bool:
     return bool(given.max() < limit and given.min() >= 0)
 
 
-def rows_at(table: Value, indices: Value) -> Value:
+def rows_at(table: Array, indices: Array) -> Array:
     """Return rows of a table, as `tf.gather` does without further arguments.
 
     Args:
@@ -100,7 +98,7 @@ def rows_at(table: Value, indices: Value) -> Value:
     return _take(table, indices, 0) if type(table) is np.ndarray else lookup(table, indices)
 
 
-def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) -> Value:
+def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return what raises an error when a program computes it: not if nobody needs it."""
 
     def on_host() -> Any:
@@ -112,9 +110,9 @@ def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) ->
 
 @op("gather", "params indices", op="GatherV2", text=True)
 def gather(
-    params: Value, indices: Value, validate_indices: Any = None, axis: Any = None,
+    params: Array, indices: Array, validate_indices: Any = None, axis: Any = None,
     batch_dims: Any = 0,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Take slices along a dimension, by index.
 
     Example: `tf.gather(r(3, 2), [2, 0, 2])`.
@@ -146,23 +144,23 @@ def gather(
     return _taken_in_batches(params, indices, batch, place - batch)
 
 
-def _take(params: Value, indices: Value, axis: int) -> Value:
+def _take(params: Array, indices: Array, axis: int) -> Array:
     if _convert.is_text(params):
         return np.take(params, np.asarray(indices), axis=axis)
     return _taken(params, indices, axis)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _taken(params: Value, indices: Value, axis: int) -> Value:
+def _taken(params: Array, indices: Array, axis: int) -> Array:
     return take(params, indices, axis)
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _taken_in_batches(params: Value, indices: Value, batch: int, axis: int) -> Value:
+def _taken_in_batches(params: Array, indices: Array, batch: int, axis: int) -> Array:
     return _in_batches(functools.partial(take, axis=axis), batch)(params, indices)
 
 
-def _in_batches(one: Callable[..., Value], batch: int) -> Callable[..., Value]:
+def _in_batches(one: Callable[..., Array], batch: int) -> Callable[..., Array]:
     """Return a function that does `one` for each part of the first `batch` dimensions."""
     for _ in range(batch):
         one = jax.vmap(one)
@@ -171,8 +169,8 @@ def _in_batches(one: Callable[..., Value], batch: int) -> Callable[..., Value]:
 
 @op("gather_nd", "params indices", text=True)
 def gather_nd(
-    params: Value, indices: Value, batch_dims: Any = 0, bad_indices_policy: str = ""
-) -> Value:
+    params: Array, indices: Array, batch_dims: Any = 0, bad_indices_policy: str = ""
+) -> Array:
     """Take elements or slices, by lists of indices.
 
     Example: `tf.gather_nd(r(2, 3), [[0, 1], [1, 2]])`.
@@ -197,15 +195,15 @@ def gather_nd(
 
 
 @jax.jit
-def _first(indices: Value) -> Value:
+def _first(indices: Array) -> Array:
     return indices[:, 0]
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _at(params: Value, indices: Value, sizes: tuple[int, ...], batch: int) -> Value:
+def _at(params: Array, indices: Array, sizes: tuple[int, ...], batch: int) -> Array:
     """Return the parts at lists of indices, one for each of some dimensions, of some sizes."""
 
-    def one(params: Value, indices: Value) -> Value:
+    def one(params: Array, indices: Array) -> Array:
         if not sizes:
             return jnp.broadcast_to(params, indices.shape[:-1] + params.shape)
         limits = jnp.asarray(sizes, indices.dtype)
@@ -218,7 +216,7 @@ def _at(params: Value, indices: Value, sizes: tuple[int, ...], batch: int) -> Va
 
 # ---------------------------------------------------------------- by condition
 @op("boolean_mask", "tensor", text=True, eager_only="the size of the result depends on values")
-def boolean_mask(tensor: Value, mask: Any, axis: Any = None) -> Value:
+def boolean_mask(tensor: Array, mask: Any, axis: Any = None) -> Array:
     """Take the elements or slices for which a mask is true.
 
     Example: `tf.boolean_mask(r(3, 2), [True, False, True])`.
@@ -237,7 +235,7 @@ def boolean_mask(tensor: Value, mask: Any, axis: Any = None) -> Value:
 
 
 @op("where", "condition", op="SelectV2", text=True)
-def where(condition: Value, x: Any = None, y: Any = None) -> Value:
+def where(condition: Array, x: Any = None, y: Any = None) -> Array:
     """Choose from two tensors by a condition; alone, return where it is true.
 
     Example: `tf.where(b(2, 3), r(2, 3), 0.0)`.

@@ -21,8 +21,8 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Part: TypeAlias = Any  # an int, a slice, None, Ellipsis, or an index that is traced
 
 
@@ -141,7 +141,7 @@ def _is_mask(key: Any) -> bool:
     return dtype is not None and dtype == np.bool_
 
 
-def masked(array: Value, mask: Any, axis: int = 0) -> Value:
+def masked(array: Array, mask: Any, axis: int = 0) -> Array:
     """Return the parts of an array where a mask is true.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,12 +14,11 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, known, one_axis, one_int, refused, space_of
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("concat", op="ConcatV2", text=True)
-def concat(values: Any, axis: Any) -> Value:
+def concat(values: Any, axis: Any) -> Array:
     """Join tensors along a dimension.
 
     Example: `tf.concat([r(2, 1), r(2, 3)], 1)`.
@@ -36,7 +35,7 @@ def concat(values: Any, axis: Any) -> Value:
     return space_of(arrays[0]).concatenate(arrays, place)
 
 
-def _check_others(arrays: Sequence[Value], place: int) -> None:
+def _check_others(arrays: Sequence[Array], place: int) -> None:
     first = arrays[0].shape
     for i, array in enumerate(arrays):
         shape = array.shape
@@ -50,7 +49,7 @@ def _check_others(arrays: Sequence[Value], place: int) -> None:
 
 
 @op("stack", "values*", op="Pack", same=True, text=True)
-def stack(values: list[Value], axis: Any = 0) -> Value:
+def stack(values: list[Array], axis: Any = 0) -> Array:
     """Join tensors along a new dimension.
 
     Example: `tf.stack([r(2), r(2)], axis=1)`.
@@ -66,7 +65,7 @@ def stack(values: list[Value], axis: Any = 0) -> Value:
     "parallel_stack", "values*", op="ParallelConcat", same=True,
     eager_only="TensorFlow has it in graphs alone, and refuses it outside, as is done here",
 )  # fmt: skip
-def parallel_stack(values: list[Value]) -> Value:
+def parallel_stack(values: list[Array]) -> Array:
     """Join tensors along a new first dimension, inside of a `tf.function`.
 
     Example: `tf.parallel_stack([r(2), r(2)])`.
@@ -77,7 +76,7 @@ def parallel_stack(values: list[Value]) -> Value:
 
 
 @op("unstack", "value", op="Unpack", text=True)
-def unstack(value: Value, num: Any = None, axis: Any = 0) -> list[Value]:
+def unstack(value: Array, num: Any = None, axis: Any = 0) -> list[Array]:
     """Return a list of the slices along a dimension.
 
     Example: `tf.unstack(r(2, 3))`.
@@ -93,7 +92,7 @@ def unstack(value: Value, num: Any = None, axis: Any = 0) -> list[Value]:
 
 
 @op("split", "value", op="SplitV", text=True)
-def split(value: Value, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Value]:
+def split(value: Array, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> list[Array]:
     """Cut into a number of equal parts, or into parts of given sizes.
 
     Example: `tf.split(r(4, 2), 2)`.
@@ -126,7 +125,7 @@ def _counts(sizes: np.ndarray, total: int) -> np.ndarray:
 
 
 @op("shape_n", "input*", text=True)
-def shape_n(input: list[Value], out_type: Any = "int32") -> list[Value]:
+def shape_n(input: list[Array], out_type: Any = "int32") -> list[Array]:
     """Return the shape of each tensor of a list.
 
     Example: `tf.shape_n([r(2, 3), r(1)])`.
@@ -136,7 +135,7 @@ def shape_n(input: list[Value], out_type: Any = "int32") -> list[Value]:
 
 
 @op("identity_n", "input*", text=True)
-def identity_n(input: list[Value]) -> Value:
+def identity_n(input: list[Array]) -> Array:
     """Return the tensors of a list.
 
     Example: `tf.identity_n([r(2), i(1)])`.
@@ -145,7 +144,7 @@ def identity_n(input: list[Value]) -> Value:
 
 
 @op("dynamic_partition", "data", text=True, eager_only="the sizes of the parts depend on values")
-def dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list[Value]:
+def dynamic_partition(data: Array, partitions: Any, num_partitions: Any) -> list[Array]:
     """Cut into parts by the number of the part that each element belongs to.
 
     Example: `tf.dynamic_partition(r(4), [0, 1, 1, 0], 3)`.
@@ -164,7 +163,7 @@ def dynamic_partition(data: Value, partitions: Any, num_partitions: Any) -> list
 
 
 @op("dynamic_stitch")
-def dynamic_stitch(indices: Any, data: Any) -> Value:
+def dynamic_stitch(indices: Any, data: Any) -> Array:
     """Put rows at indices, the inverse of `tf.dynamic_partition`.
 
     Example: `tf.dynamic_stitch([[0, 2], [1]], [r(2, 2), r(1, 2)])`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,7 @@ import numpy as np
 from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import ints, known, one_axis, refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class ApproxTopK(NamedTuple):
@@ -24,7 +23,7 @@ class ApproxTopK(NamedTuple):
 
 
 @op("unravel_index", "indices dims")
-def unravel_index(indices: Value, dims: Value) -> Value:
+def unravel_index(indices: Array, dims: Array) -> Array:
     """Return the indices in each dimension of what flat indices point at.
 
     Example: `tf.unravel_index([7, 2], [3, 3])`.
@@ -42,7 +41,7 @@ def unravel_index(indices: Value, dims: Value) -> Value:
 
 
 @op("guarantee_const", "input", text=True)
-def guarantee_const(input: Value) -> Value:
+def guarantee_const(input: Array) -> Array:
     """Return the tensor.
 
     Example: `tf.guarantee_const([1, 2])`.
@@ -51,7 +50,7 @@ def guarantee_const(input: Value) -> Value:
 
 
 @op("extract_volume_patches", "input", kinds="float int")
-def extract_volume_patches(input: Value, ksizes: Any, strides: Any, padding: str) -> Value:
+def extract_volume_patches(input: Array, ksizes: Any, strides: Any, padding: str) -> Array:
     """Put the patches of volumes into the last dimension.
 
     Example:
@@ -75,7 +74,7 @@ def extract_volume_patches(input: Value, ksizes: Any, strides: Any, padding: str
 
 @op("approx_top_k", "input", op="ApproxTopK", kinds="float")
 def approx_top_k(
-    input: Value, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+    input: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
     is_max_k: bool = True, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
 ) -> ApproxTopK:  # fmt: skip
     """Find the largest numbers and where they are; on TPUs, most of them.

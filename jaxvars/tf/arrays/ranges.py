@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,9 +14,7 @@ from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import dtype_of, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype, float64, int32
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
-
+from jaxvars.typing import Array
 
 _LADDER = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
 
@@ -25,7 +23,7 @@ _LONG = 1024
 
 
 @op("range")
-def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Value:
+def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Array:
     """Make a sequence of numbers, from `start` to before `limit`.
 
     Example: `tf.range(5)`.
@@ -54,7 +52,7 @@ def _end(x: Any, wanted: DType | None) -> np.ndarray:
     return _static.known(to_array(x, hint=wanted), "a range")
 
 
-def _open_sequence(ends: list[np.ndarray], kind: DType) -> Value:
+def _open_sequence(ends: list[np.ndarray], kind: DType) -> Array:
     """Return a sequence whose length is an open size."""
     first, last, step = (_static.as_size(end[()]) for end in ends)
     if step != 1:
@@ -73,14 +71,14 @@ def _length(first: np.ndarray, last: np.ndarray, step: np.ndarray) -> int:
     return math.ceil(abs((float(last) - float(first)) / float(step)))
 
 
-def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Value:
+def _sequence(first: np.ndarray, length: int, step: np.ndarray) -> Array:
     if length > _LONG:
         return jnp.arange(length).astype(first.dtype) * step + first
     with context.at(context.EVAL):
         return jnp.asarray(np.arange(length).astype(first.dtype) * step + first)
 
 
-def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
+def _ends(start: Any, stop: Any, op: str) -> tuple[Array, Array]:
     if type(start) is float and type(stop) is float and abs(start) + abs(stop) < 1e38:
         return np.float32(start), np.float32(stop)  # the common case, in a hurry
     first = to_array(start)
@@ -94,7 +92,7 @@ def _ends(start: Any, stop: Any, op: str) -> tuple[Value, Value]:
 
 
 @op("linspace", "start stop", op="LinSpace", same=True, pairing=_ends)
-def linspace(start: Value, stop: Value, num: Any, axis: Any = 0) -> Value:
+def linspace(start: Array, stop: Array, num: Any, axis: Any = 0) -> Array:
     """Make a sequence of numbers with equal distances, both ends included.
 
     Example: `tf.linspace(0.0, 1.0, 3)`.

@@ -6,7 +6,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -14,11 +14,10 @@ from jaxvars.tf.arrays.gather import check_indices
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def _scattered(x: Value, indices: Value, updates: Any, how: str) -> Value:
+def _scattered(x: Array, indices: Array, updates: Any, how: str) -> Array:
     new = _convert.pair(x, updates, "TensorScatter")[1]
     depth = indices.shape[-1] if indices.ndim else 0
     if depth > x.ndim or new.shape != indices.shape[:-1] + x.shape[depth:]:
@@ -35,7 +34,7 @@ def _scattered(x: Value, indices: Value, updates: Any, how: str) -> Value:
     return getattr(x.at[tuple(jnp.moveaxis(key, -1, 0))], how)(new, mode="drop")
 
 
-def _whole(x: Value, new: Value, how: str) -> Value:
+def _whole(x: Array, new: Array, how: str) -> Array:
     """Return what updates of the whole tensor make of it."""
     for part in new.reshape(-1, *x.shape):
         x = getattr(x.at[...], how)(part)
@@ -43,7 +42,7 @@ def _whole(x: Value, new: Value, how: str) -> Value:
 
 
 @op("scatter_nd", "indices updates")
-def scatter_nd(indices: Value, updates: Value, shape: Any, bad_indices_policy: str = "") -> Value:
+def scatter_nd(indices: Array, updates: Array, shape: Any, bad_indices_policy: str = "") -> Array:
     """Add parts, by lists of indices, to zeros.
 
     Example: `tf.scatter_nd([[1], [3], [1]], r(3), [4])`.
@@ -56,8 +55,8 @@ def scatter_nd(indices: Value, updates: Value, shape: Any, bad_indices_policy: s
 
 @op("tensor_scatter_nd_add", "tensor indices", op="TensorScatterAdd")
 def tensor_scatter_nd_add(
-    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
-) -> Value:
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+) -> Array:
     """Add to parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_add(r(4), [[1], [1]], r(2))`.
@@ -70,8 +69,8 @@ def tensor_scatter_nd_add(
 
 @op("tensor_scatter_nd_sub", "tensor indices", op="TensorScatterSub")
 def tensor_scatter_nd_sub(
-    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
-) -> Value:
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+) -> Array:
     """Subtract from parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_sub(r(4), [[1], [1]], r(2))`.
@@ -86,8 +85,8 @@ def tensor_scatter_nd_sub(
 
 @op("tensor_scatter_nd_max", "tensor indices", op="TensorScatterMax")
 def tensor_scatter_nd_max(
-    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
-) -> Value:
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+) -> Array:
     """Take the larger of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_max(p(4), [[1], [0]], r(2))`.
@@ -100,8 +99,8 @@ def tensor_scatter_nd_max(
 
 @op("tensor_scatter_nd_min", "tensor indices", op="TensorScatterMin")
 def tensor_scatter_nd_min(
-    tensor: Value, indices: Value, updates: Value, bad_indices_policy: str = ""
-) -> Value:
+    tensor: Array, indices: Array, updates: Array, bad_indices_policy: str = ""
+) -> Array:
     """Take the smaller of parts and updates, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_min(p(4), [[1], [0]], r(2))`.
@@ -113,7 +112,7 @@ def tensor_scatter_nd_min(
 
 
 @op("tensor_scatter_nd_update", "tensor indices", op="TensorScatterUpdate")
-def tensor_scatter_nd_update(tensor: Value, indices: Value, updates: Value) -> Value:
+def tensor_scatter_nd_update(tensor: Array, indices: Array, updates: Array) -> Array:
     """Replace parts, by lists of indices.
 
     Example: `tf.tensor_scatter_nd_update(r(4), [[1], [3]], r(2))`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,12 +14,11 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("expand_dims", "input", text=True)
-def expand_dims(input: Value, axis: Any) -> Value:
+def expand_dims(input: Array, axis: Any) -> Array:
     """Insert a dimension of size 1.
 
     Example: `tf.expand_dims(r(2, 3), 0)`.
@@ -30,7 +29,7 @@ def expand_dims(input: Value, axis: Any) -> Value:
 
 
 @op("squeeze", "input", text=True)
-def squeeze(input: Value, axis: Any = None) -> Value:
+def squeeze(input: Array, axis: Any = None) -> Array:
     """Remove dimensions of size 1: all of them, or those that are named.
 
     Example: `tf.squeeze(r(1, 2, 1))`.
@@ -50,7 +49,7 @@ def squeeze(input: Value, axis: Any = None) -> Value:
 
 
 @op("tile", "input", text=True)
-def tile(input: Value, multiples: Any) -> Value:
+def tile(input: Array, multiples: Any) -> Array:
     """Repeat a tensor along each dimension.
 
     Example: `tf.tile(r(2, 1), [1, 3])`.
@@ -65,7 +64,7 @@ def tile(input: Value, multiples: Any) -> Value:
 
 
 @op("repeat", "input", text=True)
-def repeat(input: Value, repeats: Any, axis: Any = None) -> Value:
+def repeat(input: Array, repeats: Any, axis: Any = None) -> Array:
     """Repeat each element, or each slice along an axis.
 
     Example: `tf.repeat(r(2, 2), 2, axis=0)`.
@@ -82,7 +81,7 @@ def repeat(input: Value, repeats: Any, axis: Any = None) -> Value:
 
 
 @op("broadcast_to", "input", text=True)
-def broadcast_to(input: Value, shape: Any) -> Value:
+def broadcast_to(input: Array, shape: Any) -> Array:
     """Broadcast to a shape.
 
     Example: `tf.broadcast_to(r(3), [2, 3])`.
@@ -91,7 +90,7 @@ def broadcast_to(input: Value, shape: Any) -> Value:
 
 
 @op("ensure_shape", "x", text=True)
-def ensure_shape(x: Value, shape: Any) -> Value:
+def ensure_shape(x: Array, shape: Any) -> Array:
     """Return the tensor if its shape is compatible with another one, and raise else.
 
     Example: `tf.ensure_shape(r(2, 3), [None, 3])`.
@@ -106,7 +105,7 @@ def ensure_shape(x: Value, shape: Any) -> Value:
 
 # ---------------------------------------------------------------- padding and blocks
 @op("pad", "tensor", text=True)
-def pad(tensor: Value, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Value:
+def pad(tensor: Array, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Array:
     """Pad with a constant, or by reflection.
 
     Example: `tf.pad(r(2, 2), [[1, 0], [0, 2]], constant_values=7)`.
@@ -139,7 +138,7 @@ def pad(tensor: Value, paddings: Any, mode: str = "CONSTANT", constant_values: A
 _padded = jax.jit(jax.lax.pad, static_argnums=2)
 
 
-def _filler(x: Value, constant_values: Any) -> Value:
+def _filler(x: Array, constant_values: Any) -> Array:
     if type(constant_values) is int and 0 <= constant_values < 128 and x.dtype.kind in "iuf":
         return np.asarray(constant_values, x.dtype)
     if not _convert.is_text(x):
@@ -148,7 +147,7 @@ def _filler(x: Value, constant_values: Any) -> Value:
 
 
 @op("space_to_batch", "input", op="SpaceToBatchND", aliases=("space_to_batch_nd",))
-def space_to_batch(input: Value, block_shape: Any, paddings: Any) -> Value:
+def space_to_batch(input: Array, block_shape: Any, paddings: Any) -> Array:
     """Cut blocks of the spatial dimensions apart, into the batch.
 
     Example: `tf.space_to_batch(r(1, 2, 3, 1), [2, 2], [[0, 0], [1, 0]])`.
@@ -174,7 +173,7 @@ def _divided(sizes: Sequence[int], blocks: Sequence[int]) -> list[int]:
 
 
 @op("batch_to_space", "input", op="BatchToSpaceND")
-def batch_to_space(input: Value, block_shape: Any, crops: Any) -> Value:
+def batch_to_space(input: Array, block_shape: Any, crops: Any) -> Array:
     """Put blocks from the batch together, the inverse of `tf.space_to_batch`.
 
     Example: `tf.batch_to_space(r(4, 1, 2, 1), [2, 2], [[0, 0], [1, 0]])`.

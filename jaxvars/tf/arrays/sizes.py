@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from jaxvars.tf.registry.rows import Refused
 from jaxvars.tf.tensors import static as _static
 from jaxvars.tf.tensors.convert import to_array, unsupported
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
-
-Value: TypeAlias = Any
 
 
 def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:

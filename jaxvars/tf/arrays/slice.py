@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import builtins  # the functions of the table have names of theirs: `slice`
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, is_known, refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("slice", "input_", text=True)
-def slice_(input_: Value, begin: Any, size: Any) -> Value:
+def slice_(input_: Array, begin: Any, size: Any) -> Array:
     """Take a part by start and size.
 
     Example: `tf.slice(r(3, 4), [1, 0], [2, -1])`.
@@ -44,7 +43,7 @@ def _stop(i: int, total: int, start: int, size: int) -> int:
     return stop
 
 
-def _moving_slice(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
+def _moving_slice(x: Array, starts: Array, sizes: tuple[int, ...]) -> Array:
     if any(size == -1 != total for size, total in zip(sizes, x.shape, strict=True)):
         raise refused("size must be known, not -1, where begin depends on an argument")
     return jax.lax.dynamic_slice(x, list(starts), sizes)
@@ -52,10 +51,10 @@ def _moving_slice(x: Value, starts: Value, sizes: tuple[int, ...]) -> Value:
 
 @op("strided_slice", "input_", text=True)
 def strided_slice(
-    input_: Value, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
+    input_: Array, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0,
     end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
     var: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Take a part as indexing does, by start, end and step.
 
     Example: `tf.strided_slice(r(3, 4), [0, 1], [3, 4], [2, 2])`.
@@ -77,7 +76,7 @@ def strided_slice(
     return input_[tuple(keys)]
 
 
-def _check_keys(x: Value, keys: list[Any]) -> None:
+def _check_keys(x: Array, keys: list[Any]) -> None:
     used = sum(key is not None and key is not ... for key in keys)
     if used and not x.ndim:
         raise refused("Attempting to slice scalar input.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import is_known, known, one_axis, refused
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Unique(NamedTuple):
@@ -42,7 +41,7 @@ def _is_descending(direction: Any) -> bool:
 
 
 @op("sort", "values", kinds="float int")
-def sort(values: Value, axis: Any = -1, direction: Any = "ASCENDING") -> Value:
+def sort(values: Array, axis: Any = -1, direction: Any = "ASCENDING") -> Array:
     """Sort along a dimension.
 
     Example: `tf.sort(r(5))`.
@@ -53,8 +52,8 @@ def sort(values: Value, axis: Any = -1, direction: Any = "ASCENDING") -> Value:
 
 @op("argsort", "values", kinds="float int")
 def argsort(
-    values: Value, axis: Any = -1, direction: Any = "ASCENDING", stable: Any = False
-) -> Value:
+    values: Array, axis: Any = -1, direction: Any = "ASCENDING", stable: Any = False
+) -> Array:
     """Return the indices that sort along a dimension.
 
     Example: `tf.argsort(r(5))`.
@@ -67,8 +66,8 @@ def argsort(
 
 @op("searchsorted", "sorted_sequence values", op="LowerBound", same=True, kinds="float int")
 def searchsorted(
-    sorted_sequence: Value, values: Value, side: Any = "left", out_type: Any = "int32"
-) -> Value:
+    sorted_sequence: Array, values: Array, side: Any = "left", out_type: Any = "int32"
+) -> Array:
     """Return where values would have to be put into sorted sequences.
 
     Example: `tf.searchsorted([1.0, 3.0, 5.0], r(4))`.
@@ -91,7 +90,7 @@ def searchsorted(
 
 
 @op("unique", "x", text=True, eager_only="the number of values depends on the values")
-def unique(x: Value, out_idx: Any = "int32") -> Unique:
+def unique(x: Array, out_idx: Any = "int32") -> Unique:
     """Return the values in the order of their first use, and which of them each element is.
 
     Example: `tf.unique([1, 1, 2, 4, 2, 0])`.
@@ -100,7 +99,7 @@ def unique(x: Value, out_idx: Any = "int32") -> Unique:
 
 
 @op("unique_with_counts", "x", text=True, eager_only="the number of values depends on the values")
-def unique_with_counts(x: Value, out_idx: Any = "int32") -> UniqueWithCounts:
+def unique_with_counts(x: Array, out_idx: Any = "int32") -> UniqueWithCounts:
     """Return what `tf.unique` does, and how often each value is there.
 
     Example: `tf.unique_with_counts([3, 1, 3])`.
@@ -108,7 +107,7 @@ def unique_with_counts(x: Value, out_idx: Any = "int32") -> UniqueWithCounts:
     return UniqueWithCounts(*_uniques(x, out_idx))
 
 
-def _uniques(x: Value, out_idx: Any) -> tuple[Value, Value, Value]:
+def _uniques(x: Array, out_idx: Any) -> tuple[Array, Array, Array]:
     given = known(x, "x")
     if given.ndim != 1:
         raise refused(f"unique expects a 1D vector, not shape {list(given.shape)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +11,11 @@ from jaxvars.tf.arrays.gather import checkable
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, known, one_axis, refused, space_of
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("transpose", "a", text=True)
-def transpose(a: Value, perm: Any = None, conjugate: bool = False) -> Value:
+def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
     """Permute the dimensions; reverse them if there is no `perm`.
 
     Example: `tf.transpose(r(2, 3))`.
@@ -29,7 +28,7 @@ def transpose(a: Value, perm: Any = None, conjugate: bool = False) -> Value:
 
 
 @op("reverse", "tensor", op="ReverseV2", text=True)
-def reverse(tensor: Value, axis: Any) -> Value:
+def reverse(tensor: Array, axis: Any) -> Array:
     """Reverse along some dimensions.
 
     Example: `tf.reverse(r(2, 3), [1])`.
@@ -48,7 +47,7 @@ def reverse(tensor: Value, axis: Any) -> Value:
 
 
 @op("roll", "input")
-def roll(input: Value, shift: Any, axis: Any) -> Value:
+def roll(input: Array, shift: Any, axis: Any) -> Array:
     """Shift elements along dimensions, around.
 
     Example: `tf.roll(r(5), 2, 0)`.
@@ -66,8 +65,8 @@ def roll(input: Value, shift: Any, axis: Any) -> Value:
 
 @op("reverse_sequence", "input")
 def reverse_sequence(
-    input: Value, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None
-) -> Value:
+    input: Array, seq_lengths: Any, seq_axis: Any = None, batch_axis: Any = None
+) -> Array:
     """Reverse the first steps of each sequence of a batch.
 
     Example: `tf.reverse_sequence(r(2, 3), [2, 3], seq_axis=1)`.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.experimental
@@ -37,8 +37,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _KINDS: list[tuple[tuple[type[Exception], ...], type[OpError]]] = [
     ((TypeError, ValueError), InvalidArgumentError),
@@ -129,7 +128,7 @@ class _Call:
         self.func = func
         self.eager = eager
 
-    def tensors(self, *values: Value) -> list[Value]:
+    def tensors(self, *values: Array) -> list[Array]:
         """Call it with arrays; return what it returned as arrays."""
         given = (
             [Tensor(_device(x)) for x in values] if self.eager else list(map(np.asarray, values))
@@ -145,7 +144,7 @@ class _Call:
             )
         return [self._typed(x, dtype) for x, dtype in zip(parts, self.dtypes, strict=True)]
 
-    def _typed(self, value: Any, dtype: DType) -> Value:
+    def _typed(self, value: Any, dtype: DType) -> Array:
         if dtype.is_string:
             return to_array(value, dtype)
         if not self.eager and np.asarray(value).dtype != dtype.dtype:
@@ -153,7 +152,7 @@ class _Call:
         array = to_array(value if self.eager else np.asarray(value))  # a float is a float64
         return array if array.dtype == dtype.dtype else array.astype(dtype.dtype)
 
-    def on_host(self, *values: Value) -> list[np.ndarray]:
+    def on_host(self, *values: Array) -> list[np.ndarray]:
         """Call it, as the program does."""
         try:
             with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
@@ -162,7 +161,7 @@ class _Call:
             Raised.error = raised = _of_tensorflow(error)
             raise raised from error
 
-    def pulled(self, *values: Value) -> list[np.ndarray]:
+    def pulled(self, *values: Array) -> list[np.ndarray]:
         """Return the gradient of each argument, given these and the gradients of the results."""
         count = len(values) - len(self.dtypes)
         with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
@@ -192,7 +191,7 @@ def _of_tensorflow(error: Exception) -> OpError:
     return next(kinds, UnknownError)(None, None, f"{type(error).__name__}: {error}")
 
 
-def _device(x: Value) -> Value:
+def _device(x: Array) -> Array:
     return x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x))
 
 
@@ -215,7 +214,7 @@ def _called(call: _Call, inp: Sequence[Any]) -> Any:
     return tensors if call.is_list else tensors[0]
 
 
-def _eagerly(call: _Call, arrays: Sequence[Value]) -> list[Value]:
+def _eagerly(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     if not call.eager:
         return call.tensors(*arrays)
     try:
@@ -224,16 +223,16 @@ def _eagerly(call: _Call, arrays: Sequence[Value]) -> list[Value]:
         raise _of_tensorflow(error) from error
 
 
-def _staged(call: _Call, arrays: Sequence[Value]) -> list[Value]:
+def _staged(call: _Call, arrays: Sequence[Array]) -> list[Array]:
     examples = call.on_host(*[np.zeros(x.shape, x.dtype) for x in arrays])
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in examples]
     given = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
     run = jax.custom_vjp(lambda *xs: jax.pure_callback(call.on_host, specs, *xs))
 
-    def forward(*xs: Value) -> Any:
+    def forward(*xs: Array) -> Any:
         return run(*xs), xs
 
-    def backward(xs: Sequence[Value], ups: Sequence[Value]) -> tuple[Any, ...]:
+    def backward(xs: Sequence[Array], ups: Sequence[Array]) -> tuple[Any, ...]:
         ups = [jnp.zeros(s.shape, s.dtype) if u.dtype == jax.dtypes.float0 else u
                for u, s in zip(ups, specs, strict=True)]  # fmt: skip
         found = jax.pure_callback(call.pulled, given, *xs, *ups)

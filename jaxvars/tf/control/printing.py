@@ -22,8 +22,8 @@ from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
 from jaxvars.tracing.host_calls import drop_gradient
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 _OPTIONS = ("output_stream", "end", "sep", "summarize", "name")
 
 
@@ -51,7 +51,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
     sep, end = kwargs.get("sep", " "), kwargs.get("end", "\n")
     few = kwargs.get("summarize")
     few = 3 if few is None else int(few)
-    arrays: list[Value] = []
+    arrays: list[Array] = []
     parts = [_shown(value, arrays, few, quoted=len(inputs) > 1) for value in inputs]
     _send(lambda known: sep.join(part(known) for part in parts) + end, arrays, _where(stream))
 
@@ -65,7 +65,7 @@ def _where(stream: Any) -> Callable[[str, bool], None]:
 Part: TypeAlias = Callable[[list[np.ndarray]], str]
 
 
-def _shown(value: Any, arrays: list[Value], few: int, *, quoted: bool = True) -> Part:
+def _shown(value: Any, arrays: list[Array], few: int, *, quoted: bool = True) -> Part:
     """Return what makes text of a value, once its arrays are known; these are noted."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray):
         place = len(arrays)
@@ -76,7 +76,7 @@ def _shown(value: Any, arrays: list[Value], few: int, *, quoted: bool = True) ->
     return _structure(value, arrays, few)
 
 
-def _structure(value: Any, arrays: list[Value], few: int) -> Part:
+def _structure(value: Any, arrays: list[Array], few: int) -> Part:
     def part(x: Any) -> Part:
         if isinstance(x, str | bytes):
             return lambda known: repr(x)
@@ -137,7 +137,7 @@ def _number(value: Any, *, quoted: bool) -> str:
 
 
 def _send(
-    text: Callable[[list[np.ndarray]], str], arrays: list[Value], write: Callable[[str, bool], None]
+    text: Callable[[list[np.ndarray]], str], arrays: list[Array], write: Callable[[str, bool], None]
 ) -> None:
     """Print now if all is known and nothing is being staged; else when the program runs."""
     values = [x if context.is_tracer(x) else np.asarray(x) for x in map(drop_gradient, arrays)]

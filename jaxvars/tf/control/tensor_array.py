@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +20,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import is_size, one_int, refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -207,7 +206,7 @@ class TensorArray:
             return self
         return _around(new, self._clears, self._loose)
 
-    def _element(self, value: Any) -> Value:
+    def _element(self, value: Any) -> Array:
         if isinstance(value, Tensor) and value.dtype != self.dtype:
             raise refused(
                 f"TensorArray dtype is {self.dtype.name} but Op is trying to write dtype "

@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeAlias, final
+from typing import Any, Self, final
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ from jaxvars.control.tensor_array import TensorArray as CoreArray
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -38,7 +37,7 @@ class TensorList:
     def __init__(
         self,
         dtype: Any,
-        elements: Sequence[Value | None],
+        elements: Sequence[Array | None],
         element_shape: tuple[int | None, ...] | None,
         *,
         dynamic_size: bool,
@@ -53,7 +52,7 @@ class TensorList:
         elements = [array.read(i) if known else None for i in range(array.size())]
         return cls(array.dtype, elements, None, dynamic_size=array.dynamic_size)
 
-    def _with(self, elements: Sequence[Value | None]) -> TensorList:
+    def _with(self, elements: Sequence[Array | None]) -> TensorList:
         return TensorList(self.dtype, elements, self.element_shape, dynamic_size=self.dynamic_size)
 
     def size(self) -> int:
@@ -61,7 +60,7 @@ class TensorList:
         return len(self._elements)
 
     # ------------------------------------------------------------ elements
-    def write(self, place: Any, value: Value) -> TensorList:
+    def write(self, place: Any, value: Array) -> TensorList:
         """Return a list with another element."""
         index = _known(place)
         missing = [None] * (index + 1 - self.size())
@@ -69,12 +68,12 @@ class TensorList:
         elements[index] = value
         return self._with(elements)
 
-    def read(self, place: Any) -> Value:
+    def read(self, place: Any) -> Array:
         """Return an element; one that was not written is zeros, of the shape of the others."""
         element = self._elements[_known(place)]
         return self._zeros() if element is None else element
 
-    def _zeros(self) -> Value:
+    def _zeros(self) -> Array:
         shapes: set[Any] = {np.shape(x) for x in self._elements if x is not None}
         if self.element_shape is not None and None not in self.element_shape:
             shapes = {self.element_shape}
@@ -85,33 +84,33 @@ class TensorList:
             return np.full(shape, b"", object)
         return jnp.zeros(shape, self.dtype)
 
-    def _all(self, places: Sequence[Any] | None = None) -> list[Value]:
+    def _all(self, places: Sequence[Any] | None = None) -> list[Array]:
         return [self.read(i) for i in (range(self.size()) if places is None else places)]
 
-    def stack(self) -> Value:
+    def stack(self) -> Array:
         """Return all elements along a new first axis."""
         return _joined(np.stack, jnp.stack, self._all())
 
-    def gather(self, places: Value) -> Value:
+    def gather(self, places: Array) -> Array:
         """Return some elements along a new first axis."""
         return _joined(np.stack, jnp.stack, self._all(_known_all(places)))
 
-    def concat(self) -> Value:
+    def concat(self) -> Array:
         """Return all elements one after another along their first axis."""
         return _joined(np.concatenate, jnp.concatenate, self._all())
 
-    def unstack(self, rows: Value) -> TensorList:
+    def unstack(self, rows: Array) -> TensorList:
         """Return a list with the rows of an array as its first elements."""
         return self.scatter(range(len(rows)), rows)
 
-    def scatter(self, places: Any, rows: Value) -> TensorList:
+    def scatter(self, places: Any, rows: Array) -> TensorList:
         """Return a list with the rows of an array at some places."""
         made = self
         for place, row in zip(_known_all(places), rows, strict=True):
             made = made.write(place, _element(row, rows))
         return made
 
-    def split(self, value: Value, lengths: Any) -> TensorList:
+    def split(self, value: Array, lengths: Any) -> TensorList:
         """Return a list of consecutive pieces of an array."""
         ends = np.cumsum(_known_all(lengths))
         starts = [0, *ends[:-1]]
@@ -148,13 +147,13 @@ def _known_all(places: Any) -> list[int]:
     return [int(place) for place in np.asarray(places)]
 
 
-def _element(row: Any, rows: Value) -> Value:
+def _element(row: Any, rows: Array) -> Array:
     return np.asarray(row, object) if is_text(rows) else row
 
 
 def _joined(
-    on_host: Callable[..., Any], on_device: Callable[..., Any], parts: Sequence[Value]
-) -> Value:
+    on_host: Callable[..., Any], on_device: Callable[..., Any], parts: Sequence[Array]
+) -> Array:
     """Return elements joined to one.
 
     Raises:

@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,8 +42,6 @@ from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
 
 
 # ---------------------------------------------------------------- NaN and infinities

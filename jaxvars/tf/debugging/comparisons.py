@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from jaxvars.core.checks import require
 from jaxvars.tf.tensors.convert import dtype_of, is_text, pair, to_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def assert_equal(
@@ -138,7 +137,7 @@ def _compare(
     x: Any,
     y: Any,
     sign: str,
-    holds: Callable[[Value, Value], Value],
+    holds: Callable[[Array, Array], Array],
     message: str | None,
     summarize: int | None,
 ) -> None:
@@ -155,7 +154,7 @@ def _compare(
         raise refused(_difference(np.asarray(good), (a, b), sign, message, summarize))
 
 
-def _held(x: Value, y: Value, sign: str, holds: Callable[[Value, Value], Value]) -> Value:
+def _held(x: Array, y: Array, sign: str, holds: Callable[[Array, Array], Array]) -> Array:
     if is_text(x):
         return np.asarray(x == y if sign == "==" else x != y)
     return holds(*jax.lax.stop_gradient((x, y)))
@@ -163,7 +162,7 @@ def _held(x: Value, y: Value, sign: str, holds: Callable[[Value, Value], Value])
 
 def _difference(
     good: np.ndarray,
-    values: tuple[Value, Value],
+    values: tuple[Array, Array],
     sign: str,
     message: str | None,
     summarize: int | None,
@@ -187,7 +186,7 @@ def _difference(
 def _sign(
     x: Any,
     sign: str,
-    holds: Callable[[Value, Value], Value],
+    holds: Callable[[Array, Array], Array],
     message: str | None,
     summarize: int | None,
 ) -> None:
@@ -197,7 +196,7 @@ def _sign(
     _require(good, said, {"x": array}, summarize)
 
 
-def _require(good: Value, said: str, values: dict[str, Value], summarize: int | None) -> None:
+def _require(good: Array, said: str, values: dict[str, Array], summarize: int | None) -> None:
     if context.is_tracer(good):
         require(good, said, values)
     elif not np.all(good):
@@ -208,7 +207,7 @@ def _require(good: Value, said: str, values: dict[str, Value], summarize: int | 
         raise refused("\n".join([said, *parts]))
 
 
-def _summary(array: Value, summarize: int | None) -> str:
+def _summary(array: Array, summarize: int | None) -> str:
     count = 3 if summarize is None else summarize
     flat = np.asarray(array).reshape(-1)
     more = ", ..." if flat.size > count >= 0 else ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +21,7 @@ from jaxvars.tf.tensors.convert import is_tensor_like, is_text, to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import NUMPY_METHODS, OPERATIONS, Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _PROMOTED = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
@@ -116,7 +115,7 @@ def _is_list(part: Any) -> bool:
     return getattr(part, "ndim", 0) > 0
 
 
-def _index(part: Any) -> Value:
+def _index(part: Any) -> Array:
     array = to_array(part)
     return array if context.is_tracer(array) else np.asarray(array)
 
@@ -137,7 +136,7 @@ def _check(index: tuple[Any, ...], shape: tuple[int, ...]) -> None:
 
 
 # ---------------------------------------------------------------- methods
-def _method(function: Callable[..., Value]) -> Callable[[Tensor], Any]:
+def _method(function: Callable[..., Array]) -> Callable[[Tensor], Any]:
     """Return what gives a Tensor a method that works on its array."""
 
     def bound(x: Tensor) -> Callable[..., Tensor]:
@@ -150,15 +149,15 @@ def _method(function: Callable[..., Value]) -> Callable[[Tensor], Any]:
     return bound
 
 
-def _astype(x: Value, dtype: Any) -> Value:
+def _astype(x: Array, dtype: Any) -> Array:
     return x.astype(as_dtype(dtype).dtype)
 
 
-def _clip(x: Value, a_min: Any = None, a_max: Any = None) -> Value:
+def _clip(x: Array, a_min: Any = None, a_max: Any = None) -> Array:
     return jnp.clip(x, *(None if end is None else to_array(end) for end in (a_min, a_max)))
 
 
-def _reshape(x: Value, *newshape: Any, order: str = "C") -> Value:
+def _reshape(x: Array, *newshape: Any, order: str = "C") -> Array:
     sizes = newshape[0] if len(newshape) == 1 else newshape
     return x.reshape(tuple(map(int, sizes)) if isinstance(sizes, list | tuple) else int(sizes))
 

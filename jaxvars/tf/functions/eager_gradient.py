@@ -10,7 +10,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -26,8 +26,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tf.variables.variable import face_of
 from jaxvars.tracing import context, recorder
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def runs_now(leaves: list[Any]) -> bool:
@@ -43,16 +42,16 @@ class _Reads:
     through_assigns = False
 
     def __init__(self) -> None:
-        self.values: dict[int, tuple[CoreVariable, Value]] = {}
+        self.values: dict[int, tuple[CoreVariable, Array]] = {}
 
-    def knows(self, value: Value) -> bool:
+    def knows(self, value: Array) -> bool:
         """Tell whether a value must not be that of another variable."""
         return False
 
-    def wrote(self, cells: Sequence[Cell], values: Sequence[Value]) -> None:
+    def wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
         """Take no note of assigns."""
 
-    def saw(self, cell: Cell, value: Value) -> None:
+    def saw(self, cell: Cell, value: Array) -> None:
         """Take note of a read."""
         variable = cell.owner()
         if isinstance(variable, CoreVariable) and variable.trainable and is_inexact(value):
@@ -100,7 +99,7 @@ class _Pullback:
         grad: Callable[..., Any],
         leaves: list[Any],
         reads: _Reads,
-        arrays: list[Value],
+        arrays: list[Array],
         with_variables: Callable[..., Any],
     ) -> None:
         self._grad, self._with_variables = grad, with_variables
@@ -112,7 +111,7 @@ class _Pullback:
         self._floats = [i for i, x in enumerate(arrays) if is_inexact(x)]
         self._zeros = [(x.shape, x.dtype) for x in arrays]
 
-    def attached(self, arrays: list[Value]) -> list[Value]:
+    def attached(self, arrays: list[Array]) -> list[Array]:
         """Return the results, those of floats as results of one operation with this pullback."""
         if not self._inputs or not self._floats:
             return arrays
@@ -122,7 +121,7 @@ class _Pullback:
             made[i] = x
         return made
 
-    def _pull(self, *upstream: Value) -> list[Value | None]:
+    def _pull(self, *upstream: Array) -> list[Array | None]:
         given = dict(zip(self._floats, upstream, strict=True))
         zeros = enumerate(self._zeros)
         whole = [given[i] if i in given else jnp.zeros(*zero) for i, zero in zeros]
@@ -143,5 +142,5 @@ class _Pullback:
         return found, list(others)
 
 
-def _cotangent(gradient: Any, value: Value) -> Value:
+def _cotangent(gradient: Any, value: Array) -> Array:
     return conjugated(to_array(gradient)).astype(value.dtype)

@@ -14,7 +14,7 @@ import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, NoReturn, final
 
 import jax
 
@@ -44,8 +44,6 @@ from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tf.variables.variable import Variable
-
-Value: TypeAlias = Any
 
 _ONLY_ONCE = (
     "tf.function only supports singleton tf.Variables created on the first call. Make sure the "

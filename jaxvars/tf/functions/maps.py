@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,7 @@ from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor, wrap
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _rows(elems: Any) -> tuple[Any, int]:
@@ -120,18 +119,18 @@ def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
     return wrap(nest.pack_sequence_as(results[0], stacked))
 
 
-def _row(array: Value, i: int) -> Value:
+def _row(array: Array, i: int) -> Array:
     return np.asarray(array[i], object) if is_text(array) else array[i]
 
 
-def _empty(wanted: Any) -> Value:
+def _empty(wanted: Any) -> Array:
     shape = tuple(wanted.shape) if is_spec(wanted) and wanted.shape.rank is not None else ()
     if _is_text(wanted):
         return np.zeros((0, *shape), object)
     return jnp.zeros((0, *shape), as_dtype(wanted.dtype if is_spec(wanted) else wanted).dtype)
 
 
-def _stacked(parts: Sequence[Value]) -> Value:
+def _stacked(parts: Sequence[Array]) -> Array:
     return np.stack(parts) if is_text(parts[0]) else jnp.stack(parts)
 
 
@@ -147,7 +146,7 @@ def _typed(result: Any, wanted: Any) -> Any:
     return found if nested else found[0]
 
 
-def _typed_leaf(leaf: Any, wanted: Any) -> Value:
+def _typed_leaf(leaf: Any, wanted: Any) -> Array:
     dtype = as_dtype(wanted.dtype if is_spec(wanted) else wanted)
     if isinstance(leaf, Tensor) and leaf.dtype != dtype:
         raise refused(
@@ -279,6 +278,6 @@ def _carried(fn: Any, elems: Any, initializer: Any, *, reverse: bool) -> tuple[A
     return last, values
 
 
-def _joined(first: Value, values: Value, reverse: bool) -> Value:
+def _joined(first: Array, values: Array, reverse: bool) -> Array:
     parts = [values, first[None]] if reverse else [first[None], values]
     return jnp.concatenate(parts)

@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _GRAY = np.array([0.2989, 0.587, 0.114], np.float32)
 _FLOAT = np.dtype(np.float32)
@@ -32,7 +31,7 @@ def is_float(dtype: Any) -> bool:
 
 # ---------------------------------------------------------------- types
 @op("image.convert_image_dtype", "image", kinds="float int")
-def convert_image_dtype(image: Value, dtype: Any, saturate: Any = False) -> Value:
+def convert_image_dtype(image: Array, dtype: Any, saturate: Any = False) -> Array:
     """Convert to another type, with its range: floats are from 0 to 1.
 
     Example: `tf.image.convert_image_dtype(p(2, 2, 1), tf.uint8, saturate=True)`.
@@ -40,7 +39,7 @@ def convert_image_dtype(image: Value, dtype: Any, saturate: Any = False) -> Valu
     return converted(image, dtype, saturate)
 
 
-def converted(image: Value, dtype: Any, saturate: Any = False) -> Value:
+def converted(image: Array, dtype: Any, saturate: Any = False) -> Array:
     """Return an image of another type, with its range."""
     wanted = as_dtype(dtype).dtype
     if image.dtype == wanted:
@@ -55,14 +54,14 @@ def converted(image: Value, dtype: Any, saturate: Any = False) -> Value:
     return _between_integers(image, wanted, saturate)
 
 
-def _between_integers(image: Value, wanted: Any, saturate: Any) -> Value:
+def _between_integers(image: Array, wanted: Any, saturate: Any) -> Array:
     old, new = int(np.iinfo(image.dtype).max), int(np.iinfo(wanted).max)
     if old > new:
         return _cast(image // np.asarray((old + 1) // (new + 1), image.dtype), wanted, saturate)
     return _cast(image, wanted, saturate) * np.asarray((new + 1) // (old + 1), wanted)
 
 
-def _cast(x: Value, wanted: Any, saturate: Any) -> Value:
+def _cast(x: Array, wanted: Any, saturate: Any) -> Array:
     if not saturate:
         return x.astype(wanted)
     limits = np.iinfo(wanted)
@@ -72,7 +71,7 @@ def _cast(x: Value, wanted: Any, saturate: Any) -> Value:
     return jnp.clip(x, max(limits.min, own.min), min(limits.max, own.max)).astype(wanted)
 
 
-def in_floats(image: Value, func: Callable[[Value], Value], saturate: bool = True) -> Value:
+def in_floats(image: Array, func: Callable[[Array], Array], saturate: bool = True) -> Array:
     """Return what a function makes of an image as floats, as the type of the image."""
     if is_float(image.dtype):
         return func(image)
@@ -81,7 +80,7 @@ def in_floats(image: Value, func: Callable[[Value], Value], saturate: bool = Tru
 
 # ---------------------------------------------------------------- brightness
 @op("image.adjust_brightness", "image", kinds="float int")
-def adjust_brightness(image: Value, delta: Any) -> Value:
+def adjust_brightness(image: Array, delta: Any) -> Array:
     """Add a number, on the scale of 0 to 1.
 
     Example: `tf.image.adjust_brightness(p(2, 2, 1), 0.1)`.
@@ -90,7 +89,7 @@ def adjust_brightness(image: Value, delta: Any) -> Value:
 
 
 @op("image.adjust_contrast", "images", op="AdjustContrastv2", kinds="float int")
-def adjust_contrast(images: Value, contrast_factor: Any) -> Value:
+def adjust_contrast(images: Array, contrast_factor: Any) -> Array:
     """Multiply the distance of each channel from its mean.
 
     Example: `tf.image.adjust_contrast(p(2, 2, 2), 2.0)`.
@@ -102,13 +101,13 @@ def adjust_contrast(images: Value, contrast_factor: Any) -> Value:
 
 
 @jax.jit
-def _spread(x: Value, factor: Value) -> Value:
+def _spread(x: Array, factor: Array) -> Array:
     mean = jnp.mean(x, axis=(-3, -2), keepdims=True, dtype=x.dtype)
     return (x - mean) * factor + mean
 
 
 @op("image.adjust_gamma", "image", kinds="float int")
-def adjust_gamma(image: Value, gamma: Any = 1, gain: Any = 1) -> Value:
+def adjust_gamma(image: Array, gamma: Any = 1, gain: Any = 1) -> Array:
     """Raise to a power, and multiply.
 
     Example: `tf.image.adjust_gamma(p(2, 2, 1), 2.0, 3)`.
@@ -127,7 +126,7 @@ def _plain(number: Any) -> Any:
 
 @op("image.per_image_standardization", "image", kinds="float int")
 @jax.jit
-def per_image_standardization(image: Value) -> Value:
+def per_image_standardization(image: Array) -> Array:
     """Subtract the mean of each image, and divide by its standard deviation.
 
     Example: `tf.image.per_image_standardization(p(2, 2, 1))`.
@@ -141,7 +140,7 @@ def per_image_standardization(image: Value) -> Value:
 
 # ---------------------------------------------------------------- colors
 @op("image.rgb_to_grayscale", "images", kinds="float int")
-def rgb_to_grayscale(images: Value) -> Value:
+def rgb_to_grayscale(images: Array) -> Array:
     """Weigh the three colors to one.
 
     Example: `tf.image.rgb_to_grayscale(p(2, 2, 3))`.
@@ -149,7 +148,7 @@ def rgb_to_grayscale(images: Value) -> Value:
     if images.shape[-1:] != (3,):
         raise refused(f"The last dimension of an RGB image is 3, not {images.shape[-1:]}")
 
-    def gray(x: Value) -> Value:
+    def gray(x: Array) -> Array:
         exactly = jax.lax.Precision.HIGHEST
         return jnp.tensordot(x, _GRAY.astype(x.dtype), 1, precision=exactly)[..., None]
 
@@ -157,7 +156,7 @@ def rgb_to_grayscale(images: Value) -> Value:
 
 
 @op("image.grayscale_to_rgb", "images")
-def grayscale_to_rgb(images: Value) -> Value:
+def grayscale_to_rgb(images: Array) -> Array:
     """Repeat the only channel three times.
 
     Example: `tf.image.grayscale_to_rgb(p(2, 2, 1))`.
@@ -169,7 +168,7 @@ def grayscale_to_rgb(images: Value) -> Value:
 
 @op("image.rgb_to_hsv", "images", kinds="float")
 @jax.jit
-def rgb_to_hsv(images: Value) -> Value:
+def rgb_to_hsv(images: Array) -> Array:
     """Convert to hue, saturation and value.
 
     Example: `tf.image.rgb_to_hsv(p(1, 1, 3))`.
@@ -192,7 +191,7 @@ def rgb_to_hsv(images: Value) -> Value:
 
 @op("image.hsv_to_rgb", "images", kinds="float")
 @jax.jit
-def hsv_to_rgb(images: Value) -> Value:
+def hsv_to_rgb(images: Array) -> Array:
     """Convert from hue, saturation and value.
 
     Example: `tf.image.hsv_to_rgb(tf.constant([[[0.1, 0.5, 0.3]]]))`.
@@ -205,7 +204,7 @@ def hsv_to_rgb(images: Value) -> Value:
 
 
 @op("image.adjust_hue", "image", kinds="float int")
-def adjust_hue(image: Value, delta: Any) -> Value:
+def adjust_hue(image: Array, delta: Any) -> Array:
     """Turn the hue; 1 is all around.
 
     Example: `tf.image.adjust_hue(p(1, 1, 3), 0.1)`.
@@ -217,13 +216,13 @@ def adjust_hue(image: Value, delta: Any) -> Value:
 
 
 @jax.jit
-def _turned(x: Value, delta: Value) -> Value:
+def _turned(x: Array, delta: Array) -> Array:
     hsv = rgb_to_hsv.__wrapped__(x)
     return hsv_to_rgb.__wrapped__(hsv.at[..., 0].set((hsv[..., 0] + delta) % 1))
 
 
 @op("image.adjust_saturation", "image", kinds="float int")
-def adjust_saturation(image: Value, saturation_factor: Any) -> Value:
+def adjust_saturation(image: Array, saturation_factor: Any) -> Array:
     """Multiply the saturation.
 
     Example: `tf.image.adjust_saturation(p(1, 1, 3), 0.5)`.
@@ -234,14 +233,14 @@ def adjust_saturation(image: Value, saturation_factor: Any) -> Value:
 
 
 @jax.jit
-def _saturated(x: Value, factor: Value) -> Value:
+def _saturated(x: Array, factor: Array) -> Array:
     hsv = rgb_to_hsv.__wrapped__(x)
     return hsv_to_rgb.__wrapped__(hsv.at[..., 1].set(jnp.clip(hsv[..., 1] * factor, 0, 1)))
 
 
 # ---------------------------------------------------------------- numbers
 @op("image.psnr", "a b", kinds="float int")
-def psnr(a: Value, b: Value, max_val: Any) -> Value:
+def psnr(a: Array, b: Array, max_val: Any) -> Array:
     """Return the ratio of the largest value and the error of images, in decibels.
 
     Example: `tf.image.psnr(p(2, 2, 1), p(2, 2, 1), 1.0)`.
@@ -252,14 +251,14 @@ def psnr(a: Value, b: Value, max_val: Any) -> Value:
 
 
 @jax.jit
-def _decibels(top: Value, x: Value, y: Value) -> Value:
+def _decibels(top: Array, x: Array, y: Array) -> Array:
     error = jnp.mean((x - y) ** 2, axis=(-3, -2, -1))
     return 20 * jnp.log10(top) - 10 * jnp.log10(error)
 
 
 @op("image.total_variation", "images", kinds="float int")
 @jax.jit
-def total_variation(images: Value) -> Value:
+def total_variation(images: Array) -> Array:
     """Add up the differences of neighboring pixels.
 
     Example: `tf.image.total_variation(p(2, 3, 2))`.

@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import io
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.static import ints, known, one_int, refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 HOST = "files are on the host: inside a `tf.function` they must be known"
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
@@ -89,7 +88,7 @@ def _own_mode(image: Any) -> str:
     "image.decode_png", "contents", kinds="string", text=True, eager_only=HOST,
     aliases=("io.decode_png",),
 )  # fmt: skip
-def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Value:
+def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Array:
     """Read a PNG file, or another image.
 
     Example:
@@ -106,7 +105,7 @@ def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8") -> Value:
     "image.decode_bmp", "contents", kinds="string", text=True, eager_only=HOST,
     aliases=("io.decode_bmp",),
 )  # fmt: skip
-def decode_bmp(contents: Any, channels: int = 0) -> Value:
+def decode_bmp(contents: Any, channels: int = 0) -> Array:
     """Read a BMP file.
 
     Example: `tf.image.decode_bmp(b'BM')`.
@@ -124,7 +123,7 @@ def decode_bmp(contents: Any, channels: int = 0) -> Value:
 def decode_jpeg(
     contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Read a JPEG file, or another image.
 
     Example:
@@ -150,7 +149,7 @@ def decode_and_crop_jpeg(
     contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1,
     fancy_upscaling: bool = True, try_recover_truncated: bool = False,
     acceptable_fraction: float = 1, dct_method: str = "",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Read a part of a JPEG file.
 
     Example:
@@ -175,7 +174,7 @@ def decode_and_crop_jpeg(
     "image.decode_gif", "contents", kinds="string", text=True, eager_only=HOST,
     aliases=("io.decode_gif",),
 )  # fmt: skip
-def decode_gif(contents: Any) -> Value:
+def decode_gif(contents: Any) -> Array:
     """Read the frames of a GIF file.
 
     Example:
@@ -200,7 +199,7 @@ def _frames(image: Any) -> np.ndarray:
 )  # fmt: skip
 def decode_image(
     contents: Any, channels: Any = None, dtype: Any = "uint8", *, expand_animations: bool = True
-) -> Value:
+) -> Array:
     """Read an image of any kind.
 
     Example:
@@ -224,7 +223,7 @@ def decode_image(
     "image.is_jpeg", "contents", kinds="string", text=True, eager_only=HOST,
     aliases=("io.is_jpeg",),
 )  # fmt: skip
-def is_jpeg(contents: Any) -> Value:
+def is_jpeg(contents: Any) -> Array:
     """Tell whether a file is a JPEG.
 
     Example: `tf.image.is_jpeg(b'abc')`.
@@ -237,7 +236,7 @@ def is_jpeg(contents: Any) -> Value:
     "image.extract_jpeg_shape", "contents", kinds="string", text=True, eager_only=HOST,
     aliases=("io.extract_jpeg_shape",),
 )  # fmt: skip
-def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Value:
+def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Array:
     """Return the height, width and channels of a JPEG file.
 
     Example:
@@ -252,7 +251,7 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32") -> Value:
     return _array(np.array(shape, as_dtype(output_type).dtype))
 
 
-def _array(pixels: np.ndarray) -> Value:
+def _array(pixels: np.ndarray) -> Array:
     return _convert.to_array(pixels.copy())
 
 
@@ -266,7 +265,7 @@ def _written(pixels: np.ndarray, kind: str, **options: Any) -> Any:
 
 
 @op("image.encode_png", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_png",))
-def encode_png(image: Value, compression: int = -1) -> Any:
+def encode_png(image: Array, compression: int = -1) -> Any:
     """Write an image as a PNG file.
 
     Example:
@@ -293,7 +292,7 @@ def encode_png(image: Value, compression: int = -1) -> Any:
 
 @op("image.encode_jpeg", "image", kinds="int float", eager_only=HOST, aliases=("io.encode_jpeg",))
 def encode_jpeg(
-    image: Value, format: str = "", quality: int = 95, progressive: bool = False,
+    image: Array, format: str = "", quality: int = 95, progressive: bool = False,
     optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in",
     x_density: int = 300, y_density: int = 300, xmp_metadata: str = "",
 ) -> Any:  # fmt: skip
@@ -328,7 +327,7 @@ def _text(pixels: np.ndarray, dims: int, write: Any) -> np.ndarray:
 
 
 @op("image.adjust_jpeg_quality", "image", kinds="float int", eager_only=HOST)
-def adjust_jpeg_quality(image: Value, jpeg_quality: Any, dct_method: Any = "") -> Value:
+def adjust_jpeg_quality(image: Array, jpeg_quality: Any, dct_method: Any = "") -> Array:
     """Lose what JPEG loses at a quality.
 
     Example: `tf.image.adjust_jpeg_quality(tf.zeros([8, 8, 3]), 75)`.

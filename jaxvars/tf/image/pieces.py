@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,12 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import ints, refused
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- patches
 @op("image.extract_patches", "images", kinds="float int bool")
-def extract_patches(images: Value, sizes: Any, strides: Any, rates: Any, padding: str) -> Value:
+def extract_patches(images: Array, sizes: Any, strides: Any, rates: Any, padding: str) -> Array:
     """Take all patches of a size, side by side as channels.
 
     Example:
@@ -54,9 +53,9 @@ def _places(size: int, span: int, step: int, padding: str) -> tuple[int, int]:
 # ---------------------------------------------------------------- boxes
 @op("image.crop_and_resize", "image boxes box_indices", kinds="float int")
 def crop_and_resize(
-    image: Value, boxes: Value, box_indices: Value, crop_size: Any, method: str = "bilinear",
+    image: Array, boxes: Array, box_indices: Array, crop_size: Any, method: str = "bilinear",
     extrapolation_value: float = 0.0,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Cut boxes out of images, and resize them to one size.
 
     Example:
@@ -75,10 +74,10 @@ def crop_and_resize(
     x = image.astype(np.float32)
     where = box_indices[:, None, None]
 
-    def at(rows: Value, columns: Value) -> Value:
+    def at(rows: Array, columns: Array) -> Array:
         return x[where, rows[:, :, None], columns[:, None, :]]
 
-    def edge(places: Value, size: int, up: bool) -> Value:
+    def edge(places: Array, size: int, up: bool) -> Array:
         return jnp.clip((jnp.ceil if up else jnp.floor)(places).astype(int), 0, size - 1)
 
     if method == "nearest":
@@ -101,7 +100,7 @@ def crop_and_resize(
     return jnp.where(inside, made, np.float32(extrapolation_value))
 
 
-def _check_indices(indices: Value, count: int) -> None:
+def _check_indices(indices: Array, count: int) -> None:
     if context.is_known(indices) and indices.size:
         found = np.asarray(indices)
         if found.min() < 0 or found.max() >= count:
@@ -110,7 +109,7 @@ def _check_indices(indices: Value, count: int) -> None:
             )
 
 
-def _lines(start: Value, end: Value, size: int, count: int) -> tuple[Value, Value]:
+def _lines(start: Array, end: Array, size: int, count: int) -> tuple[Array, Array]:
     """Return the places of the lines of boxes in an image, and whether they are in it."""
     last = size - 1
     if count > 1:
@@ -131,7 +130,7 @@ _TABLE = np.array(
 
 
 @op("image.draw_bounding_boxes", "images boxes", kinds="float")
-def draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
+def draw_bounding_boxes(images: Array, boxes: Array, colors: Any) -> Array:
     """Draw the borders of boxes into images.
 
     Example:
@@ -157,7 +156,7 @@ def draw_bounding_boxes(images: Value, boxes: Value, colors: Any) -> Value:
     return images
 
 
-def _border(box: Value, height: int, width: int) -> Value:
+def _border(box: Array, height: int, width: int) -> Array:
     """Return which pixels are on the border of a box."""
     rows, columns = jnp.arange(height)[:, None], jnp.arange(width)
     top, left, bottom, right = box
@@ -170,9 +169,9 @@ def _border(box: Value, height: int, width: int) -> Value:
 # ---------------------------------------------------------------- glimpses
 @op("image.extract_glimpse", "input offsets", kinds="float")
 def extract_glimpse(
-    input: Value, size: Any, offsets: Value, centered: bool = True, normalized: bool = True,
+    input: Array, size: Any, offsets: Array, centered: bool = True, normalized: bool = True,
     noise: str = "uniform",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Take a window of each image, at its own place.
 
     Example:
@@ -205,7 +204,7 @@ def extract_glimpse(
     return jnp.where(inside, found, _noise(noise, found))
 
 
-def _start(offset: Value, size: int, part: int, centered: bool, normalized: bool) -> Value:
+def _start(offset: Array, size: int, part: int, centered: bool, normalized: bool) -> Array:
     if normalized:
         place = ((offset + 1) * size - part) / 2 if centered else offset * size
     else:
@@ -213,7 +212,7 @@ def _start(offset: Value, size: int, part: int, centered: bool, normalized: bool
     return jnp.trunc(place).astype(int)
 
 
-def _noise(kind: str, like: Value) -> Value:
+def _noise(kind: str, like: Array) -> Array:
     if kind == "zero":
         return jnp.zeros_like(like)
     if kind == "uniform":

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import ints, known, one_int, refused
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def check_rank(image: Value, least: int = 3) -> None:
+def check_rank(image: Array, least: int = 3) -> None:
     """Raise unless something is an image, or a batch of them."""
     if not least <= image.ndim <= 4:
         raise refused(f"'image' (shape {image.shape}) must have either 3 or 4 dimensions.")
@@ -21,7 +20,7 @@ def check_rank(image: Value, least: int = 3) -> None:
 
 # ---------------------------------------------------------------- turning
 @op("image.flip_left_right", "image")
-def flip_left_right(image: Value) -> Value:
+def flip_left_right(image: Array) -> Array:
     """Exchange left and right.
 
     Example: `tf.image.flip_left_right(r(2, 3, 1))`.
@@ -31,7 +30,7 @@ def flip_left_right(image: Value) -> Value:
 
 
 @op("image.flip_up_down", "image")
-def flip_up_down(image: Value) -> Value:
+def flip_up_down(image: Array) -> Array:
     """Exchange top and bottom.
 
     Example: `tf.image.flip_up_down(r(2, 3, 1))`.
@@ -41,7 +40,7 @@ def flip_up_down(image: Value) -> Value:
 
 
 @op("image.rot90", "image")
-def rot90(image: Value, k: Any = 1) -> Value:
+def rot90(image: Array, k: Any = 1) -> Array:
     """Rotate by 90 degrees, against the clock, `k` times.
 
     Example: `tf.image.rot90(r(2, 3, 1))`.
@@ -51,7 +50,7 @@ def rot90(image: Value, k: Any = 1) -> Value:
 
 
 @op("image.transpose", "image")
-def transpose(image: Value) -> Value:
+def transpose(image: Array) -> Array:
     """Exchange rows and columns.
 
     Example: `tf.image.transpose(r(2, 3, 1))`.
@@ -62,7 +61,7 @@ def transpose(image: Value) -> Value:
 
 # ---------------------------------------------------------------- cutting
 @op("image.central_crop", "image")
-def central_crop(image: Value, central_fraction: Any) -> Value:
+def central_crop(image: Array, central_fraction: Any) -> Array:
     """Cut out the middle.
 
     Example: `tf.image.central_crop(r(4, 5, 1), 0.5)`.
@@ -80,15 +79,15 @@ def _middle(size: int, part: float) -> tuple[int, int]:
     return start, size - 2 * start
 
 
-def crop(image: Value, top: int, left: int, height: int, width: int) -> Value:
+def crop(image: Array, top: int, left: int, height: int, width: int) -> Array:
     """Return a part of an image."""
     return image[..., top : top + height, left : left + width, :]
 
 
 @op("image.crop_to_bounding_box", "image")
 def crop_to_bounding_box(
-    image: Value, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Value:
+    image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Array:
     """Cut out a box.
 
     Example: `tf.image.crop_to_bounding_box(r(3, 4, 1), 1, 0, 2, 3)`.
@@ -111,8 +110,8 @@ def crop_to_bounding_box(
 
 @op("image.pad_to_bounding_box", "image")
 def pad_to_bounding_box(
-    image: Value, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
-) -> Value:
+    image: Array, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Array:
     """Put into a larger image of zeros.
 
     Example: `tf.image.pad_to_bounding_box(r(2, 1, 1), 1, 0, 4, 2)`.
@@ -131,7 +130,7 @@ def pad_to_bounding_box(
 
 
 @op("image.resize_with_crop_or_pad", "image")
-def resize_with_crop_or_pad(image: Value, target_height: Any, target_width: Any) -> Value:
+def resize_with_crop_or_pad(image: Array, target_height: Any, target_width: Any) -> Array:
     """Cut or pad around the middle to a height and width.
 
     Example: `tf.image.resize_with_crop_or_pad(r(2, 5, 1), 5, 2)`.
@@ -145,7 +144,7 @@ def resize_with_crop_or_pad(image: Value, target_height: Any, target_width: Any)
     return image
 
 
-def _fitted(image: Value, axis: int, size: int) -> Value:
+def _fitted(image: Array, axis: int, size: int) -> Array:
     excess = image.shape[axis] - size
     if excess > 0:
         return jax.lax.slice_in_dim(image, excess // 2, excess // 2 + size, axis=axis)

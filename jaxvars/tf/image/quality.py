@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,10 @@ from jaxvars.tf.image.colors import converted
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
+def _both(a: Array, b: Array, max_val: Any) -> tuple[Array, Array, Array]:
     """Return two images and their largest value as floats."""
     if a.shape[-3:] != b.shape[-3:]:
         raise Refused(ValueError(f"Shapes {a.shape} and {b.shape} are incompatible"))
@@ -33,9 +32,9 @@ def _both(a: Value, b: Value, max_val: Any) -> tuple[Value, Value, Value]:
 
 @op("image.ssim", "img1 img2", kinds="float int")
 def ssim(
-    img1: Value, img2: Value, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
+    img1: Array, img2: Array, max_val: Any, filter_size: int = 11, filter_sigma: float = 1.5,
     k1: float = 0.01, k2: float = 0.03, return_index_map: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return how much images are alike in structure: 1 if they are the same.
 
     Example: `tf.image.ssim(p(12, 13, 2), p(12, 13, 2), 1.0)`.
@@ -47,7 +46,7 @@ def ssim(
     return jnp.mean(whole if return_index_map else jnp.mean(whole, (-3, -2)), -1)
 
 
-def _check_size(x: Value, size: int) -> None:
+def _check_size(x: Array, size: int) -> None:
     if min(x.shape[-3:-1]) < size:
         raise refused(
             f"Images of {x.shape[-3]} by {x.shape[-2]} are smaller than the filter of size {size}."
@@ -56,8 +55,8 @@ def _check_size(x: Value, size: int) -> None:
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _parts(
-    x: Value, y: Value, top: Value, size: int, sigma: float, k1: float, k2: float
-) -> tuple[Value, Value]:
+    x: Array, y: Array, top: Array, size: int, sigma: float, k1: float, k2: float
+) -> tuple[Array, Array]:
     """Return how much the lightness and the contrast of each place are alike."""
     blur = functools.partial(_blurred, kernel=_gaussian(size, sigma))
     c1, c2 = (k1 * top) ** 2, (k2 * top) ** 2
@@ -73,7 +72,7 @@ def _gaussian(size: int, sigma: float) -> np.ndarray:
     return (weights / weights.sum()).astype(np.float32)
 
 
-def _blurred(x: Value, kernel: np.ndarray) -> Value:
+def _blurred(x: Array, kernel: np.ndarray) -> Array:
     for axis in (x.ndim - 3, x.ndim - 2):
         count = x.shape[axis] - len(kernel) + 1
         x = sum(
@@ -85,17 +84,17 @@ def _blurred(x: Value, kernel: np.ndarray) -> Value:
 
 @op("image.ssim_multiscale", "img1 img2", kinds="float int")
 def ssim_multiscale(
-    img1: Value, img2: Value, max_val: Any,
+    img1: Array, img2: Array, max_val: Any,
     power_factors: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
     filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return how much images are alike in structure, at several scales.
 
     Example:
     `tf.image.ssim_multiscale(p(9, 8, 1), tf.ones([9, 8, 1]), 1.0, (0.5, 0.5), filter_size=3)`.
     """
     x, y, top = _both(img1, img2, max_val)
-    found: list[Value] = []
+    found: list[Array] = []
     for i in range(len(power_factors)):
         if i:
             x, y = _halved(x), _halved(y)
@@ -107,7 +106,7 @@ def ssim_multiscale(
     return jnp.mean(jnp.prod(jnp.stack(found, -1) ** powers, -1), -1)
 
 
-def _halved(x: Value) -> Value:
+def _halved(x: Array) -> Array:
     """Return images of half the size: means of four pixels."""
     pads = [(0, 0)] * (x.ndim - 3) + [(0, n % 2) for n in x.shape[-3:-1]] + [(0, 0)]
     x = jnp.pad(x, pads, mode="symmetric")
@@ -117,7 +116,7 @@ def _halved(x: Value) -> Value:
 
 # ---------------------------------------------------------------- edges
 @op("image.sobel_edges", "image", kinds="float")
-def sobel_edges(image: Value) -> Value:
+def sobel_edges(image: Array) -> Array:
     """Return how fast each pixel changes downwards and to the right, by Sobel's filter.
 
     Example: `tf.image.sobel_edges(r(1, 3, 4, 2))`.
@@ -130,14 +129,14 @@ def sobel_edges(image: Value) -> Value:
     return jnp.stack([_filtered(x, *pair) for pair in pairs], -1)
 
 
-def _filtered(x: Value, down: tuple[int, ...], across: tuple[int, ...]) -> Value:
+def _filtered(x: Array, down: tuple[int, ...], across: tuple[int, ...]) -> Array:
     height, width = x.shape[1] - 2, x.shape[2] - 2
     rows: Any = sum(n * x[:, i : i + height] for i, n in enumerate(down) if n)
     return sum(n * rows[:, :, i : i + width] for i, n in enumerate(across) if n)
 
 
 @op("image.image_gradients", "image", kinds="float int")
-def image_gradients(image: Value) -> tuple[Value, Value]:
+def image_gradients(image: Array) -> tuple[Array, Array]:
     """Return the differences of each pixel from the next ones, below and to the right.
 
     Example: `tf.image.image_gradients(r(1, 3, 4, 2))`.

@@ -19,24 +19,24 @@ from jaxvars.tf.image import files as files
 from jaxvars.tf.image import places as places
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.static import one_int
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Draw: TypeAlias = Callable[..., Value]
+Draw: TypeAlias = Callable[..., Array]
 
 _NUMBERS = "float int"
 _INT32 = np.iinfo(np.int32).max
 
 
-def _drawn(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Value:
+def _drawn(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
     return _random.uniform(shape, low, high, dtype, seed)._array
 
 
-def _of_seed(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Value:
+def _of_seed(shape: Any, low: Any, high: Any, dtype: str, seed: Any) -> Array:
     return _random.stateless_uniform(shape, seed, low, high, dtype)._array
 
 
 # ---------------------------------------------------------------- flips
-def _flip(turn: Callable[[Value], Value], draw: Draw, image: Value, seed: Any) -> Value:
+def _flip(turn: Callable[[Array], Array], draw: Draw, image: Array, seed: Any) -> Array:
     turned = turn(image)
     if image.ndim == 3:
         return jnp.where(draw([], 0, 1.0, "float32", seed) < 0.5, turned, image)
@@ -46,7 +46,7 @@ def _flip(turn: Callable[[Value], Value], draw: Draw, image: Value, seed: Any) -
 
 
 @op("image.random_flip_left_right", "image")
-def random_flip_left_right(image: Value, seed: Any = None) -> Value:
+def random_flip_left_right(image: Array, seed: Any = None) -> Array:
     """Exchange left and right of every second image, by chance.
 
     Example: `tf.image.random_flip_left_right(tf.ones([2, 3, 1]), seed=1)`.
@@ -58,7 +58,7 @@ def random_flip_left_right(image: Value, seed: Any = None) -> Value:
 
 
 @op("image.stateless_random_flip_left_right", "image")
-def stateless_random_flip_left_right(image: Value, seed: Any) -> Value:
+def stateless_random_flip_left_right(image: Array, seed: Any) -> Array:
     """Exchange left and right of every second image, by chance, by a seed.
 
     Example: `tf.image.stateless_random_flip_left_right(tf.ones([2, 3, 1]), seed=(1, 5))`.
@@ -67,7 +67,7 @@ def stateless_random_flip_left_right(image: Value, seed: Any) -> Value:
 
 
 @op("image.random_flip_up_down", "image")
-def random_flip_up_down(image: Value, seed: Any = None) -> Value:
+def random_flip_up_down(image: Array, seed: Any = None) -> Array:
     """Exchange top and bottom of every second image, by chance.
 
     Example: `tf.image.random_flip_up_down(tf.ones([2, 3, 1]), seed=1)`.
@@ -79,7 +79,7 @@ def random_flip_up_down(image: Value, seed: Any = None) -> Value:
 
 
 @op("image.stateless_random_flip_up_down", "image")
-def stateless_random_flip_up_down(image: Value, seed: Any) -> Value:
+def stateless_random_flip_up_down(image: Array, seed: Any) -> Array:
     """Exchange top and bottom of every second image, by chance, by a seed.
 
     Example: `tf.image.stateless_random_flip_up_down(tf.ones([2, 3, 1]), seed=(1, 5))`.
@@ -88,18 +88,18 @@ def stateless_random_flip_up_down(image: Value, seed: Any) -> Value:
 
 
 # ---------------------------------------------------------------- colors
-def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Value:
+def _between(draw: Draw, low: Any, high: Any, seed: Any) -> Array:
     return draw([], low, high, "float32", seed)
 
 
-def _brightness(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
+def _brightness(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     if max_delta < 0:
         raise Refused(ValueError("max_delta must be non-negative."))
     return colors.adjust_brightness.__wrapped__(image, _between(draw, -max_delta, max_delta, seed))
 
 
 @op("image.random_brightness", "image", kinds=_NUMBERS)
-def random_brightness(image: Value, max_delta: Any, seed: Any = None) -> Value:
+def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Add a random number.
 
     Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
@@ -111,7 +111,7 @@ def random_brightness(image: Value, max_delta: Any, seed: Any = None) -> Value:
 
 
 @op("image.stateless_random_brightness", "image", kinds=_NUMBERS)
-def stateless_random_brightness(image: Value, max_delta: Any, seed: Any) -> Value:
+def stateless_random_brightness(image: Array, max_delta: Any, seed: Any) -> Array:
     """Add a random number, by a seed.
 
     Example: `tf.image.stateless_random_brightness(p(2, 2, 1), 1e-9, seed=(1, 5))`.
@@ -119,7 +119,7 @@ def stateless_random_brightness(image: Value, max_delta: Any, seed: Any) -> Valu
     return _brightness(_of_seed, image, max_delta, seed)
 
 
-def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
+def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
     if max_delta > 0.5:
         raise Refused(ValueError("max_delta must be <= 0.5."))
     if max_delta < 0:
@@ -128,7 +128,7 @@ def _hue(draw: Draw, image: Value, max_delta: Any, seed: Any) -> Value:
 
 
 @op("image.random_hue", "image", kinds=_NUMBERS)
-def random_hue(image: Value, max_delta: Any, seed: Any = None) -> Value:
+def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
     """Turn the hue by a random number.
 
     Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
@@ -140,7 +140,7 @@ def random_hue(image: Value, max_delta: Any, seed: Any = None) -> Value:
 
 
 @op("image.stateless_random_hue", "image", kinds=_NUMBERS)
-def stateless_random_hue(image: Value, max_delta: Any, seed: Any) -> Value:
+def stateless_random_hue(image: Array, max_delta: Any, seed: Any) -> Array:
     """Turn the hue by a random number, by a seed.
 
     Example: `tf.image.stateless_random_hue(tf.ones([1, 1, 3]), 0.5, seed=(1, 5))`.
@@ -148,12 +148,12 @@ def stateless_random_hue(image: Value, max_delta: Any, seed: Any) -> Value:
     return _hue(_of_seed, image, max_delta, seed)
 
 
-def _contrast(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+def _contrast(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Array:
     return colors.adjust_contrast.__wrapped__(image, _factor(draw, lower, upper, seed))
 
 
 @op("image.random_contrast", "image", kinds=_NUMBERS)
-def random_contrast(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the distance of each channel from its mean by a random number.
 
     Example: `tf.image.random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=1)`.
@@ -165,7 +165,7 @@ def random_contrast(image: Value, lower: Any, upper: Any, seed: Any = None) -> V
 
 
 @op("image.stateless_random_contrast", "image", kinds=_NUMBERS)
-def stateless_random_contrast(image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+def stateless_random_contrast(image: Array, lower: Any, upper: Any, seed: Any) -> Array:
     """Multiply the distance of each channel from its mean by a random number, by a seed.
 
     Example: `tf.image.stateless_random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=(1, 5))`.
@@ -173,12 +173,12 @@ def stateless_random_contrast(image: Value, lower: Any, upper: Any, seed: Any) -
     return _contrast(_of_seed, image, lower, upper, seed)
 
 
-def _saturation(draw: Draw, image: Value, lower: Any, upper: Any, seed: Any) -> Value:
+def _saturation(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Array:
     return colors.adjust_saturation.__wrapped__(image, _factor(draw, lower, upper, seed))
 
 
 @op("image.random_saturation", "image", kinds=_NUMBERS)
-def random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the saturation by a random number.
 
     Example: `tf.image.random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=1)`.
@@ -190,7 +190,7 @@ def random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) ->
 
 
 @op("image.stateless_random_saturation", "image", kinds=_NUMBERS)
-def stateless_random_saturation(image: Value, lower: Any, upper: Any, seed: Any = None) -> Value:
+def stateless_random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
     """Multiply the saturation by a random number, by a seed.
 
     Example: `tf.image.stateless_random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=(1, 5))`.
@@ -198,7 +198,7 @@ def stateless_random_saturation(image: Value, lower: Any, upper: Any, seed: Any 
     return _saturation(_of_seed, image, lower, upper, seed)
 
 
-def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Value:
+def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Array:
     if upper <= lower:
         raise Refused(ValueError("upper must be > lower."))
     if lower < 0:
@@ -206,7 +206,7 @@ def _factor(draw: Draw, lower: Any, upper: Any, seed: Any) -> Value:
     return _between(draw, lower, upper, seed)
 
 
-def _quality(draw: Draw, image: Value, low: Any, high: Any, seed: Any) -> Value:
+def _quality(draw: Draw, image: Array, low: Any, high: Any, seed: Any) -> Array:
     least, most = one_int(low, "min_jpeg_quality"), one_int(high, "max_jpeg_quality")
     if least < 0 or most < 0 or least > 100 or most > 100:
         raise Refused(ValueError("jpeg encoding range must be between 0 and 100."))
@@ -217,8 +217,8 @@ def _quality(draw: Draw, image: Value, low: Any, high: Any, seed: Any) -> Value:
 
 @op("image.random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
 def random_jpeg_quality(
-    image: Value, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None
-) -> Value:
+    image: Array, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any = None
+) -> Array:
     """Lose what JPEG loses, at a random quality.
 
     Example: `tf.image.random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=1)`.
@@ -231,8 +231,8 @@ def random_jpeg_quality(
 
 @op("image.stateless_random_jpeg_quality", "image", kinds=_NUMBERS, eager_only=files.HOST)
 def stateless_random_jpeg_quality(
-    image: Value, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any
-) -> Value:
+    image: Array, min_jpeg_quality: Any, max_jpeg_quality: Any, seed: Any
+) -> Array:
     """Lose what JPEG loses, at a random quality, by a seed.
 
     Example: `tf.image.stateless_random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=(1, 5))`.
@@ -241,7 +241,7 @@ def stateless_random_jpeg_quality(
 
 
 # ---------------------------------------------------------------- crops
-def _crop(draw: Draw, value: Value, size: Any, seed: Any) -> Value:
+def _crop(draw: Draw, value: Array, size: Any, seed: Any) -> Array:
     sizes = places.corner(value.shape, size)
     limits = jnp.array([n - m + 1 for n, m in zip(value.shape, sizes, strict=True)], jnp.int32)
     starts = draw([len(sizes)], 0, _INT32, "int32", seed) % limits
@@ -249,7 +249,7 @@ def _crop(draw: Draw, value: Value, size: Any, seed: Any) -> Value:
 
 
 @op("image.random_crop", "value")
-def random_crop(value: Value, size: Any, seed: Any = None) -> Value:
+def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
     """Cut out a random part.
 
     Example: `tf.image.random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=1)`.
@@ -261,7 +261,7 @@ def random_crop(value: Value, size: Any, seed: Any = None) -> Value:
 
 
 @op("image.stateless_random_crop", "value")
-def stateless_random_crop(value: Value, size: Any, seed: Any) -> Value:
+def stateless_random_crop(value: Array, size: Any, seed: Any) -> Array:
     """Cut out a random part, by a seed.
 
     Example: `tf.image.stateless_random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=(1, 5))`.

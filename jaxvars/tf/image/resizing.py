@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ import numpy as np
 from jaxvars.tf.image.places import check_rank
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.static import known, one_int, refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _METHODS = {
     "bilinear": "linear",
@@ -46,9 +45,9 @@ class ResizeMethod:
 
 @op("image.resize", "images", kinds="float int")
 def resize(
-    images: Value, size: Any, method: Any = "bilinear", preserve_aspect_ratio: Any = False,
+    images: Array, size: Any, method: Any = "bilinear", preserve_aspect_ratio: Any = False,
     antialias: Any = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Resize images to a height and width.
 
     Example: `tf.image.resize(r(2, 3, 1), [4, 5])`.
@@ -70,7 +69,7 @@ def resize(
     )
 
 
-def _new_size(images: Value, size: Any, keeps_ratio: Any) -> tuple[int, int]:
+def _new_size(images: Array, size: Any, keeps_ratio: Any) -> tuple[int, int]:
     given = known(size, "size")
     if given.shape != (2,) or given.dtype.kind not in "iu":
         raise refused("'size' must be a 1-D int32 Tensor of 2 elements: new_height, new_width")
@@ -85,7 +84,7 @@ def _new_size(images: Value, size: Any, keeps_ratio: Any) -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- weights
-def _weighed(x: Value, height: int, width: int, method: str, antialias: bool) -> Value:
+def _weighed(x: Array, height: int, width: int, method: str, antialias: bool) -> Array:
     """Return images whose rows and columns are sums of those of others."""
     down, across = (
         _weights(size, new, method, antialias)
@@ -129,9 +128,9 @@ _KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # ---------------------------------------------------------------- with a border
 @op("image.resize_with_pad", "image", kinds="float int")
 def resize_with_pad(
-    image: Value, target_height: Any, target_width: Any, method: Any = "bilinear",
+    image: Array, target_height: Any, target_width: Any, method: Any = "bilinear",
     antialias: Any = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Resize to a height and width, with a border to keep the ratio.
 
     Example: `tf.image.resize_with_pad(r(2, 4, 1), 4, 4)`.

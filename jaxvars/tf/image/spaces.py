@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.static import refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SPACES = {
     "rgb_to_yiq": [
@@ -38,7 +35,7 @@ _SPACES = {
 """What each axis is of each, as TensorFlow has it."""
 
 
-def _converted(images: Value, name: str) -> Value:
+def _converted(images: Array, name: str) -> Array:
     if images.shape[-1:] != (3,):
         raise refused(f"The last dimension must be 3, not {images.shape[-1:]}")
     matrix = np.asarray(_SPACES[name], images.dtype)
@@ -46,7 +43,7 @@ def _converted(images: Value, name: str) -> Value:
 
 
 @op("image.rgb_to_yiq", "images", kinds="float")
-def rgb_to_yiq(images: Value) -> Value:
+def rgb_to_yiq(images: Array) -> Array:
     """Convert from RGB to YIQ.
 
     Example: `tf.image.rgb_to_yiq(p(1, 2, 3))`.
@@ -55,7 +52,7 @@ def rgb_to_yiq(images: Value) -> Value:
 
 
 @op("image.yiq_to_rgb", "images", kinds="float")
-def yiq_to_rgb(images: Value) -> Value:
+def yiq_to_rgb(images: Array) -> Array:
     """Convert from YIQ to RGB.
 
     Example: `tf.image.yiq_to_rgb(p(1, 2, 3))`.
@@ -64,7 +61,7 @@ def yiq_to_rgb(images: Value) -> Value:
 
 
 @op("image.rgb_to_yuv", "images", kinds="float")
-def rgb_to_yuv(images: Value) -> Value:
+def rgb_to_yuv(images: Array) -> Array:
     """Convert from RGB to YUV.
 
     Example: `tf.image.rgb_to_yuv(p(1, 2, 3))`.
@@ -73,7 +70,7 @@ def rgb_to_yuv(images: Value) -> Value:
 
 
 @op("image.yuv_to_rgb", "images", kinds="float")
-def yuv_to_rgb(images: Value) -> Value:
+def yuv_to_rgb(images: Array) -> Array:
     """Convert from YUV to RGB.
 
     Example: `tf.image.yuv_to_rgb(p(1, 2, 3))`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ from jaxvars.tf import random as _random
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import known, one_int, refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SIZE = "how many boxes are kept depends on values; `non_max_suppression_padded` is compiled"
 
@@ -72,9 +71,9 @@ def _chosen(
 
 @op("image.non_max_suppression", "boxes scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the numbers of the best boxes, without those that overlap better ones.
 
     Example:
@@ -88,9 +87,9 @@ def non_max_suppression(
 
 @op("image.non_max_suppression_with_scores", "boxes scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression_with_scores(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"), soft_nms_sigma: Any = 0.0,
-) -> tuple[Value, Value]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the numbers and scores of the best boxes; those that overlap score less.
 
     Example:
@@ -119,9 +118,9 @@ def non_max_suppression_with_scores(
 
 @op("image.non_max_suppression_overlaps", "overlaps scores", kinds="float", eager_only=_SIZE)
 def non_max_suppression_overlaps(
-    overlaps: Value, scores: Value, max_output_size: Any, overlap_threshold: Any = 0.5,
+    overlaps: Array, scores: Array, max_output_size: Any, overlap_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the numbers of the best boxes, of which the overlaps are given.
 
     Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
@@ -158,14 +157,14 @@ def _share(a: list[float], b: list[float]) -> float:
 
 # ---------------------------------------------------------------- in programs
 def _kept(
-    boxes: Value, scores: Value, size: int, limit: Value, least: Value
-) -> tuple[Value, Value]:
+    boxes: Array, scores: Array, size: int, limit: Array, least: Array
+) -> tuple[Array, Array]:
     """Return the numbers of the boxes that are kept, filled up with 0, and how many they are."""
     low = jnp.minimum(boxes[:, :2], boxes[:, 2:])
     high = jnp.maximum(boxes[:, :2], boxes[:, 2:])
     areas = jnp.prod(high - low, -1)
 
-    def turn(i: Value, state: tuple[Value, Value, Value]) -> Any:
+    def turn(i: Array, state: tuple[Array, Array, Array]) -> Any:
         live, found, count = state
         best = jnp.argmax(live)
         there = live[best] > -jnp.inf
@@ -187,10 +186,10 @@ def _kept(
 
 @op("image.non_max_suppression_padded", "boxes scores", kinds="float")
 def non_max_suppression_padded(
-    boxes: Value, scores: Value, max_output_size: Any, iou_threshold: Any = 0.5,
+    boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"), pad_to_max_output_size: bool = False,
     sorted_input: bool = False, canonicalized_coordinates: bool = False, tile_size: int = 512,
-) -> tuple[Value, Value]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the numbers of the best boxes, filled up with zeros, and how many they are.
 
     Example:
@@ -216,7 +215,7 @@ def non_max_suppression_padded(
 
 @op("image.combined_non_max_suppression", "boxes scores", kinds="float")
 def combined_non_max_suppression(
-    boxes: Value, scores: Value, max_output_size_per_class: Any, max_total_size: Any,
+    boxes: Array, scores: Array, max_output_size_per_class: Any, max_total_size: Any,
     iou_threshold: Any = 0.5, score_threshold: Any = float("-inf"), pad_per_class: bool = False,
     clip_boxes: bool = True,
 ) -> Any:  # fmt: skip
@@ -237,12 +236,12 @@ def combined_non_max_suppression(
     total = min(most, each * classes) if pad_per_class else most
     wide = jnp.broadcast_to(boxes, (*boxes.shape[:2], classes, 4))
 
-    def of_class(corners: Value, points: Value) -> Any:
+    def of_class(corners: Array, points: Array) -> Any:
         found, count = _kept(corners, points, each, iou_threshold, score_threshold)
         there = jnp.arange(each) < count
         return corners[found], jnp.where(there, points[found], -jnp.inf)
 
-    def of_image(corners: Value, points: Value) -> Any:
+    def of_image(corners: Array, points: Array) -> Any:
         found, values = jax.vmap(of_class, in_axes=1)(corners, points)
         kinds = jnp.repeat(jnp.arange(classes, dtype=np.float32), each)
         found, values = found.reshape(-1, 4), values.reshape(-1)
@@ -262,7 +261,7 @@ def combined_non_max_suppression(
 
 # ---------------------------------------------------------------- random boxes
 def _distorted(
-    image_size: Any, bounding_boxes: Value, draw: Callable[[int], Any],
+    image_size: Any, bounding_boxes: Array, draw: Callable[[int], Any],
     min_object_covered: Any, aspect_ratio_range: Any, area_range: Any, max_attempts: Any,
     use_image_if_no_bounding_boxes: Any,
 ) -> Any:  # fmt: skip
@@ -325,7 +324,7 @@ def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> 
     eager_only="a box is drawn on the host, by trial",
 )  # fmt: skip
 def sample_distorted_bounding_box(
-    image_size: Any, bounding_boxes: Value, seed: Any = 0, min_object_covered: Any = 0.1,
+    image_size: Any, bounding_boxes: Array, seed: Any = 0, min_object_covered: Any = 0.1,
     aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
     use_image_if_no_bounding_boxes: Any = None,
 ) -> Any:  # fmt: skip
@@ -349,7 +348,7 @@ def sample_distorted_bounding_box(
     eager_only="a box is drawn on the host, by trial",
 )  # fmt: skip
 def stateless_sample_distorted_bounding_box(
-    image_size: Any, bounding_boxes: Value, seed: Any, min_object_covered: Any = 0.1,
+    image_size: Any, bounding_boxes: Array, seed: Any, min_object_covered: Any = 0.1,
     aspect_ratio_range: Any = None, area_range: Any = None, max_attempts: Any = None,
     use_image_if_no_bounding_boxes: Any = None,
 ) -> Any:  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,12 @@ from jaxvars.tf.keras.adapter.facade import elsewhere, revived
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _relu(
-    x: Value, negative_slope: float = 0.0, max_value: Any = None, threshold: float = 0.0
-) -> Value:
+    x: Array, negative_slope: float = 0.0, max_value: Any = None, threshold: float = 0.0
+) -> Array:
     below = negative_slope * (x - threshold) if negative_slope else jnp.zeros_like(x)
     found = jnp.where(x > threshold, x, below).astype(x.dtype)
     if max_value is None:
@@ -33,28 +32,28 @@ def _relu(
     return jnp.where(found > largest, largest, found)
 
 
-def _gelu(x: Value, approximate: bool = False) -> Value:
+def _gelu(x: Array, approximate: bool = False) -> Array:
     return jax.nn.gelu(x, approximate=approximate)
 
 
-def _softmax(x: Value, axis: Any = -1) -> Value:
+def _softmax(x: Array, axis: Any = -1) -> Array:
     return jax.nn.softmax(x, axis=axis)
 
 
-def _hard_shrink(x: Value, threshold: float = 0.5) -> Value:
+def _hard_shrink(x: Array, threshold: float = 0.5) -> Array:
     return jnp.where(jnp.abs(x) > threshold, x, 0.0)
 
 
-def _soft_shrink(x: Value, threshold: float = 0.5) -> Value:
+def _soft_shrink(x: Array, threshold: float = 0.5) -> Array:
     moved = jnp.where(x < -threshold, x + threshold, 0.0)
     return jnp.where(x > threshold, x - threshold, moved)
 
 
-def _threshold(x: Value, threshold: float, default_value: float) -> Value:
+def _threshold(x: Array, threshold: float, default_value: float) -> Array:
     return jnp.where(x > threshold, x, default_value)
 
 
-def _sparsemax(x: Value, axis: int = -1) -> Value:
+def _sparsemax(x: Array, axis: int = -1) -> Array:
     """Return the nearest point of the simplex (Martins and Astudillo, 2016)."""
     scores = jnp.moveaxis(x, axis, -1)
     largest = jnp.flip(jnp.sort(scores, axis=-1), axis=-1)
@@ -65,22 +64,22 @@ def _sparsemax(x: Value, axis: int = -1) -> Value:
     return jnp.moveaxis(jnp.maximum(scores - threshold, 0), -1, axis)
 
 
-def _leaky_relu(x: Value, negative_slope: float = 0.2) -> Value:
+def _leaky_relu(x: Array, negative_slope: float = 0.2) -> Array:
     return jnp.where(x > 0, x, negative_slope * x)
 
 
-def _selu(x: Value) -> Value:
+def _selu(x: Array) -> Array:
     return _SELU_SCALE * jnp.where(x >= 0, x, _SELU_ALPHA * jnp.expm1(jnp.where(x >= 0, 0, x)))
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def _squareplus(x: Value, b: float = 4) -> Value:
+def _squareplus(x: Array, b: float = 4) -> Array:
     return jax.nn.squareplus(x, b)
 
 
-_KNOWN: dict[str, Callable[..., Value]] = {
+_KNOWN: dict[str, Callable[..., Array]] = {
     "relu": _relu, "gelu": _gelu, "softmax": _softmax, "hard_shrink": _hard_shrink,
     "soft_shrink": _soft_shrink, "threshold": _threshold, "squareplus": _squareplus,
     "sparsemax": _sparsemax,
@@ -121,7 +120,7 @@ def deserialize(config: Any, custom_objects: Any = None) -> Any:
     return revived(config, custom_objects, get)
 
 
-def _made(name: str, fn: Callable[..., Value]) -> Callable[..., Tensor]:
+def _made(name: str, fn: Callable[..., Array]) -> Callable[..., Tensor]:
     @functools.wraps(fn)
     def call(x: Any, *args: Any, **kwargs: Any) -> Tensor:
         if "negative_slope" in kwargs and name == "leaky_relu":

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -16,8 +16,7 @@ from jaxvars.tf.keras.backend import epsilon
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Constraint(Configured):
@@ -28,7 +27,7 @@ class Constraint(Configured):
         raise NotImplementedError("A Constraint has a method __call__(self, w).")
 
 
-def _norms(w: Value, axis: Any) -> Value:
+def _norms(w: Array, axis: Any) -> Array:
     along = tuple(axis) if isinstance(axis, list) else axis
     return jnp.sqrt(jnp.sum(jnp.square(w), axis=along, keepdims=True))
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -16,8 +16,7 @@ from jaxvars.tf.listing import lister
 from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Regularizer(Configured, ABC):
@@ -28,7 +27,7 @@ class Regularizer(Configured, ABC):
         """Return the penalty of a weight."""
 
 
-def _sum(x: Value, l1: float, l2: float) -> Value:
+def _sum(x: Array, l1: float, l2: float) -> Array:
     found = jnp.zeros((), x.dtype)
     found = found + l1 * jnp.sum(magnitude(x)) if l1 else found
     return found + l2 * jnp.sum(jnp.square(x)) if l2 else found

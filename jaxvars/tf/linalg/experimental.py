@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -10,8 +10,7 @@ from jaxvars.control.loops import while_loop
 from jaxvars.tf.linalg.operators import tree as tree
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.tensor import wrap
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class ConjugateGradientState(NamedTuple):
@@ -25,11 +24,11 @@ class ConjugateGradientState(NamedTuple):
         gamma: the product of `r` and what the preconditioner makes of it.
     """
 
-    i: Value
-    x: Value
-    r: Value
-    p: Value
-    gamma: Value
+    i: Array
+    x: Array
+    r: Array
+    p: Array
+    gamma: Array
 
 
 def conjugate_gradient(
@@ -74,7 +73,7 @@ def conjugate_gradient(
     start = _started(operator, preconditioner, b, x)
     limit = tol * jnp.linalg.norm(b, axis=(-2, -1))
 
-    def goes_on(state: ConjugateGradientState) -> Value:
+    def goes_on(state: ConjugateGradientState) -> Array:
         left = jnp.linalg.norm(state.r, axis=(-2, -1))
         return jnp.any(left > limit)
 
@@ -86,7 +85,7 @@ def conjugate_gradient(
 
 
 def _started(
-    operator: LinearOperator, preconditioner: LinearOperator | None, b: Value, x: Any
+    operator: LinearOperator, preconditioner: LinearOperator | None, b: Array, x: Any
 ) -> ConjugateGradientState:
     batch = jnp.broadcast_shapes(b.shape[:-2], operator.sizes[:-2])
     b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
@@ -113,5 +112,5 @@ def _stepped(
     return ConjugateGradientState(i + 1, x, r, q + (new / gamma)[..., None, None] * p, new)
 
 
-def _dot(x: Value, y: Value) -> Value:
+def _dot(x: Array, y: Array) -> Array:
     return jnp.sum(jnp.conj(x) * y, (-2, -1))

@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.experimental
@@ -22,8 +22,7 @@ from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _Changing(Table, Recorded, ABC):
@@ -36,17 +35,17 @@ class _Changing(Table, Recorded, ABC):
         self._default = typed(default, self.value_dtype)
 
     # ------------------------------------------------------------ reading
-    def _looked_up(self, keys: Value) -> Value:
+    def _looked_up(self, keys: Array) -> Array:
         if context.is_staging() and not _convert.is_text(keys):
             return self._asked(keys)
         self._read()
         return _convert.to_array(self._found(np.asarray(keys), self._default))
 
-    def _asked(self, keys: Value) -> Value:
+    def _asked(self, keys: Array) -> Array:
         """Ask the host when the program runs."""
         self._require_numbers()
 
-        def on_host(given: Value) -> np.ndarray:
+        def on_host(given: Array) -> np.ndarray:
             self._read()
             return self._found(np.asarray(given), self._default)
 
@@ -59,7 +58,7 @@ class _Changing(Table, Recorded, ABC):
         self._read()
         return super().size(name)
 
-    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
+    def _arrays(self, like: Array = None) -> tuple[np.ndarray, np.ndarray]:
         self._read()
         return super()._arrays(self._default)
 
@@ -93,14 +92,14 @@ class _Changing(Table, Recorded, ABC):
         """
         self._changed(self._take, self._keys(keys))
 
-    def _changed(self, change: Any, *arrays: Value) -> None:
+    def _changed(self, change: Any, *arrays: Array) -> None:
         if not context.is_staging():
             change(*arrays)
         elif any(map(_convert.is_text, arrays)):
             numbers = [x for x in arrays if not _convert.is_text(x)]
             texts = [x if _convert.is_text(x) else None for x in arrays]
 
-            def run(*given: Value) -> None:
+            def run(*given: Array) -> None:
                 rest = iter(given)
                 at_once(lambda: change(*(next(rest) if x is None else x for x in texts)))
 
@@ -110,14 +109,14 @@ class _Changing(Table, Recorded, ABC):
                 lambda *given: at_once(lambda: change(*given)), None, *arrays, ordered=True
             )
 
-    def _put(self, keys: Value, values: Value) -> None:
+    def _put(self, keys: Array, values: Array) -> None:
         self._read()
         flat = np.asarray(keys).ravel().tolist()
         self._check_keys(flat)
         rows = np.asarray(values).reshape(-1, *self._default.shape)
         self._rows.update(zip(flat, rows, strict=True))
 
-    def _take(self, keys: Value) -> None:
+    def _take(self, keys: Array) -> None:
         self._read()
         flat = np.asarray(keys).ravel().tolist()
         self._check_keys(flat)

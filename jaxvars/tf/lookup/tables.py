@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +21,7 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype, int64, string
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class Table(ABC):
@@ -38,10 +37,10 @@ class Table(ABC):
         self.key_dtype: DType = as_dtype(key_dtype)
         self.value_dtype: DType = as_dtype(value_dtype)
         self.name = name
-        self._rows: dict[Any, Value] = {}
+        self._rows: dict[Any, Array] = {}
 
     @abstractmethod
-    def _looked_up(self, keys: Value) -> Value:
+    def _looked_up(self, keys: Array) -> Array:
         """Return the values of an array of keys."""
 
     def lookup(self, keys: Any, name: str | None = None) -> Tensor:
@@ -56,7 +55,7 @@ class Table(ABC):
         """
         return Tensor(self._looked_up(self._keys(keys)))
 
-    def _keys(self, keys: Any) -> Value:
+    def _keys(self, keys: Any) -> Array:
         """Return keys as an array.
 
         Raises:
@@ -87,7 +86,7 @@ class Table(ABC):
         keys, values = self._arrays()
         return Tensor(_convert.to_array(keys)), Tensor(_convert.to_array(values))
 
-    def _arrays(self, like: Value = None) -> tuple[np.ndarray, np.ndarray]:
+    def _arrays(self, like: Array = None) -> tuple[np.ndarray, np.ndarray]:
         keys = np.empty(len(self._rows), _kind(self.key_dtype))
         keys[:] = list(self._rows)
         shape = () if like is None else np.shape(like)
@@ -158,13 +157,13 @@ class StaticHashTable(Table):
         """The value of keys that are not there."""
         return Tensor(_convert.to_array(self._default))
 
-    def _looked_up(self, keys: Value) -> Value:
+    def _looked_up(self, keys: Array) -> Array:
         if context.is_known(keys):
             return _convert.to_array(self._found(np.asarray(keys), self._default))
         return _searched(self, keys, self._default)
 
 
-def _searched(table: Table, keys: Value, default: Value) -> Value:
+def _searched(table: Table, keys: Array, default: Array) -> Array:
     """Look up keys in a program."""
     table._require_numbers()
     known, values = table._arrays()
@@ -225,7 +224,7 @@ class StaticVocabularyTable(Table):
             )
         _filled(self, initializer)
 
-    def _looked_up(self, keys: Value) -> Value:
+    def _looked_up(self, keys: Array) -> Array:
         if not context.is_known(keys):
             raise refused(
                 "A StaticVocabularyTable hashes keys on the host: inside a tf.function they must "

@@ -7,7 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,13 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import dtype_of, is_tensor_like, is_text, pair, text_array, to_array
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _ORDERED, _NUMBERS = "float int", "float complex int"
 
 
 # ---------------------------------------------------------------- arithmetic
-def hinted(x: Any, y: Any, op: str) -> tuple[Value, Value]:
+def hinted(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     """Return two operands as arrays: `y` that can't have the type of `x` has another one.
 
     Raises:
@@ -38,7 +37,7 @@ def hinted(x: Any, y: Any, op: str) -> tuple[Value, Value]:
     return pair(Tensor(a), Tensor(to_array(y, hint=dtype_of(a))), op)
 
 
-def _divided(x: Any, y: Any, op: str) -> tuple[Value, Value]:
+def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     if type(x) is Tensor and type(y) in (int, float) and x._array.dtype.kind in "fc":
         return x._array, np.asarray(y, x._array.dtype)  # the common case, in a hurry
     a = to_array(x, hint=dtype_of(to_array(y)) if is_tensor_like(y) else None)
@@ -54,7 +53,7 @@ def _divided(x: Any, y: Any, op: str) -> tuple[Value, Value]:
     "math.add", "x y", op="AddV2", same=True, kinds="float complex int string", text=True,
     pairing=hinted, aliases=("add",),
 )  # fmt: skip
-def add(x: Value, y: Value) -> Value:
+def add(x: Array, y: Array) -> Array:
     """Add, element by element; join text.
 
     Example: `tf.math.add(r(2, 3), r(3))`.
@@ -64,7 +63,7 @@ def add(x: Value, y: Value) -> Value:
     return jnp.add(x, y)
 
 
-def _truediv(x: Value, y: Value) -> Value:
+def _truediv(x: Array, y: Array) -> Array:
     kind = x.dtype.kind
     if kind in "iu":
         wide = jnp.float32 if x.dtype.itemsize < 4 else jnp.float64
@@ -75,7 +74,7 @@ def _truediv(x: Value, y: Value) -> Value:
 
 
 @op("math.subtract", "x y", op="Sub", same=True, kinds=_NUMBERS, aliases=("subtract",))
-def subtract(x: Value, y: Value) -> Value:
+def subtract(x: Array, y: Array) -> Array:
     """Subtract, element by element.
 
     Example: `tf.math.subtract(r(2, 3), r(3))`.
@@ -84,7 +83,7 @@ def subtract(x: Value, y: Value) -> Value:
 
 
 @op("math.multiply", "x y", op="Mul", same=True, kinds=_NUMBERS, aliases=("multiply",))
-def multiply(x: Value, y: Value) -> Value:
+def multiply(x: Array, y: Array) -> Array:
     """Multiply, element by element.
 
     Example: `tf.math.multiply(r(2, 3), r(3))`.
@@ -93,7 +92,7 @@ def multiply(x: Value, y: Value) -> Value:
 
 
 @op("math.divide", "x y", op="RealDiv", same=True, text=True, pairing=_divided, aliases=("divide",))
-def divide(x: Value, y: Value) -> Value:
+def divide(x: Array, y: Array) -> Array:
     """Divide; integers become floats.
 
     Example: `tf.math.divide(r(2, 3), p(3))`.
@@ -105,7 +104,7 @@ def divide(x: Value, y: Value) -> Value:
     "math.truediv", "x y", op="RealDiv", same=True, text=True, pairing=_divided,
     aliases=("truediv",),
 )  # fmt: skip
-def truediv(x: Value, y: Value) -> Value:
+def truediv(x: Array, y: Array) -> Array:
     """Divide; integers become floats.
 
     Example: `tf.math.truediv(tf.constant([4, 5], tf.int8), 3)`.
@@ -114,7 +113,7 @@ def truediv(x: Value, y: Value) -> Value:
 
 
 @op("realdiv", "x y", op="RealDiv", same=True, kinds="float complex")
-def realdiv(x: Value, y: Value) -> Value:
+def realdiv(x: Array, y: Array) -> Array:
     """Divide floats.
 
     Example: `tf.realdiv(r(3), p(3))`.
@@ -123,7 +122,7 @@ def realdiv(x: Value, y: Value) -> Value:
 
 
 @op("math.floordiv", "x y", op="FloorDiv", same=True, kinds=_ORDERED)
-def floordiv(x: Value, y: Value) -> Value:
+def floordiv(x: Array, y: Array) -> Array:
     """Divide, and round down.
 
     Example: `tf.math.floordiv(i(6), 3)`.
@@ -137,7 +136,7 @@ def floordiv(x: Value, y: Value) -> Value:
 
 
 @op("math.floormod", "x y", op="FloorMod", same=True, kinds=_ORDERED, aliases=("math.mod",))
-def floormod(x: Value, y: Value) -> Value:
+def floormod(x: Array, y: Array) -> Array:
     """Return the rest of a division that rounds down: of the sign of `y`.
 
     Example: `tf.math.floormod(i(6), -3)`.
@@ -150,7 +149,7 @@ def floormod(x: Value, y: Value) -> Value:
 
 
 @op("truncatediv", "x y", op="TruncateDiv", same=True, kinds=_ORDERED)
-def truncatediv(x: Value, y: Value) -> Value:
+def truncatediv(x: Array, y: Array) -> Array:
     """Divide, and round towards zero.
 
     Example: `tf.truncatediv(i(6), -3)`.
@@ -164,7 +163,7 @@ def truncatediv(x: Value, y: Value) -> Value:
 
 
 @op("truncatemod", "x y", op="TruncateMod", same=True, kinds=_ORDERED)
-def truncatemod(x: Value, y: Value) -> Value:
+def truncatemod(x: Array, y: Array) -> Array:
     """Return the rest of a division that rounds towards zero: of the sign of `x`.
 
     Example: `tf.truncatemod(i(6), -3)`.
@@ -176,7 +175,7 @@ def truncatemod(x: Value, y: Value) -> Value:
     return jnp.fmod(x, y)
 
 
-def _refuse_zero(divisor: Value) -> None:
+def _refuse_zero(divisor: Array) -> None:
     if type(divisor) is np.ndarray and not divisor.ndim:
         is_zero = not divisor.item()  # a number of Python, or a size
     else:
@@ -186,7 +185,7 @@ def _refuse_zero(divisor: Value) -> None:
 
 
 @op("math.pow", "x y", same=True, kinds=_NUMBERS, aliases=("pow",))
-def pow_(x: Value, y: Value) -> Value:
+def pow_(x: Array, y: Array) -> Array:
     """Raise to a power, element by element.
 
     Example: `tf.math.pow(p(2, 3), r(3))`.
@@ -199,7 +198,7 @@ def pow_(x: Value, y: Value) -> Value:
 
 
 @jax.jit
-def _power(x: Value, y: Value) -> Value:
+def _power(x: Array, y: Array) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         return jnp.power(x, y)
     # The derivative by y is z log x: 0 where x has no logarithm, as TensorFlow says.
@@ -208,7 +207,7 @@ def _power(x: Value, y: Value) -> Value:
     return jnp.power(x, fixed)
 
 
-def _signed(x: Value) -> None:
+def _signed(x: Array) -> None:
     if x.dtype.kind == "u":
         raise InvalidArgumentError(
             None, None, f"Value for attr 'T' of {x.dtype} is not in the list of allowed values"
@@ -216,7 +215,7 @@ def _signed(x: Value) -> None:
 
 
 @op("math.negative", "x", op="Neg", kinds=_NUMBERS, aliases=("negative",))
-def negative(x: Value) -> Value:
+def negative(x: Array) -> Array:
     """Change the sign.
 
     Example: `tf.math.negative(r(2, 3))`.
@@ -226,7 +225,7 @@ def negative(x: Value) -> Value:
 
 
 @op("math.abs", "x", kinds=_NUMBERS, aliases=("abs",))
-def abs_(x: Value) -> Value:
+def abs_(x: Array) -> Array:
     """Return the absolute value; of complex numbers, the real one.
 
     Example: `tf.math.abs(r(2, 3))`.
@@ -238,7 +237,7 @@ def abs_(x: Value) -> Value:
     "math.scalar_mul", "scalar x", op="Mul", same=True, kinds=_NUMBERS, by_rows="x",
     aliases=("scalar_mul",),
 )  # fmt: skip
-def scalar_mul(scalar: Value, x: Value) -> Value:
+def scalar_mul(scalar: Array, x: Array) -> Array:
     """Multiply by one number.
 
     Example: `tf.scalar_mul(2.0, r(3))`.
@@ -251,7 +250,7 @@ def scalar_mul(scalar: Value, x: Value) -> Value:
 
 # ---------------------------------------------------------------- comparison
 @op("math.equal", "x y", op="Equal", same=True, text=True, aliases=("equal",))
-def equal(x: Value, y: Value) -> Value:
+def equal(x: Array, y: Array) -> Array:
     """Tell where x == y; NaN equals nothing.
 
     Example: `tf.math.equal([1.0, nan], [1.0, nan])`.
@@ -260,7 +259,7 @@ def equal(x: Value, y: Value) -> Value:
 
 
 @op("math.not_equal", "x y", op="NotEqual", same=True, text=True, aliases=("not_equal",))
-def not_equal(x: Value, y: Value) -> Value:
+def not_equal(x: Array, y: Array) -> Array:
     """Tell where x != y.
 
     Example: `tf.math.not_equal([1.0, nan], [1.0, nan])`.
@@ -269,7 +268,7 @@ def not_equal(x: Value, y: Value) -> Value:
 
 
 @op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",))
-def less(x: Value, y: Value) -> Value:
+def less(x: Array, y: Array) -> Array:
     """Tell where x < y.
 
     Example: `tf.math.less(r(4), r(4))`.
@@ -278,7 +277,7 @@ def less(x: Value, y: Value) -> Value:
 
 
 @op("math.less_equal", "x y", same=True, kinds=_ORDERED, aliases=("less_equal",))
-def less_equal(x: Value, y: Value) -> Value:
+def less_equal(x: Array, y: Array) -> Array:
     """Tell where x <= y.
 
     Example: `tf.math.less_equal([1.0, nan], 1.0)`.
@@ -287,7 +286,7 @@ def less_equal(x: Value, y: Value) -> Value:
 
 
 @op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",))
-def greater(x: Value, y: Value) -> Value:
+def greater(x: Array, y: Array) -> Array:
     """Tell where x > y.
 
     Example: `tf.math.greater(r(4), r(4))`.
@@ -296,7 +295,7 @@ def greater(x: Value, y: Value) -> Value:
 
 
 @op("math.greater_equal", "x y", same=True, kinds=_ORDERED, aliases=("greater_equal",))
-def greater_equal(x: Value, y: Value) -> Value:
+def greater_equal(x: Array, y: Array) -> Array:
     """Tell where x >= y.
 
     Example: `tf.math.greater_equal([1.0, nan], 1.0)`.
@@ -306,7 +305,7 @@ def greater_equal(x: Value, y: Value) -> Value:
 
 # ---------------------------------------------------------------- sums of lists
 @op("math.add_n", "inputs*", same=True, aliases=("add_n",))
-def add_n(inputs: list[Value]) -> Value:
+def add_n(inputs: list[Array]) -> Array:
     """Add tensors of one shape.
 
     Example: `tf.add_n([r(2), r(2), r(2)])`.
@@ -319,13 +318,13 @@ def add_n(inputs: list[Value]) -> Value:
 
 
 @jax.jit
-def _sum_of(inputs: list[Value]) -> Value:
+def _sum_of(inputs: list[Array]) -> Array:
     return sum(inputs[1:], inputs[0])
 
 
 # ---------------------------------------------------------------- logic
 @op("math.logical_and", "x y", same=True, kinds="bool", aliases=("logical_and",))
-def logical_and(x: Value, y: Value) -> Value:
+def logical_and(x: Array, y: Array) -> Array:
     """Tell where both are true.
 
     Example: `tf.math.logical_and(b(4), b(4))`.
@@ -334,7 +333,7 @@ def logical_and(x: Value, y: Value) -> Value:
 
 
 @op("math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",))
-def logical_or(x: Value, y: Value) -> Value:
+def logical_or(x: Array, y: Array) -> Array:
     """Tell where one or both are true.
 
     Example: `tf.math.logical_or(b(4), b(4))`.
@@ -343,7 +342,7 @@ def logical_or(x: Value, y: Value) -> Value:
 
 
 @op("math.logical_xor", "x y", op="LogicalXor", same=True, kinds="bool")
-def logical_xor(x: Value, y: Value) -> Value:
+def logical_xor(x: Array, y: Array) -> Array:
     """Tell where one of both is true.
 
     Example: `tf.math.logical_xor(b(4), b(4))`.
@@ -352,7 +351,7 @@ def logical_xor(x: Value, y: Value) -> Value:
 
 
 @op("math.logical_not", "x", kinds="bool", aliases=("logical_not",))
-def logical_not(x: Value) -> Value:
+def logical_not(x: Array) -> Array:
     """Tell where it is false.
 
     Example: `tf.math.logical_not(b(4))`.

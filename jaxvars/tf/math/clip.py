@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,15 +21,14 @@ from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op(
     "clip_by_value", "t clip_value_min clip_value_max", op="Minimum", same=True, kinds="float int",
     by_rows="t",
 )  # fmt: skip
-def clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Value:
+def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
     """Replace values below and above the limits by these.
 
     Example: `tf.clip_by_value(r(2, 3), -0.5, 0.5)`.
@@ -41,12 +40,12 @@ def clip_by_value(t: Value, clip_value_min: Value, clip_value_max: Value) -> Val
 
 
 @jax.jit
-def _within(t: Value, least: Value, greatest: Value) -> Value:
+def _within(t: Array, least: Array, greatest: Array) -> Array:
     return maximum.__wrapped__(minimum.__wrapped__(t, greatest), least)
 
 
 @op("clip_by_norm", "t clip_norm", op="Mul", same=True, kinds="float", by_rows="t")
-def clip_by_norm(t: Value, clip_norm: Value, axes: Any = None) -> Value:
+def clip_by_norm(t: Array, clip_norm: Array, axes: Any = None) -> Array:
     """Scale down to a Euclidean norm, if it is greater.
 
     Example: `tf.clip_by_norm(r(2, 3), 1.0)`.
@@ -55,7 +54,7 @@ def clip_by_norm(t: Value, clip_norm: Value, axes: Any = None) -> Value:
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _clipped(t: Value, clip_norm: Value, axis: Any) -> Value:
+def _clipped(t: Array, clip_norm: Array, axis: Any) -> Array:
     total = jnp.sum(t * t, axis=axis, keepdims=True)
     positive = total > 0
     norm = jnp.where(positive, jnp.sqrt(jnp.where(positive, total, 1)), total)
@@ -63,7 +62,7 @@ def _clipped(t: Value, clip_norm: Value, axis: Any) -> Value:
 
 
 # ---------------------------------------------------------------- lists of gradients
-def _arrays(t_list: Any) -> list[Value]:
+def _arrays(t_list: Any) -> list[Array]:
     if isinstance(t_list, Tensor | Variable) or not isinstance(t_list, list | tuple):
         raise Refused(
             TypeError(f"`t_list` should be a sequence of tensors. Received {type(t_list)}.")
@@ -76,7 +75,7 @@ def _values(t: Any) -> Any:
 
 
 @op("linalg.global_norm", op="L2Loss")
-def global_norm(t_list: Any) -> Value:
+def global_norm(t_list: Any) -> Array:
     """Return the Euclidean norm of all tensors of a list; None is left out.
 
     Example: `tf.linalg.global_norm([r(2), None, r(2, 3)])`.
@@ -86,12 +85,12 @@ def global_norm(t_list: Any) -> Value:
 
 
 @jax.jit
-def _root_of_squares(arrays: list[Value]) -> Value:
+def _root_of_squares(arrays: list[Array]) -> Array:
     return jnp.sqrt(sum(jnp.sum(jnp.real(t * jnp.conj(t))) for t in arrays))
 
 
 @op("clip_by_global_norm", op="Mul")
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Value, Value]:
+def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tuple[Array, Array]:
     """Scale a list of tensors down to a common norm, if it is greater; return both.
 
     Example: `tf.clip_by_global_norm([r(2), None, r(2, 3)], 1.0)`.
@@ -105,7 +104,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None) -> tu
 
 
 @jax.jit
-def _scaled(arrays: list[Value], limit: Value, norm: Value) -> list[Value]:
+def _scaled(arrays: list[Array], limit: Array, norm: Array) -> list[Array]:
     # An infinite or NaN norm makes NaN of all of them, so that it is noticed.
     scale = limit * jnp.minimum(1 / norm, 1 / limit)
     scale = jnp.where(jnp.isfinite(norm), scale, jnp.nan)
@@ -114,7 +113,7 @@ def _scaled(arrays: list[Value], limit: Value, norm: Value) -> list[Value]:
 
 # ---------------------------------------------------------------- saturate_cast
 @op("saturate_cast", "value", op="Cast")
-def saturate_cast(value: Value, dtype: Any) -> Value:
+def saturate_cast(value: Array, dtype: Any) -> Array:
     """Convert, with what is too small or large replaced by the limits of the type.
 
     Example: `tf.saturate_cast(r(2, 3), np.float16)`.

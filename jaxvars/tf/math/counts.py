@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,7 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- bincount
@@ -31,9 +30,9 @@ Value: TypeAlias = Any
     eager_only="The size of the result depends on values.",
 )  # fmt: skip
 def bincount(
-    arr: Value, weights: Value = None, minlength: Any = None, maxlength: Any = None,
+    arr: Array, weights: Array = None, minlength: Any = None, maxlength: Any = None,
     dtype: Any = "int32", axis: Any = None, binary_output: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Count how often each number from 0 up is there.
 
     Example: `tf.math.bincount([1, 2, 2], minlength=5)`.
@@ -55,7 +54,7 @@ def bincount(
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _counted(arr: Value, weights: Value, size: int, rows: int | None, binary: bool) -> Value:
+def _counted(arr: Array, weights: Array, size: int, rows: int | None, binary: bool) -> Array:
     values, shares = arr.reshape(rows or 1, -1), weights.reshape(rows or 1, -1)
     bins = jnp.zeros((rows or 1, size), weights.dtype)
     place = bins.at[jnp.arange(rows or 1)[:, None], values]
@@ -67,7 +66,7 @@ def _number(value: Any) -> int | None:
     return None if value is None else operator.index(np.asarray(value)[()])
 
 
-def _bins(arr: Value, low: int | None, high: int | None) -> int:
+def _bins(arr: Array, low: int | None, high: int | None) -> int:
     if context.is_tracer(arr):
         if low is None or low != high:
             raise ValueError(
@@ -88,9 +87,9 @@ def _bins(arr: Value, low: int | None, high: int | None) -> int:
     eager_only="The size of the result depends on values.",
 )  # fmt: skip
 def confusion_matrix(
-    labels: Value, predictions: Value, num_classes: Any = None, weights: Value = None,
+    labels: Array, predictions: Array, num_classes: Any = None, weights: Array = None,
     dtype: Any = "int32",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Count how often each class was taken for each class.
 
     Example: `tf.math.confusion_matrix([1, 2], [1, 1], num_classes=3)`.
@@ -109,11 +108,11 @@ def confusion_matrix(
 
 
 @functools.partial(jax.jit, static_argnums=3)
-def _matrix(labels: Value, predictions: Value, shares: Value, classes: int) -> Value:
+def _matrix(labels: Array, predictions: Array, shares: Array, classes: int) -> Array:
     return jnp.zeros((classes, classes), shares.dtype).at[labels, predictions].add(shares)
 
 
-def _of_same_rank(labels: Value, predictions: Value) -> tuple[Value, Value]:
+def _of_same_rank(labels: Array, predictions: Array) -> tuple[Array, Array]:
     if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
         labels = labels[..., 0]
     if predictions.ndim == labels.ndim + 1 and predictions.shape[-1] == 1:
@@ -121,7 +120,7 @@ def _of_same_rank(labels: Value, predictions: Value) -> tuple[Value, Value]:
     return labels.astype(np.int64), predictions.astype(np.int64)
 
 
-def _check_labels(arrays: dict[str, Value], classes: int | None) -> None:
+def _check_labels(arrays: dict[str, Array], classes: int | None) -> None:
     for name, array in arrays.items():
         if context.is_tracer(array):
             if classes is None:
@@ -139,7 +138,7 @@ def _check_labels(arrays: dict[str, Value], classes: int | None) -> None:
 
 # ---------------------------------------------------------------- permutations, histograms
 @op("math.invert_permutation", "x", kinds="int")
-def invert_permutation(x: Value) -> Value:
+def invert_permutation(x: Array) -> Array:
     """Return the permutation that undoes one.
 
     Example: `tf.math.invert_permutation([2, 0, 1])`.
@@ -153,8 +152,8 @@ def invert_permutation(x: Value) -> Value:
 
 @op("histogram_fixed_width_bins", "values value_range", same=True, kinds="float int")
 def histogram_fixed_width_bins(
-    values: Value, value_range: Value, nbins: Any = 100, dtype: Any = "int32"
-) -> Value:
+    values: Array, value_range: Array, nbins: Any = 100, dtype: Any = "int32"
+) -> Array:
     """Return the number of the bin of a range in which each value is.
 
     Example: `tf.histogram_fixed_width_bins(r(2, 3), [-1.0, 1.0], 4)`.
@@ -166,15 +165,15 @@ def histogram_fixed_width_bins(
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _numbered(values: Value, limits: Value, count: int) -> Value:
+def _numbered(values: Array, limits: Array, count: int) -> Array:
     scaled = (values - limits[0]) / (limits[1] - limits[0])
     return jnp.floor(jnp.clip(count * scaled, 0, count - 1)).astype(np.int32)
 
 
 @op("histogram_fixed_width", "values value_range", same=True, kinds="float int")
 def histogram_fixed_width(
-    values: Value, value_range: Value, nbins: Any = 100, dtype: Any = "int32"
-) -> Value:
+    values: Array, value_range: Array, nbins: Any = 100, dtype: Any = "int32"
+) -> Array:
     """Count how many values are in each of the bins of a range.
 
     Example: `tf.histogram_fixed_width(r(9), [-1.0, 1.0], 4)`.
@@ -188,7 +187,7 @@ def histogram_fixed_width(
 
 
 @op("math.accumulate_n", "inputs*", op="AddN", same=True)
-def accumulate_n(inputs: Sequence[Value], shape: Any = None, tensor_dtype: Any = None) -> Value:
+def accumulate_n(inputs: Sequence[Array], shape: Any = None, tensor_dtype: Any = None) -> Array:
     """Add tensors of one shape.
 
     Example: `tf.math.accumulate_n([r(2, 3), r(2, 3), r(2, 3)])`.
@@ -202,7 +201,7 @@ def accumulate_n(inputs: Sequence[Value], shape: Any = None, tensor_dtype: Any =
 
 # ---------------------------------------------------------------- quasi-random numbers
 @op("math.sobol_sample")
-def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Value:
+def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Array:
     """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo.
 
     Example: `tf.math.sobol_sample(2, 5)`.

@@ -7,8 +7,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,25 +15,24 @@ from jax import lax
 from jaxvars.tf.errors import NotFoundError
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing.context import EVAL, current
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _FLOAT, _NUMBERS, _INEXACT = "float", "float complex int", "float complex"
 
 
-def _flat(rounded: Value) -> Value:
+def _flat(rounded: Array) -> Array:
     """Return a rounded number, without a gradient where one could be asked for."""
     return rounded if current() is EVAL else lax.stop_gradient(rounded)
 
 
 @jax.jit
-def magnitude(x: Value) -> Value:
+def magnitude(x: Array) -> Array:
     """Return the absolute value, whose derivative at 0 is 0 as in TensorFlow, and not 1."""
     return jnp.abs(x) if x.dtype.kind not in "fV" else x * jnp.sign(x)
 
 
 @op("math.round", "x", kinds="float int", aliases=("round",))
-def round_(x: Value) -> Value:
+def round_(x: Array) -> Array:
     """Round to the next integer, halves to even.
 
     Example: `tf.math.round(r(2, 3))`.
@@ -44,7 +41,7 @@ def round_(x: Value) -> Value:
 
 
 @op("math.reciprocal", "x", kinds=_NUMBERS)
-def reciprocal(x: Value) -> Value:
+def reciprocal(x: Array) -> Array:
     """Return 1 / x.
 
     Example: `tf.math.reciprocal(p(2, 3))`.
@@ -56,7 +53,7 @@ def reciprocal(x: Value) -> Value:
 
 @op("math.reciprocal_no_nan", "x", op="DivNoNan", kinds=_INEXACT)
 @jax.jit
-def reciprocal_no_nan(x: Value) -> Value:
+def reciprocal_no_nan(x: Array) -> Array:
     """Return 1 / x, and 0 where x is 0.
 
     Example: `tf.math.reciprocal_no_nan(p(2, 3))`.
@@ -67,7 +64,7 @@ def reciprocal_no_nan(x: Value) -> Value:
 
 @op("math.log_sigmoid", "x", op="Softplus", kinds=_FLOAT)
 @jax.jit
-def log_sigmoid(x: Value) -> Value:
+def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)).
 
     Example: `tf.math.log_sigmoid(r(2, 3))`.
@@ -77,7 +74,7 @@ def log_sigmoid(x: Value) -> Value:
 
 @op("math.softsign", "features", kinds=_FLOAT, aliases=("nn.softsign",))
 @jax.jit
-def softsign(features: Value) -> Value:
+def softsign(features: Array) -> Array:
     """Return x / (1 + |x|).
 
     Example: `tf.math.softsign(r(2, 3))`.
@@ -86,7 +83,7 @@ def softsign(features: Value) -> Value:
 
 
 @op("math.angle", "input", kinds=_NUMBERS)
-def angle(input: Value) -> Value:
+def angle(input: Array) -> Array:
     """Return the angle of a complex number; of real ones, 0 or pi.
 
     Example: `tf.math.angle(z(2, 3))`.
@@ -99,7 +96,7 @@ def angle(input: Value) -> Value:
 
 
 @op("math.imag", "input", kinds=_NUMBERS)
-def imag(input: Value) -> Value:
+def imag(input: Array) -> Array:
     """Return the imaginary part.
 
     Example: `tf.math.imag(z(2, 3))`.
@@ -108,7 +105,7 @@ def imag(input: Value) -> Value:
 
 
 @op("math.real", "input", kinds=_NUMBERS)
-def real(input: Value) -> Value:
+def real(input: Array) -> Array:
     """Return the real part.
 
     Example: `tf.math.real(z(2, 3))`.
@@ -117,7 +114,7 @@ def real(input: Value) -> Value:
 
 
 @op("math.conj", "x", kinds=_NUMBERS)
-def conj(x: Value) -> Value:
+def conj(x: Array) -> Array:
     """Change the sign of the imaginary part.
 
     Example: `tf.math.conj(z(2, 3))`.
@@ -126,7 +123,7 @@ def conj(x: Value) -> Value:
 
 
 @op("math.acos", "x", kinds=_INEXACT, aliases=("acos",))
-def acos(x: Value) -> Value:
+def acos(x: Array) -> Array:
     """Return the angle of a cosine.
 
     Example: `tf.math.acos(r(2, 3) * 0.3)`.
@@ -135,7 +132,7 @@ def acos(x: Value) -> Value:
 
 
 @op("math.acosh", "x", kinds=_INEXACT, aliases=("acosh",))
-def acosh(x: Value) -> Value:
+def acosh(x: Array) -> Array:
     """Return the inverse of the hyperbolic cosine.
 
     Example: `tf.math.acosh(p(2, 3) + 1.0)`.
@@ -144,7 +141,7 @@ def acosh(x: Value) -> Value:
 
 
 @op("math.asin", "x", kinds=_INEXACT, aliases=("asin",))
-def asin(x: Value) -> Value:
+def asin(x: Array) -> Array:
     """Return the angle of a sine.
 
     Example: `tf.math.asin(r(2, 3) * 0.3)`.
@@ -153,7 +150,7 @@ def asin(x: Value) -> Value:
 
 
 @op("math.asinh", "x", kinds=_INEXACT, aliases=("asinh",))
-def asinh(x: Value) -> Value:
+def asinh(x: Array) -> Array:
     """Return the inverse of the hyperbolic sine.
 
     Example: `tf.math.asinh(r(2, 3))`.
@@ -162,7 +159,7 @@ def asinh(x: Value) -> Value:
 
 
 @op("math.atan", "x", kinds=_INEXACT, aliases=("atan",))
-def atan(x: Value) -> Value:
+def atan(x: Array) -> Array:
     """Return the angle of a tangent.
 
     Example: `tf.math.atan(r(2, 3))`.
@@ -171,7 +168,7 @@ def atan(x: Value) -> Value:
 
 
 @op("math.atanh", "x", kinds=_INEXACT, aliases=("atanh",))
-def atanh(x: Value) -> Value:
+def atanh(x: Array) -> Array:
     """Return the inverse of the hyperbolic tangent.
 
     Example: `tf.math.atanh(r(2, 3) * 0.3)`.
@@ -180,7 +177,7 @@ def atanh(x: Value) -> Value:
 
 
 @op("math.cos", "x", kinds=_INEXACT, aliases=("cos",))
-def cos(x: Value) -> Value:
+def cos(x: Array) -> Array:
     """Return the cosine of an angle in radians.
 
     Example: `tf.math.cos(r(2, 3))`.
@@ -189,7 +186,7 @@ def cos(x: Value) -> Value:
 
 
 @op("math.cosh", "x", kinds=_INEXACT, aliases=("cosh",))
-def cosh(x: Value) -> Value:
+def cosh(x: Array) -> Array:
     """Return the hyperbolic cosine.
 
     Example: `tf.math.cosh(r(2, 3))`.
@@ -198,7 +195,7 @@ def cosh(x: Value) -> Value:
 
 
 @op("math.sin", "x", kinds=_INEXACT, aliases=("sin",))
-def sin(x: Value) -> Value:
+def sin(x: Array) -> Array:
     """Return the sine of an angle in radians.
 
     Example: `tf.math.sin(r(2, 3))`.
@@ -207,7 +204,7 @@ def sin(x: Value) -> Value:
 
 
 @op("math.sinh", "x", kinds=_INEXACT, aliases=("sinh",))
-def sinh(x: Value) -> Value:
+def sinh(x: Array) -> Array:
     """Return the hyperbolic sine.
 
     Example: `tf.math.sinh(r(2, 3))`.
@@ -216,7 +213,7 @@ def sinh(x: Value) -> Value:
 
 
 @op("math.tan", "x", kinds=_INEXACT, aliases=("tan",))
-def tan(x: Value) -> Value:
+def tan(x: Array) -> Array:
     """Return the tangent of an angle in radians.
 
     Example: `tf.math.tan(r(2, 3))`.
@@ -225,7 +222,7 @@ def tan(x: Value) -> Value:
 
 
 @op("math.tanh", "x", kinds=_INEXACT, aliases=("tanh", "nn.tanh"))
-def tanh(x: Value) -> Value:
+def tanh(x: Array) -> Array:
     """Return the hyperbolic tangent.
 
     Example: `tf.math.tanh(r(2, 3))`.
@@ -234,7 +231,7 @@ def tanh(x: Value) -> Value:
 
 
 @op("math.exp", "x", kinds=_INEXACT, aliases=("exp",))
-def exp(x: Value) -> Value:
+def exp(x: Array) -> Array:
     """Return e to the power of x.
 
     Example: `tf.math.exp(r(2, 3))`.
@@ -243,7 +240,7 @@ def exp(x: Value) -> Value:
 
 
 @op("math.expm1", "x", kinds=_INEXACT)
-def expm1(x: Value) -> Value:
+def expm1(x: Array) -> Array:
     """Return exp(x) - 1, exact near 0.
 
     Example: `tf.math.expm1(r(2, 3))`.
@@ -252,7 +249,7 @@ def expm1(x: Value) -> Value:
 
 
 @op("math.log", "x", kinds=_INEXACT)
-def log(x: Value) -> Value:
+def log(x: Array) -> Array:
     """Return the natural logarithm.
 
     Example: `tf.math.log(p(2, 3))`.
@@ -261,7 +258,7 @@ def log(x: Value) -> Value:
 
 
 @op("math.log1p", "x", kinds=_INEXACT)
-def log1p(x: Value) -> Value:
+def log1p(x: Array) -> Array:
     """Return log(1 + x), exact near 0.
 
     Example: `tf.math.log1p(p(2, 3))`.
@@ -270,7 +267,7 @@ def log1p(x: Value) -> Value:
 
 
 @op("math.sqrt", "x", kinds=_INEXACT, aliases=("sqrt",))
-def sqrt(x: Value) -> Value:
+def sqrt(x: Array) -> Array:
     """Return the square root.
 
     Example: `tf.math.sqrt(p(2, 3))`.
@@ -279,7 +276,7 @@ def sqrt(x: Value) -> Value:
 
 
 @op("math.rsqrt", "x", kinds=_INEXACT)
-def rsqrt(x: Value) -> Value:
+def rsqrt(x: Array) -> Array:
     """Return 1 / sqrt(x).
 
     Example: `tf.math.rsqrt(p(2, 3))`.
@@ -288,7 +285,7 @@ def rsqrt(x: Value) -> Value:
 
 
 @op("math.square", "x", kinds=_NUMBERS, aliases=("square",))
-def square(x: Value) -> Value:
+def square(x: Array) -> Array:
     """Return x * x.
 
     Example: `tf.math.square(r(2, 3))`.
@@ -297,7 +294,7 @@ def square(x: Value) -> Value:
 
 
 @op("math.ceil", "x", kinds=_FLOAT)
-def ceil(x: Value) -> Value:
+def ceil(x: Array) -> Array:
     """Round up.
 
     Example: `tf.math.ceil(r(2, 3))`.
@@ -306,7 +303,7 @@ def ceil(x: Value) -> Value:
 
 
 @op("math.floor", "x", kinds=_FLOAT, aliases=("floor",))
-def floor(x: Value) -> Value:
+def floor(x: Array) -> Array:
     """Round down.
 
     Example: `tf.math.floor(r(2, 3))`.
@@ -315,7 +312,7 @@ def floor(x: Value) -> Value:
 
 
 @op("math.rint", "x", kinds=_FLOAT)
-def rint(x: Value) -> Value:
+def rint(x: Array) -> Array:
     """Round to the next integer, halves to even.
 
     Example: `tf.math.rint(r(2, 3))`.
@@ -324,7 +321,7 @@ def rint(x: Value) -> Value:
 
 
 @op("math.sign", "x", kinds=_NUMBERS, aliases=("sign",))
-def sign(x: Value) -> Value:
+def sign(x: Array) -> Array:
     """Return -1, 0 or 1; of complex numbers, x / |x|.
 
     Example: `tf.math.sign(r(2, 3))`.
@@ -333,7 +330,7 @@ def sign(x: Value) -> Value:
 
 
 @op("math.sigmoid", "x", kinds=_INEXACT, aliases=("sigmoid", "nn.sigmoid"))
-def sigmoid(x: Value) -> Value:
+def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x)).
 
     Example: `tf.math.sigmoid(r(2, 3))`.
@@ -342,7 +339,7 @@ def sigmoid(x: Value) -> Value:
 
 
 @op("math.softplus", "features", kinds=_FLOAT, aliases=("nn.softplus",))
-def softplus(features: Value) -> Value:
+def softplus(features: Array) -> Array:
     """Return log(1 + exp(x)).
 
     Example: `tf.math.softplus(r(2, 3))`.
@@ -351,7 +348,7 @@ def softplus(features: Value) -> Value:
 
 
 @op("math.is_finite", "x", kinds=_FLOAT)
-def is_finite(x: Value) -> Value:
+def is_finite(x: Array) -> Array:
     """Tell where it is neither infinite nor NaN.
 
     Example: `tf.math.is_finite(r(2, 3))`.
@@ -360,7 +357,7 @@ def is_finite(x: Value) -> Value:
 
 
 @op("math.is_inf", "x", kinds=_FLOAT)
-def is_inf(x: Value) -> Value:
+def is_inf(x: Array) -> Array:
     """Tell where it is infinite.
 
     Example: `tf.math.is_inf(r(2, 3))`.
@@ -369,7 +366,7 @@ def is_inf(x: Value) -> Value:
 
 
 @op("math.is_nan", "x", kinds=_FLOAT)
-def is_nan(x: Value) -> Value:
+def is_nan(x: Array) -> Array:
     """Tell where it is NaN.
 
     Example: `tf.math.is_nan(r(2, 3))`.

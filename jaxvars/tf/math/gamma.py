@@ -6,8 +6,6 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as sp
@@ -15,14 +13,13 @@ import numpy as np
 from jax import lax
 
 from jaxvars.tf.registry.rows import Refused, op
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _FLOAT = "float"
 
 
 @op("math.erfcinv", "x", op="Ndtri", kinds="float int")
-def erfcinv(x: Value) -> Value:
+def erfcinv(x: Array) -> Array:
     """Return the inverse of erfc.
 
     Example: `tf.math.erfcinv(p(2, 3))`.
@@ -34,7 +31,7 @@ def erfcinv(x: Value) -> Value:
 
 @op("math.zeta", "x q", same=True, kinds=_FLOAT)
 @jax.jit
-def zeta(x: Value, q: Value) -> Value:
+def zeta(x: Array, q: Array) -> Array:
     """Return the zeta function of Hurwitz: the sum of (q + n)^-x.
 
     Example: `tf.math.zeta([2.0, 3.5], 1.0)`.
@@ -44,7 +41,7 @@ def zeta(x: Value, q: Value) -> Value:
 
 @op("math.polygamma", "a x", same=True, kinds=_FLOAT)
 @jax.jit
-def polygamma(a: Value, x: Value) -> Value:
+def polygamma(a: Array, x: Array) -> Array:
     """Return the derivative of order `a` of digamma.
 
     Example: `tf.math.polygamma([1.0, 2.0, 3.0], 1.5)`.
@@ -54,7 +51,7 @@ def polygamma(a: Value, x: Value) -> Value:
 
 @op("math.betainc", "a b x", same=True, kinds=_FLOAT)
 @jax.jit
-def betainc(a: Value, b: Value, x: Value) -> Value:
+def betainc(a: Array, b: Array, x: Array) -> Array:
     """Return the regularized incomplete beta function.
 
     Example: `tf.math.betainc(2.0, [0.5, 3.0], p(2) * 0.4)`.
@@ -64,7 +61,7 @@ def betainc(a: Value, b: Value, x: Value) -> Value:
 
 @op("math.igamma", "a x", same=True, kinds=_FLOAT)
 @jax.jit
-def igamma(a: Value, x: Value) -> Value:
+def igamma(a: Array, x: Array) -> Array:
     """Return the lower regularized incomplete gamma function.
 
     Example: `tf.math.igamma(p(2, 3), p(3))`.
@@ -74,7 +71,7 @@ def igamma(a: Value, x: Value) -> Value:
 
 @op("math.igammac", "a x", same=True, kinds=_FLOAT)
 @jax.jit
-def igammac(a: Value, x: Value) -> Value:
+def igammac(a: Array, x: Array) -> Array:
     """Return the upper regularized incomplete gamma function.
 
     Example: `tf.math.igammac(p(2, 3), p(3))`.
@@ -84,7 +81,7 @@ def igammac(a: Value, x: Value) -> Value:
 
 @op("math.lbeta", "x", kinds=_FLOAT)
 @jax.jit
-def lbeta(x: Value) -> Value:
+def lbeta(x: Array) -> Array:
     """Return the logarithm of the beta function of the last axis.
 
     Example: `tf.math.lbeta(p(2, 3))`.
@@ -93,7 +90,7 @@ def lbeta(x: Value) -> Value:
 
 
 @op("math.lgamma", "x", kinds=_FLOAT)
-def lgamma(x: Value) -> Value:
+def lgamma(x: Array) -> Array:
     """Return the logarithm of the absolute value of the gamma function.
 
     Example: `tf.math.lgamma(p(2, 3))`.
@@ -102,7 +99,7 @@ def lgamma(x: Value) -> Value:
 
 
 @op("math.digamma", "x", kinds=_FLOAT)
-def digamma(x: Value) -> Value:
+def digamma(x: Array) -> Array:
     """Return the derivative of the logarithm of the gamma function.
 
     Example: `tf.math.digamma(p(2, 3))`.
@@ -111,7 +108,7 @@ def digamma(x: Value) -> Value:
 
 
 @op("math.erf", "x", kinds=_FLOAT)
-def erf(x: Value) -> Value:
+def erf(x: Array) -> Array:
     """Return the error function.
 
     Example: `tf.math.erf(r(2, 3))`.
@@ -120,7 +117,7 @@ def erf(x: Value) -> Value:
 
 
 @op("math.erfc", "x", kinds=_FLOAT)
-def erfc(x: Value) -> Value:
+def erfc(x: Array) -> Array:
     """Return 1 - erf(x), exact where it is small.
 
     Example: `tf.math.erfc(r(2, 3))`.
@@ -129,7 +126,7 @@ def erfc(x: Value) -> Value:
 
 
 @op("math.erfinv", "x", kinds=_FLOAT)
-def erfinv(x: Value) -> Value:
+def erfinv(x: Array) -> Array:
     """Return the inverse of erf.
 
     Example: `tf.math.erfinv(r(2, 3) * 0.3)`.
@@ -138,7 +135,7 @@ def erfinv(x: Value) -> Value:
 
 
 @op("math.ndtri", "x", kinds=_FLOAT)
-def ndtri(x: Value) -> Value:
+def ndtri(x: Array) -> Array:
     """Return the quantile of the normal distribution.
 
     Example: `tf.math.ndtri(p(2, 3) * 0.45)`.

@@ -8,21 +8,19 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import Refused, op
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _INEXACT = "float complex"
 
 
 @op("math.maximum", "x y", same=True, kinds="float int", aliases=("maximum",))
 @jax.jit
-def maximum(x: Value, y: Value) -> Value:
+def maximum(x: Array, y: Array) -> Array:
     """Return the greater one of each pair.
 
     Example: `tf.math.maximum(r(2, 3), 0.0)`.
@@ -34,7 +32,7 @@ def maximum(x: Value, y: Value) -> Value:
 
 @op("math.minimum", "x y", same=True, kinds="float int", aliases=("minimum",))
 @jax.jit
-def minimum(x: Value, y: Value) -> Value:
+def minimum(x: Array, y: Array) -> Array:
     """Return the smaller one of each pair.
 
     Example: `tf.math.minimum(r(2, 3), r(3))`.
@@ -44,7 +42,7 @@ def minimum(x: Value, y: Value) -> Value:
     return jnp.where((x <= y) | jnp.isnan(x), x, y)
 
 
-def _unless_zero(x: Value, y: Value, of: Callable[[Value, Value], Value]) -> Value:
+def _unless_zero(x: Array, y: Array, of: Callable[[Array, Array], Array]) -> Array:
     """Return 0 where `x` is 0, whatever `y` is."""
     zero = x == 0
     return jnp.where(zero, 0, of(x, jnp.where(zero, 1, y))).astype(x.dtype)
@@ -52,7 +50,7 @@ def _unless_zero(x: Value, y: Value, of: Callable[[Value, Value], Value]) -> Val
 
 @op("math.divide_no_nan", "x y", op="DivNoNan", same=True, kinds="float complex int")
 @jax.jit
-def divide_no_nan(x: Value, y: Value) -> Value:
+def divide_no_nan(x: Array, y: Array) -> Array:
     """Return x / y, and 0 where y is 0.
 
     Example: `tf.math.divide_no_nan(r(2, 3), p(3))`.
@@ -66,7 +64,7 @@ def divide_no_nan(x: Value, y: Value) -> Value:
 
 @op("math.multiply_no_nan", "x y", op="MulNoNan", same=True, kinds=_INEXACT)
 @jax.jit
-def multiply_no_nan(x: Value, y: Value) -> Value:
+def multiply_no_nan(x: Array, y: Array) -> Array:
     """Return x * y, and 0 where y is 0, even if x is infinite or NaN.
 
     Example: `tf.math.multiply_no_nan(r(2, 3), r(3))`.
@@ -76,7 +74,7 @@ def multiply_no_nan(x: Value, y: Value) -> Value:
 
 @op("math.squared_difference", "x y", same=True, kinds="float complex int")
 @jax.jit
-def squared_difference(x: Value, y: Value) -> Value:
+def squared_difference(x: Array, y: Array) -> Array:
     """Return (x - y)^2; of complex numbers, |x - y|^2.
 
     Example: `tf.math.squared_difference(r(2, 3), r(3))`.
@@ -86,18 +84,18 @@ def squared_difference(x: Value, y: Value) -> Value:
 
 
 @jax.custom_jvp
-def _nextafter(x1: Value, x2: Value) -> Value:
+def _nextafter(x1: Array, x2: Array) -> Array:
     return jnp.nextafter(x1, x2)
 
 
 @_nextafter.defjvp
-def _(primals: tuple[Value, Value], tangents: tuple[Value, Value]) -> tuple[Value, Value]:
+def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     made = _nextafter(*primals)
     return made, jnp.broadcast_to(tangents[0], made.shape) + 0 * tangents[1]
 
 
 @jax.jit
-def _polyval(coeffs: list[Value], x: Value) -> Value:
+def _polyval(coeffs: list[Array], x: Array) -> Array:
     total = jnp.zeros_like(x)
     for coefficient in coeffs:
         total = coefficient + total * x
@@ -105,7 +103,7 @@ def _polyval(coeffs: list[Value], x: Value) -> Value:
 
 
 @op("math.polyval", "coeffs* x", kinds=_INEXACT)
-def polyval(coeffs: list[Value], x: Value) -> Value:
+def polyval(coeffs: list[Array], x: Array) -> Array:
     """Return the value of a polynomial, by its coefficients from the highest power down.
 
     Example: `tf.math.polyval([r(1), r(3), 2.0], r(2, 3))`.
@@ -116,7 +114,7 @@ def polyval(coeffs: list[Value], x: Value) -> Value:
 
 
 @op("complex", "real imag", op="Complex")
-def complex_(real: Value, imag: Value) -> Value:
+def complex_(real: Array, imag: Array) -> Array:
     """Make complex numbers of their parts.
 
     Example: `tf.complex(r(2, 3), r(3))`.
@@ -132,7 +130,7 @@ def complex_(real: Value, imag: Value) -> Value:
 
 
 @op("math.atan2", "y x", same=True, kinds="float", aliases=("atan2",))
-def atan2(y: Value, x: Value) -> Value:
+def atan2(y: Array, x: Array) -> Array:
     """Return the angle of the point (x, y).
 
     Example: `tf.math.atan2(r(2, 3), r(3))`.
@@ -142,7 +140,7 @@ def atan2(y: Value, x: Value) -> Value:
 
 @op("math.xlogy", "x y", same=True, kinds=_INEXACT)
 @jax.jit
-def xlogy(x: Value, y: Value) -> Value:
+def xlogy(x: Array, y: Array) -> Array:
     """Return x log(y), and 0 where x is 0.
 
     Example: `tf.math.xlogy(p(2, 3), p(3))`.
@@ -152,7 +150,7 @@ def xlogy(x: Value, y: Value) -> Value:
 
 @op("math.xlog1py", "x y", same=True, kinds=_INEXACT)
 @jax.jit
-def xlog1py(x: Value, y: Value) -> Value:
+def xlog1py(x: Array, y: Array) -> Array:
     """Return x log(1 + y), and 0 where x is 0.
 
     Example: `tf.math.xlog1py(p(2, 3), p(3))`.
@@ -162,7 +160,7 @@ def xlog1py(x: Value, y: Value) -> Value:
 
 @op("math.xdivy", "x y", same=True, kinds=_INEXACT)
 @jax.jit
-def xdivy(x: Value, y: Value) -> Value:
+def xdivy(x: Array, y: Array) -> Array:
     """Return x / y, and 0 where x is 0.
 
     Example: `tf.math.xdivy(r(2, 3), p(3))`.
@@ -171,7 +169,7 @@ def xdivy(x: Value, y: Value) -> Value:
 
 
 @op("math.nextafter", "x1 x2", op="NextAfter", same=True, kinds="float")
-def nextafter(x1: Value, x2: Value) -> Value:
+def nextafter(x1: Array, x2: Array) -> Array:
     """Return the next number from `x1` in the direction of `x2`.
 
     Example: `tf.math.nextafter(r(2, 3), r(3))`.

@@ -6,15 +6,14 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 
 from jaxvars.tf.math.basic import hinted
 from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.dtypes import as_dtype
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op(
@@ -22,10 +21,10 @@ Value: TypeAlias = Any
     aliases=("linalg.matmul",),
 )  # fmt: skip
 def matmul(
-    a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False,
+    a: Array, b: Array, transpose_a: bool = False, transpose_b: bool = False,
     adjoint_a: bool = False, adjoint_b: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, output_type: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Multiply matrices, or stacks of them.
 
     Example: `tf.matmul(r(2, 3), r(3, 2))`.
@@ -43,13 +42,13 @@ def matmul(
     return jnp.matmul(a, b, preferred_element_type=wanted)
 
 
-def _check_ranks(a: Value, b: Value) -> None:
+def _check_ranks(a: Array, b: Array) -> None:
     for i, x in enumerate((a, b)):
         if x.ndim < 2:
             raise ValueError(f"In[{i}] ndims must be >= 2: {x.ndim}")
 
 
-def _turned(x: Value, name: str, transpose: bool, adjoint: bool) -> Value:
+def _turned(x: Array, name: str, transpose: bool, adjoint: bool) -> Array:
     if transpose and adjoint:
         raise Refused(
             ValueError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,13 @@ from jax import lax
 from jaxvars.tf.registry.rows import Refused, axes_of, op
 from jaxvars.tf.tensors.convert import is_text
 from jaxvars.tf.tensors.dtypes import as_dtype
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
 
 
 @op("math.reduce_sum", "input_tensor", op="Sum", kinds=_NUMBERS, aliases=("reduce_sum",))
-def reduce_sum(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_sum(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Add up, along one axis, several, or all.
 
     Example: `tf.math.reduce_sum(r(2, 3))`.
@@ -37,7 +36,7 @@ def reduce_sum(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
 
 
 @op("math.reduce_prod", "input_tensor", op="Prod", kinds=_NUMBERS, aliases=("reduce_prod",))
-def reduce_prod(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_prod(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Multiply, along one axis, several, or all.
 
     Example: `tf.math.reduce_prod(r(2, 3), 1)`.
@@ -48,7 +47,7 @@ def reduce_prod(input_tensor: Value, axis: Any = None, keepdims: bool = False) -
 
 
 @op("math.reduce_max", "input_tensor", op="Max", kinds=_ORDERED, aliases=("reduce_max",))
-def reduce_max(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_max(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the greatest elements, along one axis, several, or all.
 
     Example: `tf.math.reduce_max(r(2, 3), axis=1)`.
@@ -59,7 +58,7 @@ def reduce_max(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
 
 
 @op("math.reduce_min", "input_tensor", op="Min", kinds=_ORDERED, aliases=("reduce_min",))
-def reduce_min(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_min(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the smallest elements, along one axis, several, or all.
 
     Example: `tf.math.reduce_min(r(2, 3), axis=1)`.
@@ -69,7 +68,7 @@ def reduce_min(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
     )
 
 
-def _start(x: Value, sign: int) -> Any:
+def _start(x: Array, sign: int) -> Any:
     """Return the value that changes no minimum (maximum), if there may be no element."""
     if x.size:
         return None
@@ -80,7 +79,7 @@ def _start(x: Value, sign: int) -> Any:
 
 
 @op("math.reduce_mean", "input_tensor", op="Mean", kinds=_NUMBERS, aliases=("reduce_mean",))
-def reduce_mean(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_mean(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the mean, along one axis, several, or all; of integers, an integer.
 
     Example: `tf.math.reduce_mean(r(2, 3), axis=0)`.
@@ -91,7 +90,7 @@ def reduce_mean(input_tensor: Value, axis: Any = None, keepdims: bool = False) -
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _mean_of_integers(x: Value, axis: Any, keepdims: bool) -> Value:
+def _mean_of_integers(x: Array, axis: Any, keepdims: bool) -> Array:
     with jax.enable_x64(True):  # as TensorFlow adds them, whatever they are
         wide = jnp.int64 if x.dtype.kind == "i" else jnp.uint64
         total = jnp.sum(x, axis=axis, keepdims=keepdims, dtype=wide)
@@ -100,7 +99,7 @@ def _mean_of_integers(x: Value, axis: Any, keepdims: bool) -> Value:
 
 
 @op("math.reduce_all", "input_tensor", op="All", kinds="bool", aliases=("reduce_all",))
-def reduce_all(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Tell whether all are true, along one axis, several, or all.
 
     Example: `tf.math.reduce_all(b(2, 3), 1)`.
@@ -109,7 +108,7 @@ def reduce_all(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
 
 
 @op("math.reduce_any", "input_tensor", op="Any", kinds="bool", aliases=("reduce_any",))
-def reduce_any(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Tell whether one is true, along one axis, several, or all.
 
     Example: `tf.math.reduce_any(b(2, 3), 1)`.
@@ -121,7 +120,7 @@ def reduce_any(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
     "math.reduce_logsumexp", "input_tensor", op="IsFinite", kinds="float",
     aliases=("reduce_logsumexp",),
 )  # fmt: skip
-def reduce_logsumexp(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_logsumexp(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return log(sum(exp(x))), without overflow.
 
     Example: `tf.math.reduce_logsumexp(r(2, 3), 1)`.
@@ -130,14 +129,14 @@ def reduce_logsumexp(input_tensor: Value, axis: Any = None, keepdims: bool = Fal
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _logsumexp(x: Value, axis: Any, keepdims: bool) -> Value:
+def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
     if not x.size:
         return jnp.log(jnp.sum(x, axis=axis, keepdims=keepdims))
     return jax.nn.logsumexp(x, axis=axis, keepdims=keepdims)
 
 
 @op("math.reduce_variance", "input_tensor", op="Mean", kinds=_NUMBERS)
-def reduce_variance(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_variance(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the variance, along one axis, several, or all.
 
     Example: `tf.math.reduce_variance(r(2, 3), 1)`.
@@ -146,7 +145,7 @@ def reduce_variance(input_tensor: Value, axis: Any = None, keepdims: bool = Fals
     return jnp.var(input_tensor, axis=axes_of(axis), keepdims=bool(keepdims))
 
 
-def _refuse_integers(x: Value) -> None:
+def _refuse_integers(x: Array) -> None:
     if x.dtype.kind in "iu":
         raise Refused(
             TypeError(
@@ -157,7 +156,7 @@ def _refuse_integers(x: Value) -> None:
 
 
 @op("math.reduce_std", "input_tensor", op="Mean", kinds=_NUMBERS)
-def reduce_std(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_std(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the standard deviation, along one axis, several, or all.
 
     Example: `tf.math.reduce_std(r(2, 3), 1)`.
@@ -167,7 +166,7 @@ def reduce_std(input_tensor: Value, axis: Any = None, keepdims: bool = False) ->
 
 
 @op("math.reduce_euclidean_norm", "input_tensor", op="EuclideanNorm", kinds=_NUMBERS)
-def reduce_euclidean_norm(input_tensor: Value, axis: Any = None, keepdims: bool = False) -> Value:
+def reduce_euclidean_norm(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the root of the sum of the squares.
 
     Example: `tf.math.reduce_euclidean_norm(r(2, 3), 1)`.
@@ -176,15 +175,15 @@ def reduce_euclidean_norm(input_tensor: Value, axis: Any = None, keepdims: bool 
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _euclidean(x: Value, axis: Any, keepdims: bool) -> Value:
+def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
     total = jnp.sum(x * jnp.conj(x), axis=axis, keepdims=keepdims, dtype=x.dtype)
     return jnp.sqrt(total).astype(x.dtype)
 
 
 @op("math.count_nonzero", "input", text=True)
 def count_nonzero(
-    input: Value, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
-) -> Value:
+    input: Array, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
+) -> Array:
     """Count what is not 0, False, or empty text.
 
     Example: `tf.math.count_nonzero(i(2, 3), axis=1)`.
@@ -194,7 +193,7 @@ def count_nonzero(
 
 
 @op("math.zero_fraction", "value", op="CountNonzero", aliases=("nn.zero_fraction",))
-def zero_fraction(value: Value) -> Value:
+def zero_fraction(value: Array) -> Array:
     """Return the fraction of elements that are 0.
 
     Example: `tf.math.zero_fraction(i(2, 3))`.
@@ -207,7 +206,7 @@ def zero_fraction(value: Value) -> Value:
     "math.l2_normalize", "x", op="Square", kinds=_NUMBERS,
     aliases=("nn.l2_normalize", "linalg.l2_normalize"),
 )  # fmt: skip
-def l2_normalize(x: Value, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Value:
+def l2_normalize(x: Array, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Array:
     """Divide by the Euclidean norm along axes.
 
     Example: `tf.math.l2_normalize(r(2, 3), 1)`.
@@ -218,14 +217,14 @@ def l2_normalize(x: Value, axis: Any = None, epsilon: float = 1e-12, dim: Any = 
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _normalized(x: Value, axis: Any, epsilon: Any) -> Value:
+def _normalized(x: Array, axis: Any, epsilon: Any) -> Array:
     total = jnp.sum(jnp.real(x * jnp.conj(x)), axis=axis, keepdims=True)
     return x * lax.rsqrt(jnp.maximum(total, jnp.asarray(epsilon, total.dtype))).astype(x.dtype)
 
 
 @op("math.is_non_decreasing", "x", kinds=_ORDERED)
 @jax.jit
-def is_non_decreasing(x: Value) -> Value:
+def is_non_decreasing(x: Array) -> Array:
     """Tell whether no element is less than the one before it.
 
     Example: `tf.math.is_non_decreasing(r(4))`.
@@ -236,7 +235,7 @@ def is_non_decreasing(x: Value) -> Value:
 
 @op("math.is_strictly_increasing", "x", kinds=_ORDERED)
 @jax.jit
-def is_strictly_increasing(x: Value) -> Value:
+def is_strictly_increasing(x: Array) -> Array:
     """Tell whether each element is greater than the one before it.
 
     Example: `tf.math.is_strictly_increasing(r(4))`.

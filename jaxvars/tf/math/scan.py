@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,7 @@ from jax import lax
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
 
@@ -33,8 +32,8 @@ class TopKV2(NamedTuple):
         indices: where they were.
     """
 
-    values: Value
-    indices: Value
+    values: Array
+    indices: Array
 
 
 class ApproxTopK(NamedTuple):
@@ -45,15 +44,15 @@ class ApproxTopK(NamedTuple):
         indices: where they were.
     """
 
-    values: Value
-    indices: Value
+    values: Array
+    indices: Array
 
 
 # ---------------------------------------------------------------- running sums
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4, 5))
 def _shifted(
-    scan: Callable[..., Value], x: Value, start: float, axis: int, exclusive: bool, reverse: bool
-) -> Value:
+    scan: Callable[..., Array], x: Array, start: float, axis: int, exclusive: bool, reverse: bool
+) -> Array:
     done = scan(x, axis=axis, reverse=reverse)
     if not exclusive:
         return done
@@ -63,15 +62,15 @@ def _shifted(
 
 
 def _scan(
-    scan: Callable[..., Value], x: Value, start: float, axis: Any, exclusive: Any, reverse: Any
-) -> Value:
+    scan: Callable[..., Array], x: Array, start: float, axis: Any, exclusive: Any, reverse: Any
+) -> Array:
     """Run along an axis; `start` is the value of nothing."""
     place = _place(x, axis, "ScanOp: Expected scan axis")
     return _shifted(scan, x, start, place, bool(exclusive), bool(reverse))
 
 
 @op("math.cumsum", "x", kinds=_NUMBERS, aliases=("cumsum",))
-def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+def cumsum(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Array:
     """Return running sums along an axis.
 
     Example: `tf.math.cumsum(r(2, 3), axis=1)`.
@@ -80,7 +79,7 @@ def cumsum(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
 
 
 @op("math.cumprod", "x", kinds=_NUMBERS)
-def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Value:
+def cumprod(x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False) -> Array:
     """Return running products along an axis.
 
     Example: `tf.math.cumprod(r(2, 3), axis=-1)`.
@@ -90,8 +89,8 @@ def cumprod(x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = Fals
 
 @op("math.cumulative_logsumexp", "x", kinds="float")
 def cumulative_logsumexp(
-    x: Value, axis: Any = 0, exclusive: Any = False, reverse: Any = False
-) -> Value:
+    x: Array, axis: Any = 0, exclusive: Any = False, reverse: Any = False
+) -> Array:
     """Return running log(sum(exp(x))) along an axis.
 
     Example: `tf.math.cumulative_logsumexp(r(2, 3), axis=1)`.
@@ -99,7 +98,7 @@ def cumulative_logsumexp(
     return _scan(lax.cumlogsumexp, x, -np.inf, axis, exclusive, reverse)
 
 
-def _place(x: Value, axis: Any, words: str) -> int:
+def _place(x: Array, axis: Any, words: str) -> int:
     """Return an axis, counted from the front."""
     number = axis if type(axis) is int else operator.index(np.asarray(axis)[()])
     if not -x.ndim <= number < x.ndim:
@@ -109,8 +108,8 @@ def _place(x: Value, axis: Any, words: str) -> int:
 
 # ---------------------------------------------------------------- positions of extremes
 def _extreme(
-    find: Callable[..., Value], x: Value, worst: float, axis: Any, output_type: Any, types: str
-) -> Value:
+    find: Callable[..., Array], x: Array, worst: float, axis: Any, output_type: Any, types: str
+) -> Array:
     """Return argmax or argmin; `worst` stands for NaN."""
     dtype = as_dtype(output_type)
     if dtype.name not in types.split():
@@ -122,14 +121,14 @@ def _extreme(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2, 3, 4))
-def _found(find: Callable[..., Value], x: Value, worst: float, axis: int, dtype: Any) -> Value:
+def _found(find: Callable[..., Array], x: Array, worst: float, axis: int, dtype: Any) -> Array:
     if jnp.issubdtype(x.dtype, jnp.floating):
         x = jnp.where(jnp.isnan(x), jnp.asarray(worst, x.dtype), x)
     return find(x, axis=axis).astype(dtype)
 
 
 @op("math.argmax", "input", op="ArgMax", kinds="float int bool", aliases=("argmax",))
-def argmax(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+def argmax(input: Array, axis: Any = None, output_type: Any = "int64") -> Array:
     """Return where the greatest element along an axis is: the first one if there are more.
 
     Example: `tf.math.argmax(r(2, 3), axis=1)`.
@@ -139,7 +138,7 @@ def argmax(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
 
 
 @op("math.argmin", "input", op="ArgMin", kinds="float int bool", aliases=("argmin",))
-def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
+def argmin(input: Array, axis: Any = None, output_type: Any = "int64") -> Array:
     """Return where the smallest element along an axis is: the first one if there are more.
 
     Example: `tf.math.argmin(r(2, 3), axis=1)`.
@@ -149,7 +148,7 @@ def argmin(input: Value, axis: Any = None, output_type: Any = "int64") -> Value:
 
 # ---------------------------------------------------------------- the largest few
 @op("math.top_k", "input", op="TopKV2", kinds=_ORDERED, aliases=("nn.top_k",))
-def top_k(input: Value, k: Any = 1, sorted: bool = True, index_type: Any = "int32") -> TopKV2:
+def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int32") -> TopKV2:
     """Return the largest elements of rows, and where they were.
 
     Example: `tf.math.top_k(r(2, 3), k=2)`.
@@ -167,7 +166,7 @@ def top_k(input: Value, k: Any = 1, sorted: bool = True, index_type: Any = "int3
 
 
 @op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))
-def in_top_k(targets: Value, predictions: Value, k: Any) -> Value:
+def in_top_k(targets: Array, predictions: Array, k: Any) -> Array:
     """Tell which targets are among the classes of the k largest predictions.
 
     Example: `tf.math.in_top_k([0, 1, 2], r(3, 3), 2)`.
@@ -183,7 +182,7 @@ def in_top_k(targets: Value, predictions: Value, k: Any) -> Value:
 
 
 @jax.jit
-def _are_in_top_k(targets: Value, predictions: Value, k: Value) -> Value:
+def _are_in_top_k(targets: Array, predictions: Array, k: Array) -> Array:
     classes = predictions.shape[1]
     inside = (targets >= 0) & (targets < classes)
     place = jnp.where(inside, targets, 0)[:, None]
@@ -192,7 +191,7 @@ def _are_in_top_k(targets: Value, predictions: Value, k: Value) -> Value:
     return inside & known & (jnp.sum(predictions > own, 1) < k)
 
 
-def _approx(find: Callable[..., Any], operand: Value, k: Any, *rest: Any) -> ApproxTopK:
+def _approx(find: Callable[..., Any], operand: Array, k: Any, *rest: Any) -> ApproxTopK:
     dimension, recall, size, aggregate = rest
     return ApproxTopK(
         *find(
@@ -204,7 +203,7 @@ def _approx(find: Callable[..., Any], operand: Value, k: Any, *rest: Any) -> App
 
 @op("math.approx_max_k", "operand", op="ApproxTopK", kinds="float", aliases=("nn.approx_max_k",))
 def approx_max_k(
-    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    operand: Array, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
     reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
 ) -> ApproxTopK:  # fmt: skip
     """Return elements that are among the largest, and where they were.
@@ -220,7 +219,7 @@ def approx_max_k(
 # No row of the table: TensorFlow has it for other processors only, there is nothing to compare to.
 @op("math.approx_min_k", "operand", op="ApproxTopK", kinds="float", is_listed=False)
 def approx_min_k(
-    operand: Value, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
+    operand: Array, k: Any, reduction_dimension: Any = -1, recall_target: Any = 0.95,
     reduction_input_size_override: Any = -1, aggregate_to_topk: Any = True,
 ) -> ApproxTopK:  # fmt: skip
     """Return elements that are among the smallest, and where they were."""

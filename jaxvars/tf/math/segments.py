@@ -22,9 +22,9 @@ from jax import lax
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
-Reduce: TypeAlias = Callable[[Value, Value, int], Value]
+Reduce: TypeAlias = Callable[[Array, Array, int], Array]
 
 _NUMBERS, _ORDERED = "float complex int", "float int"
 _SIZE = "The size of the result depends on values."
@@ -35,31 +35,31 @@ _LIMIT_WORDS = (
 
 
 # ---------------------------------------------------------------- sums of rows
-def _sum(data: Value, ids: Value, count: int) -> Value:
+def _sum(data: Array, ids: Array, count: int) -> Array:
     return jax.ops.segment_sum(data, ids, count)
 
 
-def _sizes(data: Value, ids: Value, count: int) -> Value:
+def _sizes(data: Array, ids: Array, count: int) -> Array:
     """Return the number of rows of each segment, of a shape that fits to the sums."""
     sizes = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
     return sizes.reshape(sizes.shape + (1,) * (data.ndim - 1))
 
 
-def _mean(data: Value, ids: Value, count: int) -> Value:
+def _mean(data: Array, ids: Array, count: int) -> Array:
     sizes = jnp.maximum(_sizes(data, ids, count), 1).astype(data.dtype)
     total = _sum(data, ids, count)
     return total / sizes if data.dtype.kind not in "iu" else lax.div(*_both(total, sizes))
 
 
-def _both(x: Value, y: Value) -> list[Value]:
+def _both(x: Array, y: Array) -> list[Array]:
     return list(jnp.broadcast_arrays(x, y))
 
 
-def _wide_mean(data: Value, ids: Value, count: int) -> Value:
+def _wide_mean(data: Array, ids: Array, count: int) -> Array:
     return _mean(data.astype(np.float64) if data.dtype.kind in "iu" else data, ids, count)
 
 
-def _sqrt_n(data: Value, ids: Value, count: int) -> Value:
+def _sqrt_n(data: Array, ids: Array, count: int) -> Array:
     sizes = jnp.maximum(_sizes(data, ids, count), 1)
     return _sum(data, ids, count) / jnp.sqrt(sizes.astype(data.dtype))
 
@@ -70,7 +70,7 @@ def _with_gradient(value: Reduce, share: Reduce) -> Reduce:
     made = jax.custom_jvp(value, nondiff_argnums=(2,))
 
     @made.defjvp
-    def _(count: int, primals: Any, tangents: Any) -> tuple[Value, Value]:
+    def _(count: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
         data, ids = primals
         change = _sum(share(data, ids, count) * tangents[0], ids, count)
         return made(data, ids, count), change
@@ -79,19 +79,19 @@ def _with_gradient(value: Reduce, share: Reduce) -> Reduce:
 
 
 def _equal_share(extreme: Reduce) -> Reduce:
-    def share(data: Value, ids: Value, count: int) -> Value:
+    def share(data: Array, ids: Array, count: int) -> Array:
         chosen = (data == _of_rows(extreme(data, ids, count), ids)).astype(data.dtype)
         return chosen / jnp.maximum(_of_rows(_sum(chosen, ids, count), ids), 1)
 
     return share
 
 
-def _of_rows(segments: Value, ids: Value) -> Value:
+def _of_rows(segments: Array, ids: Array) -> Array:
     """Return for each row the value of its segment."""
     return segments.at[ids].get(mode="clip", wrap_negative_indices=False)
 
 
-def _product_of_others(data: Value, ids: Value, count: int) -> Value:
+def _product_of_others(data: Array, ids: Array, count: int) -> Array:
     zero = data == 0
     zeros = _of_rows(_sum(zero.astype(np.int32), ids, count), ids)
     rest = _of_rows(_prod(jnp.where(zero, 1, data), ids, count), ids)
@@ -99,10 +99,10 @@ def _product_of_others(data: Value, ids: Value, count: int) -> Value:
     return jnp.where(zeros == zero, without, 0)
 
 
-def _extreme(find: Callable[..., Value], fill: float | None, sign: int) -> Reduce:
+def _extreme(find: Callable[..., Array], fill: float | None, sign: int) -> Reduce:
     """Return a maximum or minimum; `fill` is that of no rows, the limit of the type if None."""
 
-    def found(data: Value, ids: Value, count: int) -> Value:
+    def found(data: Array, ids: Array, count: int) -> Array:
         empty = _sizes(data, ids, count) == 0
         nothing = _limit(data.dtype, sign) if fill is None else jnp.asarray(fill, data.dtype)
         return jnp.where(empty, nothing, find(data, ids, count))
@@ -110,7 +110,7 @@ def _extreme(find: Callable[..., Value], fill: float | None, sign: int) -> Reduc
     return _with_gradient(found, _equal_share(found))
 
 
-def _limit(dtype: Any, sign: int) -> Value:
+def _limit(dtype: Any, sign: int) -> Array:
     limits = jnp.iinfo(dtype) if jnp.issubdtype(dtype, jnp.integer) else jnp.finfo(dtype)
     return jnp.asarray(limits.min if sign < 0 else limits.max, dtype)
 
@@ -125,7 +125,7 @@ _min_or_greatest = _extreme(jax.ops.segment_min, None, 1)
 
 
 # ---------------------------------------------------------------- segments, sorted and not
-def _sorted(reduce: Reduce, data: Value, ids: Value) -> Value:
+def _sorted(reduce: Reduce, data: Array, ids: Array) -> Array:
     _check_types(ids)
     if ids.ndim != 1 or not data.ndim or ids.shape[0] != data.shape[0]:
         raise ValueError("segment_ids should be the same size as dimension 0 of input.")
@@ -137,7 +137,7 @@ def _sorted(reduce: Reduce, data: Value, ids: Value) -> Value:
     return _run(reduce, data, ids, int(known[-1]) + 1 if known.size else 0)
 
 
-def _unsorted(reduce: Reduce, data: Value, ids: Value, num_segments: Any) -> Value:
+def _unsorted(reduce: Reduce, data: Array, ids: Array, num_segments: Any) -> Array:
     _check_types(ids)
     if data.shape[: ids.ndim] != ids.shape:
         raise ValueError(
@@ -150,17 +150,17 @@ def _unsorted(reduce: Reduce, data: Value, ids: Value, num_segments: Any) -> Val
 
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
-def _run(reduce: Reduce, data: Value, ids: Value, count: int) -> Value:
+def _run(reduce: Reduce, data: Array, ids: Array, count: int) -> Array:
     rows = data.reshape((ids.size, *data.shape[ids.ndim :]))
     return reduce(rows, ids.reshape(-1), count)
 
 
-def _check_types(ids: Value) -> None:
+def _check_types(ids: Array) -> None:
     if ids.dtype.kind not in "iu":
         raise ValueError(f"Value for attr 'Tindices' of {ids.dtype} is not int32 or int64")
 
 
-def _check_range(ids: Value, count: int) -> None:
+def _check_range(ids: Array, count: int) -> None:
     if count < 0:
         raise ValueError(f"Input num_segments == {count} must not be negative.")
     if context.is_tracer(ids):
@@ -173,7 +173,7 @@ def _check_range(ids: Value, count: int) -> None:
 
 
 @op("math.segment_sum", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_sum(data: Value, segment_ids: Value) -> Value:
+def segment_sum(data: Array, segment_ids: Array) -> Array:
     """Add up, for each segment, of rows whose numbers increase.
 
     Example: `tf.math.segment_sum(r(4, 2), [0, 0, 1, 3])`.
@@ -182,7 +182,7 @@ def segment_sum(data: Value, segment_ids: Value) -> Value:
 
 
 @op("math.segment_prod", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_prod(data: Value, segment_ids: Value) -> Value:
+def segment_prod(data: Array, segment_ids: Array) -> Array:
     """Multiply, for each segment, of rows whose numbers increase.
 
     Example: `tf.math.segment_prod(r(4, 2), [0, 0, 1, 3])`.
@@ -191,7 +191,7 @@ def segment_prod(data: Value, segment_ids: Value) -> Value:
 
 
 @op("math.segment_mean", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
-def segment_mean(data: Value, segment_ids: Value) -> Value:
+def segment_mean(data: Array, segment_ids: Array) -> Array:
     """Return the mean, for each segment, of rows whose numbers increase.
 
     Example: `tf.math.segment_mean(r(4, 2), [0, 0, 1, 3])`.
@@ -200,7 +200,7 @@ def segment_mean(data: Value, segment_ids: Value) -> Value:
 
 
 @op("math.segment_max", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
-def segment_max(data: Value, segment_ids: Value) -> Value:
+def segment_max(data: Array, segment_ids: Array) -> Array:
     """Return the maximum, for each segment, of rows whose numbers increase.
 
     Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
@@ -209,7 +209,7 @@ def segment_max(data: Value, segment_ids: Value) -> Value:
 
 
 @op("math.segment_min", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
-def segment_min(data: Value, segment_ids: Value) -> Value:
+def segment_min(data: Array, segment_ids: Array) -> Array:
     """Return the minimum, for each segment, of rows whose numbers increase.
 
     Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
@@ -218,7 +218,7 @@ def segment_min(data: Value, segment_ids: Value) -> Value:
 
 
 @op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS)
-def unsorted_segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_sum(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Add up, for each segment; negative numbers are left out.
 
     Example: `tf.math.unsorted_segment_sum(r(4, 2), [2, 0, 2, -1], 4)`.
@@ -229,7 +229,7 @@ def unsorted_segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> 
 
 
 @op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS)
-def unsorted_segment_prod(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_prod(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Multiply, for each segment; negative numbers are left out.
 
     Example: `tf.math.unsorted_segment_prod(r(4, 2), [2, 0, 2, -1], 4)`.
@@ -240,7 +240,7 @@ def unsorted_segment_prod(data: Value, segment_ids: Value, num_segments: Any) ->
 
 
 @op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS)
-def unsorted_segment_mean(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_mean(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the mean, for each segment; negative numbers are left out.
 
     Example: `tf.math.unsorted_segment_mean(r(4, 2), [2, 0, 2, -1], 4)`.
@@ -251,7 +251,7 @@ def unsorted_segment_mean(data: Value, segment_ids: Value, num_segments: Any) ->
 
 
 @op("math.unsorted_segment_sqrt_n", "data segment_ids", kinds="float complex")
-def unsorted_segment_sqrt_n(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_sqrt_n(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the sum divided by the root of the size, for each segment; negative numbers are
     left out.
 
@@ -263,7 +263,7 @@ def unsorted_segment_sqrt_n(data: Value, segment_ids: Value, num_segments: Any) 
 
 
 @op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED)
-def unsorted_segment_max(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_max(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the maximum, for each segment; negative numbers are left out.
 
     Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
@@ -274,7 +274,7 @@ def unsorted_segment_max(data: Value, segment_ids: Value, num_segments: Any) -> 
 
 
 @op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED)
-def unsorted_segment_min(data: Value, segment_ids: Value, num_segments: Any) -> Value:
+def unsorted_segment_min(data: Array, segment_ids: Array, num_segments: Any) -> Array:
     """Return the minimum, for each segment; negative numbers are left out.
 
     Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.

@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,10 @@ import jax.scipy.special as sp
 import numpy as np
 
 from jaxvars.tf.registry.rows import op, operations
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def _scipy(name: str) -> Callable[[Value], Value]:
+def _scipy(name: str) -> Callable[[Array], Array]:
     """Return a function of SciPy's as one of JAX's, which runs on the host."""
 
     def on_host(x: Any) -> Any:
@@ -29,19 +28,19 @@ def _scipy(name: str) -> Callable[[Value], Value]:
         wide = np.asarray(x).astype(np.float64)
         return np.asarray(getattr(scipy.special, name)(wide), np.asarray(x).dtype)
 
-    def called(x: Value) -> Value:
+    def called(x: Array) -> Array:
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(on_host, shape, x, vmap_method="expand_dims")
 
     return called
 
 
-def _differentiable(name: str, slope: Callable[[Value, Value], Value]) -> Callable[[Value], Value]:
+def _differentiable(name: str, slope: Callable[[Array, Array], Array]) -> Callable[[Array], Array]:
     """Return a function of SciPy's, whose derivative is made of the argument and the result."""
     made = jax.custom_jvp(_scipy(name))
 
     @made.defjvp
-    def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
         y = made(*primals)
         return y, tangents[0] * slope(primals[0], y)
 
@@ -61,12 +60,12 @@ _k1e = _differentiable("k1e", lambda x, y: y * (1 - 1 / x) - _k0e(x))
 
 @jax.custom_jvp
 @jax.jit
-def _spence(x: Value) -> Value:
+def _spence(x: Array) -> Array:
     return sp.spence(x)
 
 
 @_spence.defjvp
-def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,) = primals
     near = x == 1
     slope = jnp.where(near, -1, jnp.log(x) / (1 - jnp.where(near, 0, x)))
@@ -74,7 +73,7 @@ def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
 
 
 @op("math.special.bessel_i0", "x", kinds="float", aliases=("math.bessel_i0",))
-def bessel_i0(x: Value) -> Value:
+def bessel_i0(x: Array) -> Array:
     """Return the modified Bessel function of the first kind, of order 0.
 
     Example: `tf.math.special.bessel_i0(p(2, 3))`.
@@ -83,7 +82,7 @@ def bessel_i0(x: Value) -> Value:
 
 
 @op("math.special.bessel_i0e", "x", kinds="float", aliases=("math.bessel_i0e",))
-def bessel_i0e(x: Value) -> Value:
+def bessel_i0e(x: Array) -> Array:
     """Return exp(-|x|) times the function bessel_i0.
 
     Example: `tf.math.special.bessel_i0e(p(2, 3))`.
@@ -92,7 +91,7 @@ def bessel_i0e(x: Value) -> Value:
 
 
 @op("math.special.bessel_i1", "x", kinds="float", aliases=("math.bessel_i1",))
-def bessel_i1(x: Value) -> Value:
+def bessel_i1(x: Array) -> Array:
     """Return the modified Bessel function of the first kind, of order 1.
 
     Example: `tf.math.special.bessel_i1(p(2, 3))`.
@@ -101,7 +100,7 @@ def bessel_i1(x: Value) -> Value:
 
 
 @op("math.special.bessel_i1e", "x", kinds="float", aliases=("math.bessel_i1e",))
-def bessel_i1e(x: Value) -> Value:
+def bessel_i1e(x: Array) -> Array:
     """Return exp(-|x|) times the function bessel_i1.
 
     Example: `tf.math.special.bessel_i1e(p(2, 3))`.
@@ -110,7 +109,7 @@ def bessel_i1e(x: Value) -> Value:
 
 
 @op("math.special.bessel_j0", "x", kinds="float")
-def bessel_j0(x: Value) -> Value:
+def bessel_j0(x: Array) -> Array:
     """Return the Bessel function of the first kind, of order 0.
 
     Example: `tf.math.special.bessel_j0(p(2, 3))`.
@@ -121,7 +120,7 @@ def bessel_j0(x: Value) -> Value:
 
 
 @op("math.special.bessel_j1", "x", kinds="float")
-def bessel_j1(x: Value) -> Value:
+def bessel_j1(x: Array) -> Array:
     """Return the Bessel function of the first kind, of order 1.
 
     Example: `tf.math.special.bessel_j1(p(2, 3))`.
@@ -132,7 +131,7 @@ def bessel_j1(x: Value) -> Value:
 
 
 @op("math.special.bessel_k0", "x", kinds="float")
-def bessel_k0(x: Value) -> Value:
+def bessel_k0(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K0.
 
     Example: `tf.math.special.bessel_k0(p(2, 3))`.
@@ -143,7 +142,7 @@ def bessel_k0(x: Value) -> Value:
 
 
 @op("math.special.bessel_k0e", "x", kinds="float")
-def bessel_k0e(x: Value) -> Value:
+def bessel_k0e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k0.
 
     Example: `tf.math.special.bessel_k0e(p(2, 3))`.
@@ -154,7 +153,7 @@ def bessel_k0e(x: Value) -> Value:
 
 
 @op("math.special.bessel_k1", "x", kinds="float")
-def bessel_k1(x: Value) -> Value:
+def bessel_k1(x: Array) -> Array:
     """Return the modified Bessel function of the second kind, K1.
 
     Example: `tf.math.special.bessel_k1(p(2, 3))`.
@@ -165,7 +164,7 @@ def bessel_k1(x: Value) -> Value:
 
 
 @op("math.special.bessel_k1e", "x", kinds="float")
-def bessel_k1e(x: Value) -> Value:
+def bessel_k1e(x: Array) -> Array:
     """Return exp(x) times the function bessel_k1.
 
     Example: `tf.math.special.bessel_k1e(p(2, 3))`.
@@ -176,7 +175,7 @@ def bessel_k1e(x: Value) -> Value:
 
 
 @op("math.special.bessel_y0", "x", kinds="float")
-def bessel_y0(x: Value) -> Value:
+def bessel_y0(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 0.
 
     Example: `tf.math.special.bessel_y0(p(2, 3))`.
@@ -187,7 +186,7 @@ def bessel_y0(x: Value) -> Value:
 
 
 @op("math.special.bessel_y1", "x", kinds="float")
-def bessel_y1(x: Value) -> Value:
+def bessel_y1(x: Array) -> Array:
     """Return the Bessel function of the second kind, of order 1.
 
     Example: `tf.math.special.bessel_y1(p(2, 3))`.
@@ -199,7 +198,7 @@ def bessel_y1(x: Value) -> Value:
 
 @op("math.special.dawsn", "x", kinds="float")
 @jax.jit
-def dawsn(x: Value) -> Value:
+def dawsn(x: Array) -> Array:
     """Return exp(-x^2) times the integral of exp(t^2) from 0 to x.
 
     Example: `tf.math.special.dawsn(p(2, 3))`.
@@ -209,7 +208,7 @@ def dawsn(x: Value) -> Value:
 
 @op("math.special.expint", "x", kinds="float")
 @jax.jit
-def expint(x: Value) -> Value:
+def expint(x: Array) -> Array:
     """Return the exponential integral Ei.
 
     Example: `tf.math.special.expint(p(2, 3))`.
@@ -219,7 +218,7 @@ def expint(x: Value) -> Value:
 
 @op("math.special.fresnel_cos", "x", kinds="float")
 @jax.jit
-def fresnel_cos(x: Value) -> Value:
+def fresnel_cos(x: Array) -> Array:
     """Return the integral of cos(pi t^2 / 2) from 0 to x.
 
     Example: `tf.math.special.fresnel_cos(p(2, 3))`.
@@ -229,7 +228,7 @@ def fresnel_cos(x: Value) -> Value:
 
 @op("math.special.fresnel_sin", "x", kinds="float")
 @jax.jit
-def fresnel_sin(x: Value) -> Value:
+def fresnel_sin(x: Array) -> Array:
     """Return the integral of sin(pi t^2 / 2) from 0 to x.
 
     Example: `tf.math.special.fresnel_sin(p(2, 3))`.
@@ -238,7 +237,7 @@ def fresnel_sin(x: Value) -> Value:
 
 
 @op("math.special.spence", "x", kinds="float")
-def spence(x: Value) -> Value:
+def spence(x: Array) -> Array:
     """Return the integral of log(t) / (1 - t) from 1 to x.
 
     Example: `tf.math.special.spence(p(2, 3))`.

@@ -6,22 +6,21 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import as_given
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
 @op("nn.leaky_relu", "features", kinds="float int")
-def leaky_relu(features: Value, alpha: Any = 0.2) -> Value:
+def leaky_relu(features: Array, alpha: Any = 0.2) -> Array:
     """Return x where it is positive, else alpha times x.
 
     Example: `tf.nn.leaky_relu(r(2, 3))`.
@@ -32,13 +31,13 @@ def leaky_relu(features: Value, alpha: Any = 0.2) -> Value:
 
 
 @jax.jit
-def _leaking(x: Value, alpha: Value) -> Value:
+def _leaking(x: Array, alpha: Array) -> Array:
     return jnp.where(x > 0, x, alpha * x)
 
 
 @op("nn.relu6", "features", kinds="float int")
 @jax.jit
-def relu6(features: Value) -> Value:
+def relu6(features: Array) -> Array:
     """Return x, but not below 0 nor above 6.
 
     Example: `tf.nn.relu6(4.0 * r(2, 3))`.
@@ -50,7 +49,7 @@ def relu6(features: Value) -> Value:
 
 @op("nn.selu", "features", kinds="float")
 @jax.jit
-def selu(features: Value) -> Value:
+def selu(features: Array) -> Array:
     """Return the scaled exponential linear unit, which keeps mean 0 and variance 1.
 
     Example: `tf.nn.selu(r(2, 3))`.
@@ -60,7 +59,7 @@ def selu(features: Value) -> Value:
 
 
 @op("nn.gelu", "features")
-def gelu(features: Value, approximate: Any = False) -> Value:
+def gelu(features: Array, approximate: Any = False) -> Array:
     """Return x times the normal distribution's share below x.
 
     Example: `tf.nn.gelu(r(2, 3))`.
@@ -78,7 +77,7 @@ _gelu_of = jax.jit(jax.nn.gelu, static_argnums=1)
 
 
 @op("nn.silu", "features", kinds="float", aliases=("nn.swish",))
-def silu(features: Value, beta: Any = 1.0) -> Value:
+def silu(features: Array, beta: Any = 1.0) -> Array:
     """Return x times sigmoid(beta x): swish.
 
     Example: `tf.nn.silu(r(2, 3))`.
@@ -87,12 +86,12 @@ def silu(features: Value, beta: Any = 1.0) -> Value:
 
 
 @jax.jit
-def _silu_of(x: Value, beta: Value) -> Value:
+def _silu_of(x: Array, beta: Array) -> Array:
     return x * jax.nn.sigmoid(beta * x)
 
 
 @op("nn.crelu", "features", op="CRelu", kinds="float int")
-def crelu(features: Value, axis: int = -1) -> Value:
+def crelu(features: Array, axis: int = -1) -> Array:
     """Return the positive part and that of -x, one behind the other.
 
     Example: `tf.nn.crelu(r(2, 3))`.
@@ -101,7 +100,7 @@ def crelu(features: Value, axis: int = -1) -> Value:
 
 
 @op("nn.softmax", "logits", kinds="float", aliases=("math.softmax",))
-def softmax(logits: Value, axis: Any = None) -> Value:
+def softmax(logits: Array, axis: Any = None) -> Array:
     """Return exp(x), divided so that the sum along an axis is 1.
 
     Example: `tf.nn.softmax(r(2, 3)) * r(2, 3)`.
@@ -113,7 +112,7 @@ _softmax_of = jax.jit(jax.nn.softmax, static_argnums=1)
 
 
 @op("nn.log_softmax", "logits", kinds="float", aliases=("math.log_softmax",))
-def log_softmax(logits: Value, axis: Any = None) -> Value:
+def log_softmax(logits: Array, axis: Any = None) -> Array:
     """Return the logarithm of softmax.
 
     Example: `tf.nn.log_softmax(r(2, 3))`.
@@ -123,7 +122,7 @@ def log_softmax(logits: Value, axis: Any = None) -> Value:
 
 @op("nn.relu", "features", kinds="float int")
 @jax.jit
-def relu(features: Value) -> Value:
+def relu(features: Array) -> Array:
     """Return max(x, 0).
 
     Example: `tf.nn.relu(r(2, 3))`.
@@ -133,7 +132,7 @@ def relu(features: Value) -> Value:
 
 @op("nn.elu", "features", kinds="float")
 @jax.jit
-def elu(features: Value) -> Value:
+def elu(features: Array) -> Array:
     """Return x where it is positive, else exp(x) - 1.
 
     Example: `tf.nn.elu(r(2, 3))`.

@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ from jaxvars.tf.nn.morphology import required_space_to_batch_paddings
 from jaxvars.tf.registry.rows import find, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -27,15 +26,15 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def _by_input(
-    conv: Callable[..., Value], shape: Any, filters: Value, upstream: Value, *rest: Any
-) -> Value:
+    conv: Callable[..., Array], shape: Any, filters: Array, upstream: Array, *rest: Any
+) -> Array:
     start = jnp.zeros(_sizes(shape), upstream.dtype)
     return jax.vjp(lambda x: conv(x, filters, *rest), start)[1](upstream)[0]
 
 
 def _by_filter(
-    conv: Callable[..., Value], x: Value, shape: Any, upstream: Value, *rest: Any
-) -> Value:
+    conv: Callable[..., Array], x: Array, shape: Any, upstream: Array, *rest: Any
+) -> Array:
     start = jnp.zeros(_sizes(shape), upstream.dtype)
     return jax.vjp(lambda filters: conv(x, filters, *rest), start)[1](upstream)[0]
 
@@ -103,9 +102,9 @@ def _from_one(axes: list[int], rates: tuple[int, ...], base: Any) -> Any:
 
 @op("nn.depthwise_conv2d_backprop_input", "filter out_backprop", same=True, kinds="float")
 def depthwise_conv2d_backprop_input(
-    input_sizes: Any, filter: Value, out_backprop: Value, strides: Any, padding: Any,
+    input_sizes: Any, filter: Array, out_backprop: Array, strides: Any, padding: Any,
     data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its input.
 
     Example:
@@ -120,9 +119,9 @@ def depthwise_conv2d_backprop_input(
 
 @op("nn.depthwise_conv2d_backprop_filter", "input out_backprop", same=True, kinds="float")
 def depthwise_conv2d_backprop_filter(
-    input: Value, filter_sizes: Any, out_backprop: Value, strides: Any, padding: Any,
+    input: Array, filter_sizes: Any, out_backprop: Array, strides: Any, padding: Any,
     data_format: Any = "NHWC", dilations: Any = (1, 1, 1, 1),
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the derivative of `tf.nn.depthwise_conv2d` with respect to its filters.
 
     Example:

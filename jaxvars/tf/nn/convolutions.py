@@ -7,7 +7,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,13 @@ import numpy as np
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, op
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _convolved(
-    x: Value, filters: Value, strides: Any, padding: Any, where: Layout, dilations: Any,
+    x: Array, filters: Array, strides: Any, padding: Any, where: Layout, dilations: Any,
     groups: int | None = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     flat, batch = as_one_batch(x, where, "input")
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
     sizes = [flat.shape[axis] for axis in where.axes]
@@ -36,7 +35,7 @@ def _convolved(
     return made.reshape(*batch, *made.shape[1:])
 
 
-def _groups(x: Value, filters: Value, where: Layout) -> int:
+def _groups(x: Array, filters: Array, where: Layout) -> int:
     channels, taken = x.shape[where.channels], filters.shape[-2]
     if not taken or channels % taken:
         raise Refused(
@@ -50,18 +49,18 @@ def _groups(x: Value, filters: Value, where: Layout) -> int:
 
 
 def _conv(
-    spatial: int, x: Value, filters: Value, strides: Any, padding: Any, data_format: Any,
+    spatial: int, x: Array, filters: Array, strides: Any, padding: Any, data_format: Any,
     dilations: Any,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     where = layout(spatial, data_format)
     return _convolved(x, filters, strides, padding, where, dilations)
 
 
 @op("nn.conv1d", "input filters", op="Conv1D", same=True, kinds="float int")
 def conv1d(
-    input: Value, filters: Value, stride: Any, padding: Any, data_format: Any = "NWC",
+    input: Array, filters: Array, stride: Any, padding: Any, data_format: Any = "NWC",
     dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve sequences with filters [size, in, out].
 
     Example: `tf.nn.conv1d(r(1, 5, 2), r(3, 2, 2), 1, 'SAME')`.
@@ -71,9 +70,9 @@ def conv1d(
 
 @op("nn.conv2d", "input filters", op="Conv2D", same=True, kinds="float int")
 def conv2d(
-    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NHWC",
+    input: Array, filters: Array, strides: Any, padding: Any, data_format: Any = "NHWC",
     dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve images with filters [height, width, in, out].
 
     Example: `tf.nn.conv2d(r(1, 4, 5, 2), r(3, 2, 2, 1), 1, 'SAME')`.
@@ -85,9 +84,9 @@ def conv2d(
 
 @op("nn.conv3d", "input filters", op="Conv3D", same=True, kinds="float")
 def conv3d(
-    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any = "NDHWC",
+    input: Array, filters: Array, strides: Any, padding: Any, data_format: Any = "NDHWC",
     dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve volumes with filters [depth, height, width, in, out].
 
     Example: `tf.nn.conv3d(r(1, 2, 3, 3, 1), r(2, 2, 2, 1, 1), [1, 1, 1, 1, 1], 'SAME')`.
@@ -97,9 +96,9 @@ def conv3d(
 
 @op("nn.convolution", "input filters", same=True, kinds="float int")
 def convolution(
-    input: Value, filters: Value, strides: Any = None, padding: Any = "VALID",
+    input: Array, filters: Array, strides: Any = None, padding: Any = "VALID",
     data_format: Any = None, dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve, with as many spatial axes as the filters have.
 
     Example: `tf.nn.convolution(r(1, 5, 1), r(2, 1, 2))`.
@@ -108,7 +107,7 @@ def convolution(
 
 
 @op("nn.atrous_conv2d", "value filters", same=True, kinds="float")
-def atrous_conv2d(value: Value, filters: Value, rate: int, padding: Any) -> Value:
+def atrous_conv2d(value: Array, filters: Array, rate: int, padding: Any) -> Array:
     """Convolve images with filters that have gaps.
 
     Example: `tf.nn.atrous_conv2d(r(1, 5, 5, 1), r(2, 2, 1, 1), 2, 'VALID')`.
@@ -119,9 +118,9 @@ def atrous_conv2d(value: Value, filters: Value, rate: int, padding: Any) -> Valu
 # ---------------------------------------------------------------- by channel
 @op("nn.depthwise_conv2d", "input filter", op="DepthwiseConv2dNative", same=True, kinds="float")
 def depthwise_conv2d(
-    input: Value, filter: Value, strides: Any, padding: Any, data_format: Any = None,
+    input: Array, filter: Array, strides: Any, padding: Any, data_format: Any = None,
     dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve each channel by itself, with filters [height, width, channels, times].
 
     Example: `tf.nn.depthwise_conv2d(r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME')`.
@@ -134,9 +133,9 @@ def depthwise_conv2d(
 
 @op("nn.separable_conv2d", "input depthwise_filter pointwise_filter", same=True, kinds="float")
 def separable_conv2d(
-    input: Value, depthwise_filter: Value, pointwise_filter: Value, strides: Any, padding: Any,
+    input: Array, depthwise_filter: Array, pointwise_filter: Array, strides: Any, padding: Any,
     data_format: Any = None, dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Convolve each channel by itself, and mix them with filters [1, 1, channels, out].
 
     Example: `tf.nn.separable_conv2d(r(1, 3, 3, 2), r(2, 2, 2, 1), r(1, 1, 2, 2), [1] * 4, 'SAME')`.
@@ -149,9 +148,9 @@ def separable_conv2d(
 
 # ---------------------------------------------------------------- transposed
 def _transposed(
-    spatial: int, x: Value, filters: Value, output_shape: Any, strides: Any, padding: Any,
+    spatial: int, x: Array, filters: Array, output_shape: Any, strides: Any, padding: Any,
     data_format: Any, dilations: Any,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     where = layout(spatial, data_format)
     sizes = _output_sizes(output_shape, where)
     steps, gaps = numbers(strides, where, "strides"), numbers(dilations, where, "dilations")
@@ -172,9 +171,9 @@ def _transposed(
 
 @op("nn.conv1d_transpose", "input filters", same=True, kinds="float")
 def conv1d_transpose(
-    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
     data_format: Any = "NWC", dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Undo the shape of conv1d, with filters [size, out, in].
 
     Example: `tf.nn.conv1d_transpose(r(1, 3, 2), r(3, 1, 2), [1, 6, 1], 2)`.
@@ -184,9 +183,9 @@ def conv1d_transpose(
 
 @op("nn.conv2d_transpose", "input filters", same=True, kinds="float int")
 def conv2d_transpose(
-    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
     data_format: Any = "NHWC", dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Undo the shape of conv2d, with filters [height, width, out, in].
 
     Example: `tf.nn.conv2d_transpose(r(1, 2, 2, 2), r(3, 3, 1, 2), [1, 4, 4, 1], 2)`.
@@ -196,9 +195,9 @@ def conv2d_transpose(
 
 @op("nn.conv3d_transpose", "input filters", same=True, kinds="float")
 def conv3d_transpose(
-    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
     data_format: Any = "NDHWC", dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Undo the shape of conv3d.
 
     Example: `tf.nn.conv3d_transpose(r(1, 1, 2, 1, 1), r(2, 2, 2, 1, 1), [1, 2, 4, 2, 1], 2)`.
@@ -208,9 +207,9 @@ def conv3d_transpose(
 
 @op("nn.conv_transpose", "input filters", same=True, kinds="float")
 def conv_transpose(
-    input: Value, filters: Value, output_shape: Any, strides: Any, padding: Any = "SAME",
+    input: Array, filters: Array, output_shape: Any, strides: Any, padding: Any = "SAME",
     data_format: Any = None, dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Undo the shape of a convolution.
 
     Example: `tf.nn.conv_transpose(r(1, 3, 1), r(2, 1, 1), [1, 6, 1], 2)`.
@@ -223,8 +222,8 @@ def conv_transpose(
 
 @op("nn.atrous_conv2d_transpose", "value filters", same=True, kinds="float")
 def atrous_conv2d_transpose(
-    value: Value, filters: Value, output_shape: Any, rate: int, padding: Any
-) -> Value:
+    value: Array, filters: Array, output_shape: Any, rate: int, padding: Any
+) -> Array:
     """Undo the shape of atrous_conv2d.
 
     Example:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,7 @@ from jaxvars.tf.random.stateless import start_of
 from jaxvars.tf.random.streams import source
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor, TensorLike
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def dropout(
@@ -65,7 +64,7 @@ def _dropped(x: Any, rate: Any, noise_shape: Any, key: Any) -> Tensor:
     return Tensor(jnp.where(kept, array / (1 - part), jnp.zeros_like(array)))
 
 
-def _noise(array: Value, noise_shape: Any) -> tuple[int, ...]:
+def _noise(array: Array, noise_shape: Any) -> tuple[int, ...]:
     if noise_shape is None:
         return array.shape
     given = list(noise_shape) if isinstance(noise_shape, list | tuple) else draws.sizes(noise_shape)

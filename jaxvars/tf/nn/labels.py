@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax.numpy as jnp
 
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.sparse_tensor import host_array
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @op("nn.ctc_unique_labels", "labels", kinds="int")
-def ctc_unique_labels(labels: Value) -> tuple[Value, Value]:
+def ctc_unique_labels(labels: Array) -> tuple[Array, Array]:
     """Return the labels of each row once, and where each label is among them.
 
     Example: `tf.nn.ctc_unique_labels([[1, 2, 3, 3], [4, 4, 5, 0]])`.
@@ -34,7 +31,7 @@ def ctc_unique_labels(labels: Value) -> tuple[Value, Value]:
     "nn.collapse_repeated", "labels seq_length", kinds="int",
     eager_only="How many are left depends on values.",
 )  # fmt: skip
-def collapse_repeated(labels: Value, seq_length: Value) -> tuple[Value, Value]:
+def collapse_repeated(labels: Array, seq_length: Array) -> tuple[Array, Array]:
     """Return labels with neighbours that are the same taken as one, and how many are left.
 
     Example: `tf.nn.collapse_repeated([[1, 1, 2, 2, 1], [3, 3, 3, 1, 1]], [5, 4])`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,10 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.convert import as_given
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def _check_same_shape(logits: Value, labels: Value) -> None:
+def _check_same_shape(logits: Array, labels: Array) -> None:
     if logits.shape != labels.shape:
         raise Refused(
             ValueError(
@@ -38,7 +37,7 @@ def _check_same_shape(logits: Value, labels: Value) -> None:
     kinds="float",
 )  # fmt: skip
 @jax.jit
-def sigmoid_cross_entropy_with_logits(labels: Value = None, logits: Value = None) -> Value:
+def sigmoid_cross_entropy_with_logits(labels: Array = None, logits: Array = None) -> Array:
     """Return the cross entropy of labels from 0 to 1 and the sigmoid of logits.
 
     Example: `tf.nn.sigmoid_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
@@ -55,7 +54,7 @@ def sigmoid_cross_entropy_with_logits(labels: Value = None, logits: Value = None
     same=True, kinds="float",
 )  # fmt: skip
 @jax.jit
-def weighted_cross_entropy_with_logits(labels: Value, logits: Value, pos_weight: Value) -> Value:
+def weighted_cross_entropy_with_logits(labels: Array, logits: Array, pos_weight: Array) -> Array:
     """Return the cross entropy of a sigmoid, with a weight for positive labels.
 
     Example: `tf.nn.weighted_cross_entropy_with_logits(p(2, 3), r(2, 3), 2.5)`.
@@ -66,7 +65,7 @@ def weighted_cross_entropy_with_logits(labels: Value, logits: Value, pos_weight:
     return (1 - labels) * logits + weight * tail
 
 
-def _wide(logits: Value) -> Value:
+def _wide(logits: Array) -> Array:
     return logits.astype(jnp.float32) if logits.dtype.itemsize == 2 else logits
 
 
@@ -74,7 +73,7 @@ def _wide(logits: Value) -> Value:
     "nn.softmax_cross_entropy_with_logits", "labels logits", op="SoftmaxCrossEntropyWithLogits",
     kinds="float int",
 )  # fmt: skip
-def softmax_cross_entropy_with_logits(labels: Value, logits: Value, axis: int = -1) -> Value:
+def softmax_cross_entropy_with_logits(labels: Array, logits: Array, axis: int = -1) -> Array:
     """Return the cross entropy of rows of probabilities and the softmax of logits.
 
     Example: `tf.nn.softmax_cross_entropy_with_logits(labels=p(2, 3), logits=r(2, 3))`.
@@ -93,17 +92,17 @@ def softmax_cross_entropy_with_logits(labels: Value, logits: Value, axis: int = 
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _cross_entropy_of(labels: Value, logits: Value, axis: int) -> Value:
+def _cross_entropy_of(labels: Array, logits: Array, axis: int) -> Array:
     return _cross_entropy(labels.astype(logits.dtype), logits, axis)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _cross_entropy(labels: Value, logits: Value, axis: int) -> Value:
+def _cross_entropy(labels: Array, logits: Array, axis: int) -> Array:
     return -jnp.sum(labels * jax.nn.log_softmax(logits, axis=axis), axis=axis)
 
 
 @_cross_entropy.defjvp
-def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Value, Value]:
+def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Array, Array]:
     """Return the value and TensorFlow's derivative, which takes labels to add up to 1."""
     labels, logits = given
     by_logits = (jax.nn.softmax(logits, axis=axis) - labels) * tangents[1]
@@ -115,7 +114,7 @@ def _cross_entropy_jvp(axis: int, given: Any, tangents: Any) -> tuple[Value, Val
     "nn.sparse_softmax_cross_entropy_with_logits", "labels logits",
     op="SparseSoftmaxCrossEntropyWithLogits", kinds="int",
 )  # fmt: skip
-def sparse_softmax_cross_entropy_with_logits(labels: Value, logits: Value) -> Value:
+def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Array:
     """Return the cross entropy of classes, as integers, and the softmax of logits.
 
     Example: `tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=r(2, 3))`.
@@ -128,7 +127,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Value, logits: Value) -> Va
 
 
 @jax.jit
-def _sparse_cross_entropy(labels: Value, logits: Value) -> Value:
+def _sparse_cross_entropy(labels: Array, logits: Array) -> Array:
     wide = _wide(logits)
     classes = logits.shape[-1]
     labels = labels.astype(jnp.promote_types(labels.dtype, jnp.int32))
@@ -139,7 +138,7 @@ def _sparse_cross_entropy(labels: Value, logits: Value) -> Value:
     return jnp.where(known, loss, jnp.nan).astype(logits.dtype)
 
 
-def _check_sparse(labels: Value, logits: Value) -> None:
+def _check_sparse(labels: Array, logits: Array) -> None:
     if logits.ndim == 0:
         raise Refused(ValueError("`logits` cannot be a scalar. Received logits of shape ()."))
     if labels.ndim != logits.ndim - 1:
@@ -160,7 +159,7 @@ def _check_sparse(labels: Value, logits: Value) -> None:
     _check_labels(labels, logits.shape[-1])
 
 
-def _check_labels(labels: Value, classes: int) -> None:
+def _check_labels(labels: Array, classes: int) -> None:
     """Raise for labels that are no classes, where that is known without waiting for a device."""
     if context.is_tracer(labels) or next(iter(labels.devices())).platform != "cpu":
         return
@@ -178,7 +177,7 @@ def _check_labels(labels: Value, classes: int) -> None:
 
 @op("nn.l2_loss", "t", kinds="float")
 @jax.jit
-def l2_loss(t: Value) -> Value:
+def l2_loss(t: Array) -> Array:
     """Return half of the sum of squares.
 
     Example: `tf.nn.l2_loss(r(2, 3))`.
@@ -187,7 +186,7 @@ def l2_loss(t: Value) -> Value:
 
 
 @op("nn.log_poisson_loss", "targets log_input", same=True, kinds="float")
-def log_poisson_loss(targets: Value, log_input: Value, compute_full_loss: Any = False) -> Value:
+def log_poisson_loss(targets: Array, log_input: Array, compute_full_loss: Any = False) -> Array:
     """Return the loss of counts whose distribution is Poisson's, of mean exp(log_input).
 
     Example: `tf.nn.log_poisson_loss(p(4), r(4))`.
@@ -196,7 +195,7 @@ def log_poisson_loss(targets: Value, log_input: Value, compute_full_loss: Any = 
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _poisson(targets: Value, log_input: Value, compute_full_loss: bool) -> Value:
+def _poisson(targets: Array, log_input: Array, compute_full_loss: bool) -> Array:
     result = jnp.exp(log_input) - log_input * targets
     if compute_full_loss:
         safe = jnp.where(targets > 1, targets, 1)
@@ -207,8 +206,8 @@ def _poisson(targets: Value, log_input: Value, compute_full_loss: bool) -> Value
 
 @op("nn.compute_average_loss", "per_example_loss sample_weight?", kinds="float")
 def compute_average_loss(
-    per_example_loss: Value, sample_weight: Value = None, global_batch_size: Any = None
-) -> Value:
+    per_example_loss: Array, sample_weight: Array = None, global_batch_size: Any = None
+) -> Array:
     """Return the sum of losses, divided by the size of the whole batch.
 
     Example: `tf.nn.compute_average_loss(r(4))`.
@@ -225,7 +224,7 @@ def compute_average_loss(
 
 
 @jax.jit
-def _average(losses: Value, sample_weight: Value | None, size: Value) -> Value:
+def _average(losses: Array, sample_weight: Array | None, size: Array) -> Array:
     if sample_weight is not None:
         weight = sample_weight.astype(losses.dtype)
         losses = losses * weight.reshape(weight.shape + (1,) * (losses.ndim - weight.ndim))
@@ -234,9 +233,9 @@ def _average(losses: Value, sample_weight: Value | None, size: Value) -> Value:
 
 @op("nn.ctc_loss", "labels logits label_length logit_length", op="CTCLoss", kinds="int")
 def ctc_loss(
-    labels: Value, logits: Value, label_length: Value, logit_length: Value,
+    labels: Array, logits: Array, label_length: Array, logit_length: Array,
     logits_time_major: Any = True, unique: Any = None, blank_index: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the loss of label sequences whose times are not known.
 
     Example: `tf.nn.ctc_loss([[1, 2], [2, 0]], r(4, 2, 3), [2, 1], [4, 3])`.
@@ -252,8 +251,8 @@ def ctc_loss(
 
 @functools.partial(jax.jit, static_argnums=4)
 def _ctc(
-    labels: Value, batch: Value, label_length: Value, logit_length: Value, index: int
-) -> Value:
+    labels: Array, batch: Array, label_length: Array, logit_length: Array, index: int
+) -> Array:
     from optax import ctc_loss
 
     frames = jnp.arange(batch.shape[1]) >= logit_length[:, None]
@@ -264,7 +263,7 @@ def _ctc(
 
 
 @op("nn.scale_regularization_loss", "regularization_loss", kinds="float")
-def scale_regularization_loss(regularization_loss: Value) -> Value:
+def scale_regularization_loss(regularization_loss: Array) -> Array:
     """Return the sum of losses, for one replica.
 
     Example: `tf.nn.scale_regularization_loss(r(4))`.

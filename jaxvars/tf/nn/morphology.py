@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +18,14 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.nn.shapes import layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- dilation and erosion
 @op("nn.dilation2d", "input filters", op="Dilation2D", same=True, kinds="float int")
 def dilation2d(
-    input: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
-) -> Value:
+    input: Array, filters: Array, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Array:
     """Return the largest sum of each window of images and a filter [height, width, in].
 
     Example:
@@ -54,8 +53,8 @@ def dilation2d(
 
 @op("nn.erosion2d", "value filters", op="Dilation2D", same=True, kinds="float int")
 def erosion2d(
-    value: Value, filters: Value, strides: Any, padding: Any, data_format: Any, dilations: Any
-) -> Value:
+    value: Array, filters: Array, strides: Any, padding: Any, data_format: Any, dilations: Any
+) -> Array:
     """Return the smallest difference of each window of images and a filter.
 
     Example:
@@ -75,9 +74,9 @@ class FractionalPool(NamedTuple):
         col_pooling_sequence: the same along the columns.
     """
 
-    output: Value
-    row_pooling_sequence: Value
-    col_pooling_sequence: Value
+    output: Array
+    row_pooling_sequence: Array
+    col_pooling_sequence: Array
 
 
 def fractional_max_pool(
@@ -162,7 +161,7 @@ def _ratios(ratio: Any) -> list[float]:
     return given[1:3] if len(given) == 4 else given
 
 
-def _sequence(key: Value, size: int, wanted: int, pseudo: bool) -> Value:
+def _sequence(key: Array, size: int, wanted: int, pseudo: bool) -> Array:
     """Return where windows begin, and where the last one ends: int64 of shape [wanted + 1]."""
     least = size // wanted
     if size % wanted == 0:
@@ -180,14 +179,14 @@ def _sequence(key: Value, size: int, wanted: int, pseudo: bool) -> Value:
     return jnp.concatenate([jnp.zeros(1, jnp.int64), jnp.cumsum(steps)])
 
 
-def _inside(size: int, places: Value, overlaps: bool) -> Value:
+def _inside(size: int, places: Array, overlaps: bool) -> Array:
     """Return which elements are in which window: bools of shape [windows, size]."""
     index = jnp.arange(size)
     last = places[1:, None] if overlaps else places[1:, None] - 1
     return (index >= places[:-1, None]) & (index <= last)
 
 
-def _largest_within(x: Value, places: Value, axis: int, overlaps: bool) -> Value:
+def _largest_within(x: Array, places: Array, axis: int, overlaps: bool) -> Array:
     inside = _inside(x.shape[axis], places, overlaps)
     moved = jnp.moveaxis(x, axis, -1)[..., None, :]
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
@@ -195,7 +194,7 @@ def _largest_within(x: Value, places: Value, axis: int, overlaps: bool) -> Value
     return jnp.moveaxis(made, -1, axis)
 
 
-def _mean_within(x: Value, places: Value, axis: int, overlaps: bool) -> Value:
+def _mean_within(x: Array, places: Array, axis: int, overlaps: bool) -> Array:
     inside = _inside(x.shape[axis], places, overlaps).astype(x.dtype)
     weights = inside / jnp.sum(inside, 1, keepdims=True)
     return jnp.moveaxis(jnp.moveaxis(x, axis, -1) @ weights.T, -1, axis).astype(x.dtype)
@@ -210,13 +209,13 @@ class IsotonicRegression(NamedTuple):
         segments: which of them are one mean: the number of each one's group.
     """
 
-    output: Value
-    segments: Value
+    output: Array
+    segments: Array
 
 
 @op("nn.isotonic_regression", "inputs", kinds="float int")
 def isotonic_regression(
-    inputs: Value, decreasing: bool = True, axis: int = -1
+    inputs: Array, decreasing: bool = True, axis: int = -1
 ) -> IsotonicRegression:
     """Return the nearest numbers that are in order, along an axis.
 
@@ -259,9 +258,9 @@ def _groups(decreasing: bool, x: Any) -> np.ndarray:
     kinds="float",
 )  # fmt: skip
 def batch_norm_with_global_normalization(
-    input: Value, mean: Value, variance: Value, beta: Value, gamma: Value, variance_epsilon: Any,
+    input: Array, mean: Array, variance: Array, beta: Array, gamma: Array, variance_epsilon: Any,
     scale_after_normalization: bool,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Normalise by means and variances given.
 
     Example:
@@ -275,7 +274,7 @@ def batch_norm_with_global_normalization(
 @op("required_space_to_batch_paddings")
 def required_space_to_batch_paddings(
     input_shape: Any, block_shape: Any, base_paddings: Any = None
-) -> tuple[Value, Value]:
+) -> tuple[Array, Array]:
     """Return the paddings that `tf.space_to_batch` needs, and its crops.
 
     Example: `tf.required_space_to_batch_paddings([4, 5], [2, 2])`.

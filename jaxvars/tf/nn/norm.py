@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +16,12 @@ from jaxvars.tf.math.pairs import maximum
 from jaxvars.tf.nn.shapes import layout
 from jaxvars.tf.registry.rows import axes_of, op, shape_text
 from jaxvars.tf.tensors.convert import as_given
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- moments
 @op("nn.moments", "x", kinds="float")
-def moments(x: Value, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Value, Value]:
+def moments(x: Array, axes: Any, shift: Any = None, keepdims: Any = False) -> tuple[Array, Array]:
     """Return the mean and the variance along axes.
 
     Example: `tf.nn.moments(r(2, 3), axes=[0])`.
@@ -31,7 +30,7 @@ def moments(x: Value, axes: Any, shift: Any = None, keepdims: Any = False) -> tu
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _mean_and_variance(x: Value, where: Any, keepdims: bool) -> tuple[Value, Value]:
+def _mean_and_variance(x: Array, where: Any, keepdims: bool) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
     mean = jnp.mean(wide, axis=where, keepdims=True)
     variance = jnp.mean(_square_abs(wide - jax.lax.stop_gradient(mean)), where, keepdims=True)
@@ -40,14 +39,14 @@ def _mean_and_variance(x: Value, where: Any, keepdims: bool) -> tuple[Value, Val
     return mean.astype(x.dtype), variance.astype(x.dtype)
 
 
-def _square_abs(x: Value) -> Value:
+def _square_abs(x: Array) -> Array:
     return (x * jnp.conj(x)) if x.dtype.kind == "c" else jnp.square(x)
 
 
 @op("nn.weighted_moments", "x frequency_weights", kinds="float")
 def weighted_moments(
-    x: Value, axes: Any, frequency_weights: Value, keepdims: Any = False
-) -> tuple[Value, Value]:
+    x: Array, axes: Any, frequency_weights: Array, keepdims: Any = False
+) -> tuple[Array, Array]:
     """Return the mean and the variance along axes, each element counted by its weight.
 
     Example: `tf.nn.weighted_moments(r(2, 3), [1], p(2, 3))`.
@@ -56,7 +55,7 @@ def weighted_moments(
 
 
 @functools.partial(jax.jit, static_argnums=(1, 3))
-def _weighted(x: Value, where: Any, weights: Value, keepdims: bool) -> tuple[Value, Value]:
+def _weighted(x: Array, where: Any, weights: Array, keepdims: bool) -> tuple[Array, Array]:
     wide = x.astype(jnp.float32) if x.dtype.name == "float16" else x
     spread = jnp.broadcast_to(
         weights.astype(wide.dtype), jnp.broadcast_shapes(x.shape, weights.shape)
@@ -72,8 +71,8 @@ def _weighted(x: Value, where: Any, weights: Value, keepdims: bool) -> tuple[Val
 
 @op("nn.sufficient_statistics", "x shift?", kinds="float")
 def sufficient_statistics(
-    x: Value, axes: Any, shift: Value = None, keepdims: Any = False
-) -> tuple[Value, ...]:
+    x: Array, axes: Any, shift: Array = None, keepdims: Any = False
+) -> tuple[Array, ...]:
     """Return the count, the sum and the sum of squares, which give the moments.
 
     Example: `tf.nn.sufficient_statistics(r(2, 3), [0])`.
@@ -90,8 +89,8 @@ def sufficient_statistics(
 
 @op("nn.normalize_moments", "counts mean_ss variance_ss shift?", kinds="float")
 def normalize_moments(
-    counts: Value, mean_ss: Value, variance_ss: Value, shift: Value | None
-) -> tuple[Value, Value]:
+    counts: Array, mean_ss: Array, variance_ss: Array, shift: Array | None
+) -> tuple[Array, Array]:
     """Return the mean and the variance that sums of values and squares stand for.
 
     Example: `tf.nn.normalize_moments(4.0, r(3), p(3), None)`.
@@ -104,9 +103,9 @@ def normalize_moments(
 # ---------------------------------------------------------------- normalisation
 @op("nn.batch_normalization", "x mean variance offset? scale?", op="Mul", kinds="float")
 def batch_normalization(
-    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None,
+    x: Array, mean: Array, variance: Array, offset: Array | None, scale: Array | None,
     variance_epsilon: Any,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return x less a mean, by a deviation, times a scale, plus an offset.
 
     Example: `tf.nn.batch_normalization(r(2, 3), r(3), p(3), r(3), p(3), 1e-3)`.
@@ -116,8 +115,8 @@ def batch_normalization(
 
 @jax.jit
 def _normalized(
-    x: Value, mean: Value, variance: Value, offset: Value | None, scale: Value | None, least: Value
-) -> Value:
+    x: Array, mean: Array, variance: Array, offset: Array | None, scale: Array | None, least: Array
+) -> Array:
     factor = jax.lax.rsqrt(variance + least)
     if scale is not None:
         factor = factor * scale
@@ -127,8 +126,8 @@ def _normalized(
 
 @op("nn.local_response_normalization", "input", op="LRN", kinds="float", aliases=("nn.lrn",))
 def local_response_normalization(
-    input: Value, depth_radius: int = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
-) -> Value:
+    input: Array, depth_radius: int = 5, bias: Any = 1, alpha: Any = 1, beta: Any = 0.5
+) -> Array:
     """Return an image by a power of the squares of the channels nearby.
 
     Example: `tf.nn.local_response_normalization(r(1, 1, 2, 4))`.
@@ -139,7 +138,7 @@ def local_response_normalization(
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _responses(x: Value, radius: int, bias: Value, alpha: Value, beta: Value) -> Value:
+def _responses(x: Array, radius: int, bias: Array, alpha: Array, beta: Array) -> Array:
     window = (1, 1, 1, 2 * radius + 1)
     pads = [(0, 0), (0, 0), (0, 0), (radius, radius)]
     zero = np.asarray(0, x.dtype)[()]
@@ -148,7 +147,7 @@ def _responses(x: Value, radius: int, bias: Value, alpha: Value, beta: Value) ->
 
 
 @op("nn.bias_add", "value bias", same=True, kinds="float complex int")
-def bias_add(value: Value, bias: Value, data_format: Any = None) -> Value:
+def bias_add(value: Array, bias: Array, data_format: Any = None) -> Array:
     """Add a bias to the channels.
 
     Example: `tf.nn.bias_add(r(2, 3), r(3))`.
@@ -169,7 +168,7 @@ def bias_add(value: Value, bias: Value, data_format: Any = None) -> Value:
 
 # ---------------------------------------------------------------- lookups
 @op("nn.embedding_lookup", "params ids", op="GatherV2", kinds="float int complex")
-def embedding_lookup(params: Value, ids: Value, max_norm: Any = None) -> Value:
+def embedding_lookup(params: Array, ids: Array, max_norm: Any = None) -> Array:
     """Return rows of a table by index, scaled down to a norm if one is given.
 
     Example: `tf.nn.embedding_lookup(r(4, 2), [3, 0, 3])`.

@@ -18,14 +18,14 @@ import numpy as np
 from jaxvars.tf.nn.shapes import Layout, as_one_batch, layout, numbers, paddings, reach
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.dtypes import as_dtype
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Sizes: TypeAlias = tuple[int, ...]
 
 
 def _pooled(
-    x: Value, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
-) -> Value:
+    x: Array, window: Any, strides: Any, padding: Any, where: Layout, dilations: Any, mean: bool
+) -> Array:
     flat, batch = as_one_batch(x, where, "input")
     sizes = numbers(window, where, "ksize")
     steps = numbers(sizes if strides is None else strides, where, "strides")
@@ -42,21 +42,21 @@ def _pooled(
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _largest(x: Value, rest: Any) -> Value:
+def _largest(x: Array, rest: Any) -> Array:
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
     return jax.lax.reduce_window(x, np.asarray(least, x.dtype)[()], jax.lax.max, *rest)
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _mean(x: Value, rest: Any) -> Value:
+def _mean(x: Array, rest: Any) -> Array:
     zero = np.asarray(0, x.dtype)[()]
     counts = jax.lax.reduce_window(jnp.ones_like(x), zero, jax.lax.add, *rest)
     return jax.lax.reduce_window(x, zero, jax.lax.add, *rest) / counts
 
 
 def _pool(
-    mean: bool, spatial: int, x: Value, ksize: Any, strides: Any, padding: Any, data_format: Any
-) -> Value:
+    mean: bool, spatial: int, x: Array, ksize: Any, strides: Any, padding: Any, data_format: Any
+) -> Array:
     """Return what pools over so many axes."""
     if mean and not isinstance(padding, str):
         raise Refused(ValueError("Explicit padding is for max pools, not for those of means."))
@@ -66,8 +66,8 @@ def _pool(
 
 @op("nn.avg_pool", "input", op="AvgPool", kinds="float")
 def avg_pool(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = None
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
+) -> Array:
     """Return the mean of each window.
 
     Example: `tf.nn.avg_pool(r(1, 4, 4, 1), 2, 2, 'VALID')`.
@@ -77,8 +77,8 @@ def avg_pool(
 
 @op("nn.avg_pool1d", "input", op="AvgPool", kinds="float")
 def avg_pool1d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
+) -> Array:
     """Return the mean of each window of sequences.
 
     Example: `tf.nn.avg_pool1d(r(2, 4, 2), 2, 2, 'VALID')`.
@@ -88,8 +88,8 @@ def avg_pool1d(
 
 @op("nn.avg_pool2d", "input", op="AvgPool", kinds="float")
 def avg_pool2d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
+) -> Array:
     """Return the mean of each window of images.
 
     Example: `tf.nn.avg_pool2d(r(1, 4, 4, 1), 2, 2, 'VALID')`.
@@ -99,8 +99,8 @@ def avg_pool2d(
 
 @op("nn.avg_pool3d", "input", op="AvgPool", kinds="float")
 def avg_pool3d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
+) -> Array:
     """Return the mean of each window of volumes.
 
     Example: `tf.nn.avg_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
@@ -110,8 +110,8 @@ def avg_pool3d(
 
 @op("nn.max_pool", "input", op="MaxPool", kinds="float int")
 def max_pool(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = None
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = None
+) -> Array:
     """Return the largest element of each window.
 
     Example: `tf.nn.max_pool(r(1, 4, 4, 1), 2, 2, 'VALID')`.
@@ -121,8 +121,8 @@ def max_pool(
 
 @op("nn.max_pool1d", "input", op="MaxPool", kinds="float int")
 def max_pool1d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NWC"
+) -> Array:
     """Return the largest element of each window of sequences.
 
     Example: `tf.nn.max_pool1d(r(2, 4, 2), 2, 2, 'VALID')`.
@@ -132,8 +132,8 @@ def max_pool1d(
 
 @op("nn.max_pool2d", "input", op="MaxPool", kinds="float int")
 def max_pool2d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC"
+) -> Array:
     """Return the largest element of each window of images.
 
     Example: `tf.nn.max_pool2d(r(1, 4, 4, 1), 2, 2, 'VALID')`.
@@ -143,8 +143,8 @@ def max_pool2d(
 
 @op("nn.max_pool3d", "input", op="MaxPool", kinds="float int")
 def max_pool3d(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
-) -> Value:
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NDHWC"
+) -> Array:
     """Return the largest element of each window of volumes.
 
     Example: `tf.nn.max_pool3d(r(1, 2, 2, 4, 1), 2, 2, 'VALID')`.
@@ -154,9 +154,9 @@ def max_pool3d(
 
 @op("nn.pool", "input", kinds="float")
 def pool(
-    input: Value, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
+    input: Array, window_shape: Any, pooling_type: str, strides: Any = None, padding: Any = "VALID",
     data_format: Any = None, dilations: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the mean (AVG) or largest element (MAX) of each window.
 
     Example: `tf.nn.pool(r(1, 4, 4, 1), [2, 2], 'AVG')`.
@@ -174,9 +174,9 @@ def pool(
 
 @op("nn.max_pool_with_argmax", "input", op="MaxPoolWithArgmax", kinds="float")
 def max_pool_with_argmax(
-    input: Value, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC",
+    input: Array, ksize: Any, strides: Any, padding: Any, data_format: Any = "NHWC",
     output_dtype: Any = "int64", include_batch_in_index: Any = False,
-) -> tuple[Value, Value]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return the largest element of each window, and where in the flat image it is.
 
     Example: `tf.nn.max_pool_with_argmax(r(1, 4, 4, 1), 2, 2, 'VALID')`.
@@ -199,8 +199,8 @@ def max_pool_with_argmax(
 
 
 def _windows(
-    x: Value, sizes: Sizes, steps: Sizes, padding: Any, where: Layout, fill: float
-) -> Value:
+    x: Array, sizes: Sizes, steps: Sizes, padding: Any, where: Layout, fill: float
+) -> Array:
     """Return the elements of all windows, along a new first axis."""
     pads = paddings(padding, x.shape[1:3], sizes, steps, where)
     padded = jnp.pad(x, [(0, 0), *pads, (0, 0)], constant_values=fill)
@@ -218,7 +218,7 @@ def _windows(
 
 # ---------------------------------------------------------------- space and channels
 @op("nn.space_to_depth", "input", aliases=())
-def space_to_depth(input: Value, block_size: int, data_format: str = "NHWC") -> Value:
+def space_to_depth(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
     """Move blocks of pixels to the channels.
 
     Example: `tf.nn.space_to_depth(r(1, 4, 2, 1), 2)`.
@@ -227,7 +227,7 @@ def space_to_depth(input: Value, block_size: int, data_format: str = "NHWC") -> 
 
 
 @op("nn.depth_to_space", "input")
-def depth_to_space(input: Value, block_size: int, data_format: str = "NHWC") -> Value:
+def depth_to_space(input: Array, block_size: int, data_format: str = "NHWC") -> Array:
     """Move channels to blocks of pixels.
 
     Example: `tf.nn.depth_to_space(r(1, 1, 2, 4), 2)`.
@@ -235,20 +235,20 @@ def depth_to_space(input: Value, block_size: int, data_format: str = "NHWC") -> 
     return _moved(_to_space, input, int(block_size), data_format)
 
 
-def _moved(move: Callable[[Value, int], Value], x: Value, size: int, data_format: str) -> Value:
+def _moved(move: Callable[[Array, int], Array], x: Array, size: int, data_format: str) -> Array:
     if layout(2, data_format).channels_first:
         return jnp.moveaxis(move(jnp.moveaxis(x, 1, -1), size), -1, 1)
     return move(x, size)
 
 
-def _to_depth(x: Value, size: int) -> Value:
+def _to_depth(x: Array, size: int) -> Array:
     n, height, width, channels = x.shape
     parts = x.reshape(n, height // size, size, width // size, size, channels)
     moved = parts.transpose(0, 1, 3, 2, 4, 5)
     return moved.reshape(n, height // size, width // size, size * size * channels)
 
 
-def _to_space(x: Value, size: int) -> Value:
+def _to_space(x: Array, size: int) -> Array:
     n, height, width, channels = x.shape
     left = channels // size**2
     parts = x.reshape(n, height, width, size, size, left).transpose(0, 1, 3, 2, 4, 5)

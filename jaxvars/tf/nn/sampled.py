@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,7 @@ from jaxvars.tf.nn.losses import sigmoid_cross_entropy_with_logits
 from jaxvars.tf.random.candidates import LEAST, log_uniform_candidate_sampler
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def nce_loss(
@@ -81,7 +80,7 @@ def sampled_softmax_loss(
 def _logits(
     weights: Any, biases: Any, labels: Any, inputs: Any, counts: tuple[int, int, int],
     sampled: Any, removes: bool, seed: Any,
-) -> tuple[Value, Value]:  # fmt: skip
+) -> tuple[Array, Array]:  # fmt: skip
     """Return logits of the true classes and those that were drawn, and what they should be."""
     is_list = isinstance(weights, list | tuple) and hasattr(weights[0], "shape")
     table = jnp.concatenate(list(map(to_array, weights))) if is_list else to_array(weights)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -132,7 +131,7 @@ def reach(windows: Sequence[int], dilations: Sequence[int]) -> list[int]:
     return [(size - 1) * d + 1 for size, d in zip(windows, dilations, strict=True)]
 
 
-def as_one_batch(x: Value, where: Layout, name: str) -> tuple[Value, tuple[int, ...]]:
+def as_one_batch(x: Array, where: Layout, name: str) -> tuple[Array, tuple[int, ...]]:
     """Return an input with one batch axis, and the batch axes that it had."""
     extra = x.ndim - (where.spatial + 2)
     if extra < 0 or (extra and where.channels_first):

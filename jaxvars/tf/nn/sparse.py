@@ -17,8 +17,8 @@ from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import SparseTensor, host_array, of_host, on_host
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Prefix: TypeAlias = tuple[int, ...]
 
 _COMBINERS = ("mean", "sqrtn", "sum")
@@ -121,13 +121,13 @@ def _combiner(name: str | None) -> str:
     return found
 
 
-def _table(params: Any) -> Value:
+def _table(params: Any) -> Array:
     if isinstance(params, list | tuple) and params and hasattr(params[0], "shape"):
         return jnp.concatenate([to_array(part) for part in params])
     return to_array(params)
 
 
-def _cut(x: Value, max_norm: float | None) -> Value:
+def _cut(x: Array, max_norm: float | None) -> Array:
     if max_norm is None:
         return x
     norm = jnp.linalg.norm(x.reshape(len(x), -1), axis=-1).reshape(-1, *[1] * (x.ndim - 1))
@@ -135,9 +135,9 @@ def _cut(x: Value, max_norm: float | None) -> Value:
 
 
 def _combined(
-    table: Value, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
+    table: Array, ids: np.ndarray, rows: np.ndarray, given: Any, count: int, how: str,
     max_norm: float | None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     found = _cut(table[ids], max_norm)
     weights = jnp.ones(len(ids), table.dtype) if given is None else given.astype(table.dtype)
     spread = weights.reshape(-1, *[1] * (table.ndim - 1))

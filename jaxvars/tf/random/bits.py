@@ -24,8 +24,8 @@ import numpy as np
 from jax.extend.random import threefry_2x32
 
 from jaxvars.random.seeds import IMPL
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Shape: TypeAlias = tuple[int, ...]
 
 PHILOX, THREEFRY = 1, 2
@@ -41,7 +41,7 @@ _BOUND = 2.0  # deviations of truncated numbers
 
 
 # ---------------------------------------------------------------- words
-def words(start: Value, count: int, alg: int = PHILOX) -> Value:
+def words(start: Array, count: int, alg: int = PHILOX) -> Array:
     """Return 32-bit words.
 
     Args:
@@ -58,7 +58,7 @@ def words(start: Value, count: int, alg: int = PHILOX) -> Value:
     return blocks(start, -(-count // 4)).ravel()[:count]
 
 
-def words_at(start: Value, index: Value, alg: int = PHILOX) -> Value:
+def words_at(start: Array, index: Array, alg: int = PHILOX) -> Array:
     """Return some words, for a count that is not known: each is made by itself."""
     if alg == THREEFRY:
         low, high = _plus(start[2:4], index // 2)
@@ -68,27 +68,27 @@ def words_at(start: Value, index: Value, alg: int = PHILOX) -> Value:
     return jnp.take_along_axis(found, (index % 4).astype(jnp.int32)[:, None], axis=1)[:, 0]
 
 
-def blocks(start: Value, count: int) -> Value:
+def blocks(start: Array, count: int) -> Array:
     """Return Philox blocks, uint32[count, 4]."""
     return philox(start[:2], _plus(start[2:], jnp.arange(count, dtype=jnp.uint32)))
 
 
-def _plus(counter: Value, delta: Value) -> list[Value]:
+def _plus(counter: Array, delta: Array) -> list[Array]:
     """Return the words of a counter plus each of some numbers of 32 bits."""
-    found: list[Value] = []
+    found: list[Array] = []
     for word in counter:
         found.append(word + delta)
         delta = (found[-1] < delta).astype(jnp.uint32)  # the carry
     return found
 
 
-def philox(key: Value, counter: Any) -> Value:
+def philox(key: Array, counter: Any) -> Array:
     """Return the words that Philox4x32-10 makes of a key and four arrays: along a last axis."""
     # Without the barrier XLA would do all the rounds for each of the four words.
     return jnp.stack(jax.lax.optimization_barrier(_rounds(*map(jnp.asarray, key), *counter)), -1)
 
 
-def _rounds(k0: Value, k1: Value, c0: Value, c1: Value, c2: Value, c3: Value) -> list[Value]:
+def _rounds(k0: Array, k1: Array, c0: Array, c1: Array, c2: Array, c3: Array) -> list[Array]:
     for _ in range(_ROUNDS):
         (high0, low0), (high1, low1) = _product(c0, _FACTORS[0]), _product(c2, _FACTORS[1])
         c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
@@ -102,7 +102,7 @@ def on_host(start: np.ndarray, count: int) -> np.ndarray:
     return np.stack(_rounds(start[:1], start[1:2], *counter), -1)
 
 
-def _product(x: Value, factor: int) -> tuple[Value, Value]:
+def _product(x: Array, factor: int) -> tuple[Array, Array]:
     """Return both words of a product."""
     if isinstance(x, np.ndarray) or jax.dtypes.canonicalize_dtype(np.uint64) == np.uint64:
         whole = x.astype(np.uint64) * np.uint64(factor)
@@ -123,14 +123,14 @@ def of_seeds(key: int, high: int, low: int = 0) -> np.ndarray:
 
 
 @jax.jit
-def scrambled(seed: Value) -> Value:
+def scrambled(seed: Array) -> Array:
     """Return the start of two integers, as a stateless operation takes them."""
     mix = philox(_SCRAMBLER, words_of(seed))
     zero = jnp.zeros(2, jnp.uint32)
     return jnp.concatenate([mix[:2], zero, mix[2:]])
 
 
-def words_of(numbers: Value) -> Value:
+def words_of(numbers: Array) -> Array:
     """Return the words of integers, two of each, the low one first."""
     low = numbers.astype(jnp.uint32)
     if numbers.dtype.itemsize == 8:
@@ -141,7 +141,7 @@ def words_of(numbers: Value) -> Value:
     return jnp.stack([low, high], axis=-1).ravel()
 
 
-def key_of(start: Value) -> Value:
+def key_of(start: Array) -> Array:
     """Return a key of `jax.random` for what is drawn otherwise."""
     pair = philox(start[:2], start[2:])[:2]
     return jax.random.wrap_key_data(pair, impl=IMPL)
@@ -149,12 +149,12 @@ def key_of(start: Value) -> Value:
 
 # ---------------------------------------------------------------- numbers
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def full_int(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
+def full_int(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return integers, each that the type can hold as likely as the others."""
     return _bits(start, shape, np.dtype(dtype).itemsize, alg).astype(dtype)
 
 
-def _bits(start: Value, shape: Shape, size: int, alg: int) -> Value:
+def _bits(start: Array, shape: Shape, size: int, alg: int) -> Array:
     """Return unsigned integers of four or eight bytes."""
     count = math.prod(shape)
     if size < 8:
@@ -165,8 +165,8 @@ def _bits(start: Value, shape: Shape, size: int, alg: int) -> Value:
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
 def between(
-    start: Value, low: Value, high: Value, shape: Shape, dtype: Any, alg: int = PHILOX
-) -> Value:
+    start: Array, low: Array, high: Array, shape: Shape, dtype: Any, alg: int = PHILOX
+) -> Array:
     """Return integers: `low <= x < high`; as in TensorFlow, slightly more of the lower ones."""
     bits = _bits(start, shape, np.dtype(dtype).itemsize, alg)
     span = (high - low).astype(bits.dtype)
@@ -174,7 +174,7 @@ def between(
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def uniform(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
+def uniform(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return floats: `0 <= x < 1`."""
     kind = np.dtype(dtype)
     count = math.prod(shape)
@@ -183,7 +183,7 @@ def uniform(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
     return _unit(words(start, count, alg).reshape(shape), kind)
 
 
-def _unit(bits: Value, kind: Any) -> Value:
+def _unit(bits: Array, kind: Any) -> Array:
     """Return the float of the low bits of a word."""
     size = jnp.finfo(kind).nmant
     whole = jnp.uint32 if kind.itemsize == 4 else jnp.uint16
@@ -192,7 +192,7 @@ def _unit(bits: Value, kind: Any) -> Value:
     return jax.lax.bitcast_convert_type(found, kind) - jnp.ones((), kind)
 
 
-def _unit64(pairs: Value) -> Value:
+def _unit64(pairs: Array) -> Array:
     """Return the float64 of two words."""
     high = (pairs[..., 0] & np.uint32(0xFFFFF)).astype(jnp.uint64)
     mantissa = high << 32 | pairs[..., 1].astype(jnp.uint64)
@@ -201,7 +201,7 @@ def _unit64(pairs: Value) -> Value:
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
+def normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return normally distributed numbers."""
     count = math.prod(shape)
     size = 4 if np.dtype(dtype).itemsize == 8 else 2  # words for two numbers
@@ -214,7 +214,7 @@ def normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
     return found.ravel()[:count].reshape(shape).astype(dtype)
 
 
-def _normals(bits: Value) -> Value:
+def _normals(bits: Array) -> Array:
     """Return two numbers for each row of two words; float64 for each of four."""
     if bits.shape[-1] == 4:
         first, second = _unit64(bits[..., :2]), _unit64(bits[..., 2:])
@@ -226,7 +226,7 @@ def _normals(bits: Value) -> Value:
 
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
-def truncated_normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) -> Value:
+def truncated_normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return normally distributed numbers within two deviations: others are drawn again.
 
     Each group of numbers has counters of its own, and takes the first that will do.
@@ -259,7 +259,7 @@ def truncated_normal(start: Value, shape: Shape, dtype: Any, alg: int = PHILOX) 
 
 
 @functools.partial(jax.jit, static_argnames=("count", "dtype", "alg"))
-def categorical(start: Value, logits: Value, count: int, dtype: Any, alg: int = PHILOX) -> Value:
+def categorical(start: Array, logits: Array, count: int, dtype: Any, alg: int = PHILOX) -> Array:
     """Return classes for each row of logits, [rows, count]: where a sum of weights is passed."""
     wide = logits.astype(jnp.float64)
     good = jnp.isfinite(wide)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +22,7 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.sparse_tensor import host_array
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 LEAST = float(np.finfo(np.float32).min)
 """What the logits of accidental hits are lowered by."""
@@ -177,7 +176,7 @@ def _sampled(
     )
 
 
-def _tries(key: Value, drawn: Value) -> Value:
+def _tries(key: Array, drawn: Array) -> Array:
     """Return how often one had to draw to get these classes, each after those before it."""
     known = jnp.concatenate([jnp.zeros(1, drawn.dtype), jnp.cumsum(drawn)[:-1]])
     noise = jax.random.uniform(key, drawn.shape, drawn.dtype, minval=1e-12)
@@ -185,7 +184,7 @@ def _tries(key: Value, drawn: Value) -> Value:
     return jnp.sum(1 + jnp.where(known > 0, again, 0))
 
 
-def _expected(share: Value, tries: Value, count: int) -> Value:
+def _expected(share: Array, tries: Array, count: int) -> Array:
     """Return how often each class is expected."""
     seen = -jnp.expm1(tries * jnp.log1p(-share))
     return jnp.where(tries == count, share * tries, seen).astype(jnp.float32)

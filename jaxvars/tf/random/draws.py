@@ -33,8 +33,8 @@ from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Source: TypeAlias = Any
 
 PLAIN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
@@ -55,19 +55,19 @@ class From:
     alg: int
 
 
-def _started(source: Source, count: int) -> tuple[Value, int]:
+def _started(source: Source, count: int) -> tuple[Array, int]:
     """Return the start for some numbers, and the algorithm."""
     start, alg = (source.start, source.alg) if isinstance(source, From) else (source, bits.PHILOX)
     return unseen(lambda: start(count)) if callable(start) else start, alg
 
 
-def _drawn(draw: Any, source: Source, size: Any, kind: DType, *bounds: Value) -> Value:
+def _drawn(draw: Any, source: Source, size: Any, kind: DType, *bounds: Array) -> Array:
     """Return what a function of `random/bits.py` draws."""
     start, alg = _started(source, math.prod(size))
     return unseen(lambda: draw(start, *bounds, size, kind.dtype, alg))
 
 
-def key(source: Source, size: Sequence[int]) -> Value:
+def key(source: Source, size: Sequence[int]) -> Array:
     """Return a key of `jax.random` for what is drawn by trial."""
     start, _ = _started(source, math.prod(size))
     return unseen(lambda: bits.key_of(jnp.asarray(start)))
@@ -90,13 +90,13 @@ def sizes(shape: Any) -> tuple[int, ...]:
     return as_shape(np.asarray(array) if _static.is_known(array) else array)
 
 
-def _number(value: Any, kind: DType) -> Value:
+def _number(value: Any, kind: DType) -> Array:
     """Return a parameter as an array; a number as one that need not be sent."""
     is_plain = type(value) in (int, float) and kind.is_floating
     return np.asarray(value, kind.dtype) if is_plain else to_array(value, kind)
 
 
-def _broadcast(size: tuple[int, ...], parameters: Sequence[Value], op: str) -> None:
+def _broadcast(size: tuple[int, ...], parameters: Sequence[Array], op: str) -> None:
     for other in parameters:
         try:
             jnp.broadcast_shapes(size, other.shape)
@@ -133,7 +133,7 @@ def _scaled(draw: Any, source: Source, shape: Any, mean: Any, stddev: Any, dtype
 
 
 @jax.jit
-def _moved(noise: Value, spread: Value, middle: Value) -> Value:
+def _moved(noise: Array, spread: Array, middle: Array) -> Array:
     return noise * spread + middle
 
 
@@ -154,12 +154,12 @@ def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) 
 
 
 @jax.jit
-def _between(noise: Value, low: Value, high: Value) -> Value:
+def _between(noise: Array, low: Array, high: Array) -> Array:
     found = noise * (high - low) + low
     return jnp.where(found < high, found, low)  # it may have been rounded up
 
 
-def _check_range(low: Value, high: Value) -> None:
+def _check_range(low: Array, high: Array) -> None:
     for name, bound in (("minval", low), ("maxval", high)):
         if bound.ndim:
             shape = list(bound.shape)
@@ -175,13 +175,13 @@ def _check_range(low: Value, high: Value) -> None:
 
 
 # ---------------------------------------------------------------- counts
-def poisson(source: Source, size: tuple[int, ...], lam: Value, dtype: Any) -> Tensor:
+def poisson(source: Source, size: tuple[int, ...], lam: Array, dtype: Any) -> Tensor:
     """Draw Poisson distributed counts, of a whole shape."""
     check_end(size, lam.shape, "RandomPoissonV2")
     return Tensor(core.stateless_poisson(size, key(source, size), lam, as_dtype(dtype).dtype))
 
 
-def gamma(source: Source, size: tuple[int, ...], alpha: Value, beta: Value, kind: DType) -> Tensor:
+def gamma(source: Source, size: tuple[int, ...], alpha: Array, beta: Array, kind: DType) -> Tensor:
     """Draw gamma distributed numbers, of a whole shape."""
     check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
     noise = core.stateless_gamma(size, key(source, size), alpha, 1.0, kind.dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +28,7 @@ from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SPAN = 2**64
 
@@ -49,7 +48,7 @@ def create_rng_state(seed: Any, alg: Any) -> Tensor:
     return Tensor(_first_state(seed, algorithm_of(alg)))
 
 
-def _first_state(seed: Any, alg: int) -> Value:
+def _first_state(seed: Any, alg: int) -> Array:
     size = size_of(alg)
     if isinstance(seed, int | np.integer):
         return jnp.asarray(np.array([_signed(int(seed) >> 64 * i) for i in range(size)], np.int64))
@@ -62,7 +61,7 @@ def _signed(number: int) -> int:
     return (number + _SPAN // 2) % _SPAN - _SPAN // 2
 
 
-def _integers(value: Any) -> Value:
+def _integers(value: Any) -> Array:
     """Return integers of 64 bits; those that are too large by their bits."""
     if isinstance(value, list | tuple):
         value = [_signed(x) if isinstance(x, int) else x for x in value]
@@ -70,7 +69,7 @@ def _integers(value: Any) -> Value:
     return to_array(number).astype(int64.dtype)
 
 
-def _checked(array: Value, shape: list[int]) -> Value:
+def _checked(array: Array, shape: list[int]) -> Array:
     if list(array.shape) != shape:
         raise ValueError(f"Shapes {TensorShape(array.shape)} and {shape} are incompatible")
     return array
@@ -154,7 +153,7 @@ class Generator(Holder):
         keys = self._keys(int(count))
         return Tensor(jnp.stack([keys, jnp.zeros_like(keys)]))
 
-    def _keys(self, count: int) -> Value:
+    def _keys(self, count: int) -> Array:
         return self.uniform_full_int([count], int64)._array
 
     # ------------------------------------------------------------ state
@@ -191,10 +190,10 @@ class Generator(Holder):
 
     def skip(self, delta: Any) -> Tensor:
         """Move on as if `delta` numbers had been drawn; return the state that was."""
-        olds: list[Value] = []
+        olds: list[Array] = []
         count = to_array(delta).astype(int64.dtype) * 256
 
-        def step(old: Value) -> Value:
+        def step(old: Array) -> Array:
             olds.append(old)
             return moved(old, count)
 
@@ -202,7 +201,7 @@ class Generator(Holder):
         return Tensor(olds[0])
 
     # ------------------------------------------------------------ numbers
-    def _start(self, count: int) -> Value:
+    def _start(self, count: int) -> Array:
         return taken(self._state_var.aliased, count, self._alg)
 
     @property
@@ -253,7 +252,7 @@ class Generator(Holder):
         return draws.binomial(self._source, shape, counts, probs, dtype)
 
 
-def _state_with(key: Any, counter: Any, alg: int) -> Value:
+def _state_with(key: Any, counter: Any, alg: int) -> Array:
     numbers = _checked(_integers(counter), [size_of(alg) - 1])
     return jnp.concatenate([numbers, _checked(_integers(key), []).reshape(1)])
 

@@ -10,7 +10,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +20,7 @@ from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
 from jaxvars.random.seeds import unseen
 from jaxvars.tf.random import bits as bits
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def size_of(alg: int) -> int:
@@ -35,7 +33,7 @@ def state_of(key: int, high: int) -> np.ndarray:
     return np.array([0, high, key], np.int64)
 
 
-def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Value:
+def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
     """Return the start for a draw of some numbers, and move the state on.
 
     Args:
@@ -46,9 +44,9 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Value:
     merged_by(state.cell, _furthest)
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
-    drawn: list[Value] = []
+    drawn: list[Array] = []
 
-    def step(old: Value) -> Value:
+    def step(old: Array) -> Array:
         new, start = _stepped(old, delta, LOCAL.frame.get(EXAMPLE), alg)
         drawn.append(start)
         return new
@@ -58,7 +56,7 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Value:
 
 
 @functools.partial(jax.jit, static_argnames="alg")
-def _stepped(old: Value, delta: Value, example: Value, alg: int) -> tuple[Value, Value]:
+def _stepped(old: Array, delta: Array, example: Array, alg: int) -> tuple[Array, Array]:
     """Return the state after a draw, and the start to draw with."""
     words = bits.words_of(old)
     counter, key = words[:-2], words[-2:] ^ example
@@ -66,7 +64,7 @@ def _stepped(old: Value, delta: Value, example: Value, alg: int) -> tuple[Value,
     return moved(old, delta), jnp.concatenate([key, counter, rest])
 
 
-def moved(old: Value, delta: Value) -> Value:
+def moved(old: Array, delta: Array) -> Array:
     """Return a state whose counter is some numbers on."""
     low = old[0] + delta.astype(old.dtype)
     if len(old) == 2:
@@ -75,11 +73,11 @@ def moved(old: Value, delta: Value) -> Value:
     return jnp.stack([low, old[1] + carry.astype(old.dtype), old[2]])
 
 
-def _unsigned(x: Value) -> Value:
+def _unsigned(x: Array) -> Array:
     return x.astype(f"uint{8 * x.dtype.itemsize}")
 
 
-def _furthest(old: Value, states: Value) -> Value:
+def _furthest(old: Array, states: Array) -> Array:
     """Return, of the states of a map's examples, the one that is furthest on."""
     rows = jnp.concatenate([old[None], states])
     low, high = _unsigned(rows[:, 0]), _unsigned(rows[:, 1])

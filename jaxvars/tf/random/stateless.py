@@ -6,7 +6,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,6 @@ from jaxvars.tf.random.draws import From
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
 
 
 def start_of(seed: Any, alg: Any = "auto_select") -> From:

@@ -29,10 +29,10 @@ from jaxvars.tf.context import scope as _scope
 from jaxvars.tf.random import bits as bits
 from jaxvars.tf.random.state import state_of, taken
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Seed: TypeAlias = tuple[int, int]
-Source: TypeAlias = Callable[[int], Value]
+Source: TypeAlias = Callable[[int], Array]
 
 _MASK = 0xFFFFFFFF
 _MOST = 2**31 - 1
@@ -139,7 +139,7 @@ def source(op: str, seed: Any) -> Source:
         return _of_map(op, seed)
 
 
-def key(op: str, seed: Any) -> Value:
+def key(op: str, seed: Any) -> Array:
     """Return a key of `jax.random` for an operation; see `source`."""
     return unseen(lambda: bits.key_of(source(op, seed)(1)))
 
@@ -159,7 +159,7 @@ def _next(op: str, seed: Any, count: int) -> np.ndarray:
         return bits.of_seeds(*seeds, used)
 
 
-def _of_key(key: Value) -> Value:
+def _of_key(key: Array) -> Array:
     return jnp.concatenate([jax.random.key_data(key), jnp.zeros(4, jnp.uint32)])
 
 

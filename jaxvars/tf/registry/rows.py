@@ -26,7 +26,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, ParamSpec, Protocol, TypeAlias, cast, final
+from typing import Any, ParamSpec, Protocol, cast, final
 
 import jax
 import numpy as np
@@ -40,8 +40,8 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.slices import IndexedSlices
 from jaxvars.tf.tensors.tensor import ARRAYS, OUT_OF_SCOPE, Tensor, wrap
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 P = ParamSpec("P")
 
 TABLE: dict[str, Row] = {}
@@ -111,7 +111,7 @@ class Row:
     aliases: tuple[str, ...]
     text: bool
     eager_only: str
-    pairing: Callable[[Any, Any, str], tuple[Value, Value]]
+    pairing: Callable[[Any, Any, str], tuple[Array, Array]]
     by_rows: str
 
 
@@ -125,7 +125,7 @@ def op(
     aliases: tuple[str, ...] = (),
     text: bool = False,
     eager_only: str = "",
-    pairing: Callable[[Any, Any, str], tuple[Value, Value]] = _convert.pair,
+    pairing: Callable[[Any, Any, str], tuple[Array, Array]] = _convert.pair,
     by_rows: str = "",
     is_listed: bool = True,
 ) -> Callable[[Callable[P, Any]], Operation[P]]:
@@ -324,13 +324,13 @@ def _rows_apart(row: Row) -> list[str]:
     return [line] if x else []
 
 
-def _listed(values: Any, op: str, same: bool) -> list[Value]:
+def _listed(values: Any, op: str, same: bool) -> list[Array]:
     if isinstance(values, Tensor) or not isinstance(values, list | tuple):
         values = list(Tensor(_convert.to_array(values)))
     return _convert.alike(values, op) if same else list(map(_convert.to_array, values))
 
 
-def _checked(array: Value, row: Row, op: str) -> Any:
+def _checked(array: Array, row: Row, op: str) -> Any:
     """Return a type; raise InvalidArgumentError if the operation is not there for it."""
     dtype = _convert.dtype_of(array)
     kinds = row.kinds.split() or ["float", "complex", "int", "bool"]
@@ -344,7 +344,7 @@ def _checked(array: Value, row: Row, op: str) -> Any:
     return array.dtype
 
 
-def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Exception:
+def _translated(error: Exception, op: str, operands: tuple[Array, ...]) -> Exception:
     """Return what TensorFlow raises where JAX, NumPy or jaxvars refuse."""
     if isinstance(error, OpError):
         return error
@@ -356,7 +356,7 @@ def _translated(error: Exception, op: str, operands: tuple[Value, ...]) -> Excep
     return InvalidArgumentError(None, None, f"{words} [Op:{op}] name: ")
 
 
-def _broadcast(x: Value, y: Value) -> bool:
+def _broadcast(x: Array, y: Array) -> bool:
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except (TypeError, ValueError):  # TypeError: sizes are open
@@ -364,7 +364,7 @@ def _broadcast(x: Value, y: Value) -> bool:
     return True
 
 
-def shape_text(array: Value) -> str:
+def shape_text(array: Array) -> str:
     """Return the shape of an array as TensorFlow's messages write it: [2,3]."""
     return f"[{','.join(map(str, array.shape))}]"
 

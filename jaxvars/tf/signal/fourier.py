@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused, axes_of, op
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- Fourier
-def _complex_transform(x: Value, rank: int, transform: Callable[..., Value]) -> Value:
+def _complex_transform(x: Array, rank: int, transform: Callable[..., Array]) -> Array:
     _check_rank(x, rank)
     return transform(x, axes=tuple(range(-rank, 0)))
 
 
-def _real_transform(x: Value, rank: int, forward: bool, fft_length: Any) -> Value:
+def _real_transform(x: Array, rank: int, forward: bool, fft_length: Any) -> Array:
     _check_kind(x, rank, forward)
     _check_rank(x, rank)
     sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length).reshape(-1)]
@@ -36,7 +35,7 @@ def _real_transform(x: Value, rank: int, forward: bool, fft_length: Any) -> Valu
     return transform(x, s=sizes, axes=tuple(range(-rank, 0)))
 
 
-def _check_kind(x: Value, rank: int, forward: bool) -> None:
+def _check_kind(x: Array, rank: int, forward: bool) -> None:
     if forward and x.dtype.name not in ("float32", "float64"):
         name = "RFFT" if rank == 1 else f"RFFT{rank}D"
         raise Refused(
@@ -49,21 +48,21 @@ def _check_kind(x: Value, rank: int, forward: bool) -> None:
         )
 
 
-def _check_rank(x: Value, rank: int) -> None:
+def _check_rank(x: Array, rank: int) -> None:
     if x.ndim < rank:
         raise ValueError(f"Input must have rank of at least {rank} but got: {list(x.shape)}")
 
 
 def _over_axes(
-    x: Value, transform: Callable[..., Value], fft_length: Any, over: Any, norm: Any
-) -> Value:
+    x: Array, transform: Callable[..., Array], fft_length: Any, over: Any, norm: Any
+) -> Array:
     sizes = None if fft_length is None else [int(n) for n in np.asarray(fft_length)]
     places = None if over is None else [int(n) for n in np.asarray(over)]
     return transform(x, s=sizes, axes=places, norm=norm)
 
 
 @op("signal.fft", "input", op="FFT", kinds="complex")
-def fft(input: Value) -> Value:
+def fft(input: Array) -> Array:
     """Return the Fourier transform over the last axis.
 
     Example: `tf.signal.fft(z(3))`.
@@ -72,7 +71,7 @@ def fft(input: Value) -> Value:
 
 
 @op("signal.fft2d", "input", op="FFT2D", kinds="complex")
-def fft2d(input: Value) -> Value:
+def fft2d(input: Array) -> Array:
     """Return the Fourier transform over the last two axes.
 
     Example: `tf.signal.fft2d(z(2, 3))`.
@@ -81,7 +80,7 @@ def fft2d(input: Value) -> Value:
 
 
 @op("signal.fft3d", "input", op="FFT3D", kinds="complex")
-def fft3d(input: Value) -> Value:
+def fft3d(input: Array) -> Array:
     """Return the Fourier transform over the last three axes.
 
     Example: `tf.signal.fft3d(z(2, 2, 2))`.
@@ -90,7 +89,7 @@ def fft3d(input: Value) -> Value:
 
 
 @op("signal.ifft", "input", op="IFFT", kinds="complex")
-def ifft(input: Value) -> Value:
+def ifft(input: Array) -> Array:
     """Return the inverse Fourier transform over the last axis.
 
     Example: `tf.signal.ifft(z(3))`.
@@ -99,7 +98,7 @@ def ifft(input: Value) -> Value:
 
 
 @op("signal.ifft2d", "input", op="IFFT2D", kinds="complex")
-def ifft2d(input: Value) -> Value:
+def ifft2d(input: Array) -> Array:
     """Return the inverse Fourier transform over the last two axes.
 
     Example: `tf.signal.ifft2d(z(2, 3))`.
@@ -108,7 +107,7 @@ def ifft2d(input: Value) -> Value:
 
 
 @op("signal.ifft3d", "input", op="IFFT3D", kinds="complex")
-def ifft3d(input: Value) -> Value:
+def ifft3d(input: Array) -> Array:
     """Return the inverse Fourier transform over the last three axes.
 
     Example: `tf.signal.ifft3d(z(2, 2, 2))`.
@@ -117,7 +116,7 @@ def ifft3d(input: Value) -> Value:
 
 
 @op("signal.rfft", "input_tensor", op="RFFT")
-def rfft(input_tensor: Value, fft_length: Any = None) -> Value:
+def rfft(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the Fourier transform of real numbers, axis.
 
     Example: `tf.signal.rfft(r(4))`.
@@ -126,7 +125,7 @@ def rfft(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.rfft2d", "input_tensor", op="RFFT2D")
-def rfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
+def rfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the Fourier transform of real numbers, two axes.
 
     Example: `tf.signal.rfft2d(r(2, 4))`.
@@ -135,7 +134,7 @@ def rfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.rfft3d", "input_tensor", op="RFFT3D")
-def rfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
+def rfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the Fourier transform of real numbers, three axes.
 
     Example: `tf.signal.rfft3d(r(2, 2, 3))`.
@@ -144,7 +143,7 @@ def rfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.irfft", "input_tensor", op="IRFFT")
-def irfft(input_tensor: Value, fft_length: Any = None) -> Value:
+def irfft(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the inverse Fourier transform of real numbers, axis.
 
     Example: `tf.signal.irfft(z(4))`.
@@ -153,7 +152,7 @@ def irfft(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.irfft2d", "input_tensor", op="IRFFT2D")
-def irfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
+def irfft2d(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the inverse Fourier transform of real numbers, two axes.
 
     Example: `tf.signal.irfft2d(z(2, 4))`.
@@ -162,7 +161,7 @@ def irfft2d(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.irfft3d", "input_tensor", op="IRFFT3D")
-def irfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
+def irfft3d(input_tensor: Array, fft_length: Any = None) -> Array:
     """Return the inverse Fourier transform of real numbers, three axes.
 
     Example: `tf.signal.irfft3d(z(2, 2, 3))`.
@@ -171,7 +170,7 @@ def irfft3d(input_tensor: Value, fft_length: Any = None) -> Value:
 
 
 @op("signal.fftshift", "x", op="Roll")
-def fftshift(x: Value, axes: Any = None) -> Value:
+def fftshift(x: Array, axes: Any = None) -> Array:
     """Move the zero frequency to the middle.
 
     Example: `tf.signal.fftshift(r(5))`.
@@ -180,7 +179,7 @@ def fftshift(x: Value, axes: Any = None) -> Value:
 
 
 @op("signal.ifftshift", "x", op="Roll")
-def ifftshift(x: Value, axes: Any = None) -> Value:
+def ifftshift(x: Array, axes: Any = None) -> Array:
     """Move the zero frequency from the middle to the start.
 
     Example: `tf.signal.ifftshift(r(5))`.
@@ -190,31 +189,31 @@ def ifftshift(x: Value, axes: Any = None) -> Value:
 
 # Not in the table: TensorFlow has none of these for the CPU to compare to.
 @op("signal.fftnd", "input_tensor", op="FFTND", is_listed=False)
-def fftnd(input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None) -> Value:
+def fftnd(input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None) -> Array:
     """Return the Fourier transform over any axes."""
     return _over_axes(input_tensor, jnp.fft.fftn, fft_length, axes, norm)
 
 
 @op("signal.ifftnd", "input_tensor", op="IFFTND", is_listed=False)
 def ifftnd(
-    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Value:
+    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Array:
     """Return the inverse Fourier transform over any axes."""
     return _over_axes(input_tensor, jnp.fft.ifftn, fft_length, axes, norm)
 
 
 @op("signal.rfftnd", "input_tensor", op="RFFTND", is_listed=False)
 def rfftnd(
-    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Value:
+    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Array:
     """Return the Fourier transform of real numbers."""
     return _over_axes(input_tensor, jnp.fft.rfftn, fft_length, axes, norm)
 
 
 @op("signal.irfftnd", "input_tensor", op="IRFFTND", is_listed=False)
 def irfftnd(
-    input_tensor: Value, fft_length: Any = None, axes: Any = None, norm: Any = None
-) -> Value:
+    input_tensor: Array, fft_length: Any = None, axes: Any = None, norm: Any = None
+) -> Array:
     """Return the inverse Fourier transform to real ones."""
     return _over_axes(input_tensor, jnp.fft.irfftn, fft_length, axes, norm)
 
@@ -222,8 +221,8 @@ def irfftnd(
 # ---------------------------------------------------------------- cosines
 @op("signal.dct", "input", op="FFT")
 def dct(
-    input: Value, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
-) -> Value:
+    input: Array, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Return the cosine transform of type 1, 2, 3 or 4 of the last axis.
 
     Example: `tf.signal.dct(r(2, 3))`.
@@ -240,7 +239,7 @@ def dct(
     return _cosines(input, type, norm)
 
 
-def _check_cosines(x: Value, kind: int, axis: int, norm: str | None) -> None:
+def _check_cosines(x: Array, kind: int, axis: int, norm: str | None) -> None:
     if axis != -1:
         raise Refused(NotImplementedError("axis must be -1. Got: %s" % axis))  # noqa: UP031
     if kind not in (1, 2, 3, 4):
@@ -254,7 +253,7 @@ def _check_cosines(x: Value, kind: int, axis: int, norm: str | None) -> None:
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _cosines(x: Value, kind: int, norm: str | None) -> Value:
+def _cosines(x: Array, kind: int, norm: str | None) -> Array:
     size = x.shape[-1]
     if kind == 1:
         return jnp.fft.rfft(jnp.concatenate([x, x[..., -2:0:-1]], -1)).real
@@ -271,7 +270,7 @@ def _cosines(x: Value, kind: int, norm: str | None) -> Value:
     return _turned(x, np.exp(-0.5j * np.pi * k / size), after)
 
 
-def _turned(x: Value, before: np.ndarray, after: np.ndarray) -> Value:
+def _turned(x: Array, before: np.ndarray, after: np.ndarray) -> Array:
     """Return the real part of a Fourier transform of twice the length, with factors."""
     kind = np.complex64 if x.dtype == np.float32 else np.complex128
     size = x.shape[-1]
@@ -284,8 +283,8 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 
 @op("signal.idct", "input", op="FFT")
 def idct(
-    input: Value, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
-) -> Value:
+    input: Array, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """Return the inverse cosine transform of the last axis, up to a factor.
 
     Example: `tf.signal.idct(r(2, 3))`.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,16 +18,15 @@ from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.signal.fourier import dct, idct
 from jaxvars.tf.signal.windows import number, window
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- frames
 @op("signal.frame", "signal")
 def frame(
-    signal: Value, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
+    signal: Array, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
     axis: Any = -1,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Cut a signal in frames that may overlap.
 
     Example: `tf.signal.frame(r(2, 7), 3, 2)`.
@@ -44,8 +43,8 @@ def frame(
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5, 6))
 def _framed(
-    signal: Value, pad_value: Any, length: int, step: int, count: int, missing: int, place: int
-) -> Value:
+    signal: Array, pad_value: Any, length: int, step: int, count: int, missing: int, place: int
+) -> Array:
     ends = [(0, missing if i == place else 0) for i in range(signal.ndim)]
     padded = jnp.pad(signal, ends, constant_values=pad_value) if missing else signal
     index = np.arange(count)[:, None] * step + np.arange(length)
@@ -53,7 +52,7 @@ def _framed(
 
 
 @op("signal.overlap_and_add", "signal")
-def overlap_and_add(signal: Value, frame_step: Any) -> Value:
+def overlap_and_add(signal: Array, frame_step: Any) -> Array:
     """Put frames together again, and add up where they overlap.
 
     Example: `tf.signal.overlap_and_add(r(2, 3, 4), 2)`.
@@ -64,7 +63,7 @@ def overlap_and_add(signal: Value, frame_step: Any) -> Value:
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def _overlapped(signal: Value, step: int) -> Value:
+def _overlapped(signal: Array, step: int) -> Array:
     frames, length = signal.shape[-2:]
     index = np.arange(frames)[:, None] * step + np.arange(length)
     size = (frames - 1) * step + length
@@ -74,9 +73,9 @@ def _overlapped(signal: Value, step: int) -> Value:
 # ---------------------------------------------------------------- spectrograms
 @op("signal.stft", "signals", op="RFFT", kinds="float")
 def stft(
-    signals: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
+    signals: Array, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window", pad_end: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the Fourier transforms of the frames of a signal.
 
     Example: `tf.signal.stft(r(10), 4, 2)`.
@@ -95,9 +94,9 @@ def _power(length: int) -> int:
 
 @op("signal.inverse_stft", "stfts", op="IRFFT", kinds="complex")
 def inverse_stft(
-    stfts: Value, frame_length: Any, frame_step: Any, fft_length: Any = None,
+    stfts: Array, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Any = "hann_window",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return a signal of the Fourier transforms of its frames.
 
     Example: `tf.signal.inverse_stft(z(3, 3), 4, 2)`.
@@ -111,7 +110,7 @@ def inverse_stft(
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _restored(stfts: Value, size: int, length: int) -> Value:
+def _restored(stfts: Array, size: int, length: int) -> Array:
     pieces = jnp.fft.irfft(stfts, n=size)[..., :length]
     ends = [(0, 0)] * (pieces.ndim - 1) + [(0, length - pieces.shape[-1])]
     return jnp.pad(pieces, ends)
@@ -141,9 +140,9 @@ def inverse_stft_window_fn(
 
 @op("signal.mdct", "signals", op="FFT", kinds="float")
 def mdct(
-    signals: Value, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
+    signals: Array, frame_length: Any, window_fn: Any = "vorbis_window", pad_end: bool = False,
     norm: Any = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the modified cosine transforms of frames.
 
     Example: `tf.signal.mdct(r(8), 4)`.
@@ -156,7 +155,7 @@ def mdct(
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _folded(pieces: Value, factors: Value, norm: Any) -> Value:
+def _folded(pieces: Array, factors: Array, norm: Any) -> Array:
     pieces = pieces * factors
     a, b, c, d = jnp.split(pieces, 4, -1)
     folded = jnp.concatenate([-c[..., ::-1] - d, a - b[..., ::-1]], -1)
@@ -164,7 +163,7 @@ def _folded(pieces: Value, factors: Value, norm: Any) -> Value:
 
 
 @op("signal.inverse_mdct", "mdcts", op="FFT", kinds="float")
-def inverse_mdct(mdcts: Value, window_fn: Any = "vorbis_window", norm: Any = None) -> Value:
+def inverse_mdct(mdcts: Array, window_fn: Any = "vorbis_window", norm: Any = None) -> Array:
     """Return a signal of the modified cosine transforms of its frames.
 
     Example: `tf.signal.inverse_mdct(r(3, 4))`.
@@ -173,7 +172,7 @@ def inverse_mdct(mdcts: Value, window_fn: Any = "vorbis_window", norm: Any = Non
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _unfolded(mdcts: Value, factors: Value, norm: Any) -> Value:
+def _unfolded(mdcts: Array, factors: Array, norm: Any) -> Array:
     half = mdcts.shape[-1]
     made = idct.__wrapped__(mdcts, 4, None, -1, norm)
     if norm is None:
@@ -183,14 +182,14 @@ def _unfolded(mdcts: Value, factors: Value, norm: Any) -> Value:
     return _overlapped(jnp.concatenate(parts, -1) * factors, half)
 
 
-def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Value:
+def _mdct_window(window_fn: Any, length: int, dtype: Any) -> Array:
     if window_fn is None:
         return jnp.asarray(np.sqrt(0.5), dtype)
     return window(window_fn, length, dtype)
 
 
 @op("signal.mfccs_from_log_mel_spectrograms", "log_mel_spectrograms", op="FFT", kinds="float")
-def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Value) -> Value:
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Array) -> Array:
     """Return the mel-frequency cepstral coefficients.
 
     Example: `tf.signal.mfccs_from_log_mel_spectrograms(r(2, 4))`.

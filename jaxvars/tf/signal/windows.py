@@ -8,15 +8,14 @@ Rules this file keeps:
 from __future__ import annotations
 
 import operator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import as_dtype
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def number(value: Any) -> int:
@@ -25,7 +24,7 @@ def number(value: Any) -> int:
 
 
 # ---------------------------------------------------------------- windows
-def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Value:
+def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Array:
     size = number(length)
     # As in TensorFlow, odd lengths are symmetric even if a periodic window is asked for.
     steps = size - 1 + (bool(periodic) and size % 2 == 0)
@@ -35,7 +34,7 @@ def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Value
 
 
 @op("signal.hann_window", op="Cos")
-def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Value:
+def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Array:
     """Return the window of Hann, of raised cosines.
 
     Example: `tf.signal.hann_window(4)`.
@@ -44,7 +43,7 @@ def hann_window(window_length: Any, periodic: Any = True, dtype: Any = "float32"
 
 
 @op("signal.hamming_window", op="Cos")
-def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Value:
+def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float32") -> Array:
     """Return the window of Hamming, of raised cosines.
 
     Example: `tf.signal.hamming_window(4)`.
@@ -53,7 +52,7 @@ def hamming_window(window_length: Any, periodic: Any = True, dtype: Any = "float
 
 
 @op("signal.kaiser_window")
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") -> Value:
+def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") -> Array:
     """Return the window of Kaiser.
 
     Example: `tf.signal.kaiser_window(5)`.
@@ -64,7 +63,7 @@ def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32") 
 @op("signal.kaiser_bessel_derived_window")
 def kaiser_bessel_derived_window(
     window_length: Any, beta: Any = 12.0, dtype: Any = "float32"
-) -> Value:
+) -> Array:
     """Return the window of Kaiser, made such that shifted squares add up to 1.
 
     Example: `tf.signal.kaiser_bessel_derived_window(6)`.
@@ -75,7 +74,7 @@ def kaiser_bessel_derived_window(
 
 
 @op("signal.vorbis_window")
-def vorbis_window(window_length: Any, dtype: Any = "float32") -> Value:
+def vorbis_window(window_length: Any, dtype: Any = "float32") -> Array:
     """Return the window of Vorbis.
 
     Example: `tf.signal.vorbis_window(4)`.
@@ -85,7 +84,7 @@ def vorbis_window(window_length: Any, dtype: Any = "float32") -> Value:
     return to_array(np.sin(np.pi / 2 * inner**2), as_dtype(dtype))
 
 
-def window(window_fn: Any, length: int, dtype: Any) -> Value:
+def window(window_fn: Any, length: int, dtype: Any) -> Array:
     """Return the window that a function, or a name, gives."""
     wanted = as_dtype(dtype)
     if window_fn == "hann_window":
@@ -104,7 +103,7 @@ def _mel(hertz: Any) -> Any:
 def linear_to_mel_weight_matrix(
     num_mel_bins: Any = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
     lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0, dtype: Any = "float32",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return the matrix that turns a spectrogram to the mel scale.
 
     Example: `tf.signal.linear_to_mel_weight_matrix(3, 5)`.

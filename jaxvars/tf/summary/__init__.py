@@ -73,7 +73,9 @@ def create_file_writer(
     """
     given = {"max_queue": max_queue, "flush_millis": flush_millis}
     asked = {key: int(value) for key, value in given.items() if value is not None}
-    return _core.create_file_writer(as_value(logdir), **asked, filename_suffix=filename_suffix or "")
+    return _core.create_file_writer(
+        as_value(logdir), **asked, filename_suffix=filename_suffix or ""
+    )
 
 
 def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> bool:

@@ -11,6 +11,7 @@ import jax
 from jaxvars import tensorboard as _core
 from jaxvars.core.cells import name_scope
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tf.summary.values import as_value
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable, face_of
 

@@ -6,7 +6,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -19,8 +19,7 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor, wrap
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -87,7 +86,7 @@ class IndexedSlices:
     __repr__ = __str__
 
 
-def _dense(slices: IndexedSlices) -> Value:
+def _dense(slices: IndexedSlices) -> Array:
     """Return the whole tensor."""
     if slices.dense_shape is None:
         raise ValueError(

@@ -8,7 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +20,7 @@ from jaxvars.tf.tensors.dtypes import DType, int64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, wrap
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -135,7 +134,7 @@ def on_host(sparse: SparseTensor, op: str) -> tuple[np.ndarray, np.ndarray, tupl
     return indices, values, tuple(sizes.tolist())
 
 
-def host_array(array: Value, op: str) -> np.ndarray:
+def host_array(array: Array, op: str) -> np.ndarray:
     """Return an array as NumPy's.
 
     Raises:
@@ -160,7 +159,7 @@ def of_host(indices: Any, values: np.ndarray, sizes: Any) -> SparseTensor:
     )
 
 
-def _flatten(sparse: SparseTensor) -> tuple[tuple[Value, ...], None]:
+def _flatten(sparse: SparseTensor) -> tuple[tuple[Array, ...], None]:
     parts = (sparse._indices, sparse._values, sparse._dense_shape)
     return tuple(x._array if isinstance(x, Tensor) else x for x in parts), None
 

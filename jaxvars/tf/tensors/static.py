@@ -10,7 +10,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +22,10 @@ from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.tensors import convert as _convert
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def space_of(array: Value) -> Any:
+def space_of(array: Array) -> Any:
     """Return the module whose functions work on an array: NumPy for text, else `jax.numpy`."""
     return np if isinstance(array, np.ndarray) else jnp
 

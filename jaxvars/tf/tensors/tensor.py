@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,7 @@ from jaxvars.tf.tensors.convert import dtype_of
 from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """What operators and indexing call, by the name of the method without underscores."""
@@ -114,7 +113,7 @@ class Tensor(TensorLike):
 
     __slots__ = ("__weakref__", "_array", "_name", "_part")
 
-    def __init__(self, array: Value) -> None:
+    def __init__(self, array: Array) -> None:
         self._array = array
 
     # ------------------------------------------------------------ what it is
@@ -185,7 +184,7 @@ class Tensor(TensorLike):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.numpy(), dtype=dtype)
 
-    def __jax_array__(self) -> Value:
+    def __jax_array__(self) -> Array:
         return jnp.asarray(self._array) if isinstance(self._array, np.ndarray) else self._array
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -211,7 +210,7 @@ class Tensor(TensorLike):
     def __index__(self) -> int:
         return self._scalar().__index__()
 
-    def _scalar(self) -> Value:
+    def _scalar(self) -> Array:
         if self._array.ndim:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         return self._array

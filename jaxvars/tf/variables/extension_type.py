@@ -15,7 +15,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeAlias, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import jax
 import numpy as np
@@ -29,8 +29,6 @@ from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor
 from jaxvars.tf.variables.variable import Variable, face_of
 from jaxvars.tracing.identity import exact, held
-
-Value: TypeAlias = Any
 
 _PLAIN = (int, float, str, bytes, bool, type(None), DType, TensorShape)
 _RESERVED = frozenset({"self", "Spec"})

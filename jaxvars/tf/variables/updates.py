@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,7 @@ from jaxvars.tf.tensors.dtypes import DType
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import OPERATIONS, Tensor, TensorLike
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def _refusal(operator: str, cure: str) -> Callable[[Updates, Any], Any]:
@@ -136,7 +135,7 @@ class Updates(TensorLike):
         self.assign_add(1)
         return before
 
-    def _delta(self, delta: Any, op: str) -> Value:
+    def _delta(self, delta: Any, op: str) -> Array:
         """Return what is added, of the variable's shape."""
         array = to_array(delta, self.dtype)
         shape = self.aliased.cell.aval.shape
@@ -254,13 +253,13 @@ def _scattering(op: str) -> Generator[None]:
         raise InvalidArgumentError(None, None, f"{error} [Op:{op}] name: ") from error
 
 
-def _refuse_negative(indices: Value) -> None:
+def _refuse_negative(indices: Array) -> None:
     """Refuse indices that are known and count from the end, as they do in jaxvars."""
     if not context.is_tracer(indices) and indices.size and np.asarray(indices).min() < 0:
         raise IndexError(f"index {np.asarray(indices).min()} is below 0")
 
 
-def text_or(array: Value) -> Value:
+def text_or(array: Array) -> Array:
     """Return an array as jaxvars keeps it: text not as bytes."""
     if not _convert.is_text(array):
         return array

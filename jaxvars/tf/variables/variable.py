@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -37,8 +37,7 @@ from jaxvars.tf.variables.options import (
 )
 from jaxvars.tf.variables.updates import Updates, text_or
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _FACES: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
 """By the key of the cell."""
@@ -249,7 +248,7 @@ class Variable(Updates, Proxy):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.numpy(), dtype=dtype)
 
-    def __jax_array__(self) -> Value:
+    def __jax_array__(self) -> Array:
         return _read(self)
 
     def __bool__(self) -> bool:
@@ -331,11 +330,11 @@ def face_of(variable: CoreVariable) -> Variable:
     return made
 
 
-def _read(variable: Variable) -> Value:
+def _read(variable: Variable) -> Array:
     return _held(variable._variable.value)
 
 
-def _held(value: Value) -> Value:
+def _held(value: Array) -> Array:
     return _convert.text_array(value) if type(value) is np.ndarray else value
 
 

@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax
 import jax.experimental
@@ -24,8 +24,7 @@ from jaxvars.tf.tensors.specs import TensorSpec
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def at_once(run: Callable[[], Any]) -> Any:
@@ -59,7 +58,7 @@ class Feed:
         """Have the program begin with the first element."""
         _called_back(self._begun, [])
 
-    def more(self) -> Value:
+    def more(self) -> Array:
         """Have the program make the next element; return whether there is one."""
         return _called_back(self._has_more, [jax.ShapeDtypeStruct((), np.bool_)])[0]
 
@@ -71,7 +70,7 @@ class Feed:
         """Have the program make the next element; return it."""
         return self._packed(_called_back(self._next, self._structs))
 
-    def _packed(self, arrays: list[Value]) -> Any:
+    def _packed(self, arrays: list[Array]) -> Any:
         return packed(self._spec, list(map(Tensor, arrays)))
 
     # ------------------------------------------------------------ when the program runs
@@ -124,7 +123,7 @@ def _struct(leaf: Any, spec: Any, what: str) -> Any:
     return jax.ShapeDtypeStruct(tuple(leaf.shape), leaf.dtype.dtype)
 
 
-def _called_back(run: Callable[[], list[np.ndarray]], structs: list[Any]) -> list[Value]:
+def _called_back(run: Callable[[], list[np.ndarray]], structs: list[Any]) -> list[Array]:
     def on_host() -> list[np.ndarray]:
         try:
             return at_once(run)

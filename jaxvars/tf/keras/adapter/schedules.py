@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class LearningRateSchedule(ABC):
@@ -36,11 +35,11 @@ class LearningRateSchedule(ABC):
         return cls(**config)
 
 
-def _float(value: Any) -> Value:
+def _float(value: Any) -> Array:
     return to_array(value).astype(jnp.float32)
 
 
-def _whole_if(staircase: bool, part: Value) -> Value:
+def _whole_if(staircase: bool, part: Array) -> Array:
     return jnp.floor(part) if staircase else part
 
 
@@ -190,7 +189,7 @@ class CosineDecay(LearningRateSchedule):
         falling = self._fallen(now - self.warmup_steps, top)
         return Tensor(jnp.where(now < self.warmup_steps, rising, falling).astype(jnp.float32))
 
-    def _fallen(self, step: Value, top: Value) -> Value:
+    def _fallen(self, step: Array, top: Array) -> Array:
         part = jnp.minimum(step, self.decay_steps) / self.decay_steps
         wave = 0.5 * (1 + jnp.cos(math.pi * part))
         return (top * ((1 - self.alpha) * wave + self.alpha)).astype(jnp.float32)

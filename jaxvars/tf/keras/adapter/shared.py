@@ -23,7 +23,7 @@ import functools
 import importlib
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
@@ -36,8 +36,7 @@ from jaxvars.tf.keras.adapter import operators as _operators
 from jaxvars.tf.keras.adapter.semantics import PLACE
 from jaxvars.tracing import context
 from jaxvars.tracing.around import AROUND, RECORDING
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 def shared(variable: Any) -> CoreVariable:
@@ -88,11 +87,11 @@ def _variable_class(base: Any) -> Any:
         """A variable of Keras whose value is that of a variable of jaxvars."""
 
         @property
-        def _value(self) -> Value:
+        def _value(self) -> Array:
             return None if self._is_away else _read(self._cell_variable)
 
         @_value.setter
-        def _value(self, value: Value) -> None:
+        def _value(self, value: Array) -> None:
             self._is_away = value is None  # `fit` takes the values out of a model, and puts others
             if value is not None:
                 self._cell_variable.assign(value)
@@ -113,7 +112,7 @@ def _variable_class(base: Any) -> Any:
     return Variable
 
 
-def _read(variable: CoreVariable) -> Value:
+def _read(variable: CoreVariable) -> Array:
     frame = LOCAL.frame
     if frame is LOCAL.eager and PLACE.is_run_at_once:
         with context.at(frame.trace):  # a scan of Keras's own: it runs now, and is not kept
@@ -147,7 +146,7 @@ def _scope_class(base: Any) -> Any:
             self.outer = self.original_scope = outer
             self.users: list[_Use] = []
 
-        def get_current_value(self, variable: Any) -> Value:
+        def get_current_value(self, variable: Any) -> Array:
             """Return the value; let the tapes see it."""
             given = None if self.outer is None else self.outer.get_current_value(variable)
             core = shared(variable)
@@ -227,5 +226,5 @@ def watch() -> None:
         PROXIES[kind] = shared
 
 
-def _value_of(variable: Any) -> Value:
+def _value_of(variable: Any) -> Array:
     return variable.value

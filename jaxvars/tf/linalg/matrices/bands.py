@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,12 @@ from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import check_matrix
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tf.tensors.convert import alike, to_array
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _INEXACT = "float complex"
 
 
-def _three(diagonals: Any, form: str) -> list[Value]:
+def _three(diagonals: Any, form: str) -> list[Array]:
     """Return the diagonals above, at and below the middle, each of full length."""
     if form == "compact":
         return [diagonals[..., i, :] for i in range(3)]
@@ -38,13 +37,13 @@ def _three(diagonals: Any, form: str) -> list[Value]:
     return [_padded(parts[0], middle, (0, 1)), middle, _padded(parts[1], middle, (1, 0))]
 
 
-def _padded(part: Value, middle: Value, ends: tuple[int, int]) -> Value:
+def _padded(part: Array, middle: Array, ends: tuple[int, int]) -> Array:
     if part.shape[-1] == middle.shape[-1]:
         return part
     return jnp.pad(part, [(0, 0)] * (part.ndim - 1) + [ends])
 
 
-def _diagonals(diagonals: Any, form: str) -> list[Value]:
+def _diagonals(diagonals: Any, form: str) -> list[Array]:
     is_list = form == "sequence"
     given = alike(list(diagonals), "Pack") if is_list else to_array(diagonals)
     return _three(given, form)
@@ -52,9 +51,9 @@ def _diagonals(diagonals: Any, form: str) -> list[Value]:
 
 @op("linalg.tridiagonal_solve", "rhs", op="TridiagonalSolve", kinds=_INEXACT)
 def tridiagonal_solve(
-    diagonals: Any, rhs: Value, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    diagonals: Any, rhs: Array, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, partial_pivoting: bool = True, perturb_singular: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Solve systems of linear equations of matrices with three diagonals.
 
     Example: `tf.linalg.tridiagonal_solve(p(3, 4), r(4, 2))`.
@@ -73,7 +72,7 @@ def tridiagonal_solve(
 
 
 @jax.jit
-def _of_three(high: Value, middle: Value, low: Value, rhs: Value) -> Value:
+def _of_three(high: Array, middle: Array, low: Array, rhs: Array) -> Array:
     size = middle.shape[-1]
     matrix = _matrix_of([high, middle, low], size, (1, 0, -1))
     if jnp.iscomplexobj(middle) or size < 3:
@@ -82,7 +81,7 @@ def _of_three(high: Value, middle: Value, low: Value, rhs: Value) -> Value:
     return lax.linalg.tridiagonal_solve(low, middle, high, rhs)
 
 
-def _matrix_of(bands: list[Value], size: int, offsets: tuple[int, ...]) -> Value:
+def _matrix_of(bands: list[Array], size: int, offsets: tuple[int, ...]) -> Array:
     """Return matrices of which each band gives a diagonal, by the number of the row."""
     total: Any = 0
     for band, k in zip(bands, offsets, strict=True):
@@ -92,12 +91,12 @@ def _matrix_of(bands: list[Value], size: int, offsets: tuple[int, ...]) -> Value
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _dense(bands: Value, size: int, offsets: tuple[int, ...]) -> Value:
+def _dense(bands: Array, size: int, offsets: tuple[int, ...]) -> Array:
     return _matrix_of([bands[..., i, :] for i in range(len(offsets))], size, offsets)
 
 
 @op("linalg.tridiagonal_matmul", "rhs", op="TridiagonalMatMul", kinds=_INEXACT)
-def tridiagonal_matmul(diagonals: Any, rhs: Value, diagonals_format: str = "compact") -> Value:
+def tridiagonal_matmul(diagonals: Any, rhs: Array, diagonals_format: str = "compact") -> Array:
     """Multiply by matrices with three diagonals.
 
     Example: `tf.linalg.tridiagonal_matmul(p(3, 4), r(4, 2))`.
@@ -107,14 +106,14 @@ def tridiagonal_matmul(diagonals: Any, rhs: Value, diagonals_format: str = "comp
 
 
 @jax.jit
-def _product(bands: list[Value], rhs: Value) -> Value:
+def _product(bands: list[Array], rhs: Array) -> Array:
     return _matrix_of(bands, bands[1].shape[-1], (1, 0, -1)) @ rhs
 
 
 @op("linalg.banded_triangular_solve", "bands rhs", same=True, kinds=_INEXACT)
 def banded_triangular_solve(
-    bands: Value, rhs: Value, lower: bool = True, adjoint: bool = False
-) -> Value:
+    bands: Array, rhs: Array, lower: bool = True, adjoint: bool = False
+) -> Array:
     """Solve systems of linear equations of triangular matrices with few diagonals.
 
     Example: `tf.linalg.banded_triangular_solve(p(2, 4), r(4, 2))`.

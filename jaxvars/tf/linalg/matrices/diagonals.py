@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,7 @@ import numpy as np
 
 from jaxvars.tf.errors import FailedPreconditionError
 from jaxvars.tf.registry.rows import Refused, op
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _Band(NamedTuple):
@@ -74,7 +73,7 @@ def _limits(k: Any) -> tuple[int, int]:
 
 
 @op("linalg.diag_part", "input", op="MatrixDiagPartV3")
-def diag_part(input: Value, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Value:
+def diag_part(input: Array, k: Any = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT") -> Array:
     """Return diagonals of matrices.
 
     Example: `tf.linalg.diag_part(r(2, 2, 3))`.
@@ -84,7 +83,7 @@ def diag_part(input: Value, k: Any = 0, padding_value: Any = 0, align: str = "RI
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _parts(x: Value, padding: Any, low: int, high: int, align: str) -> Value:
+def _parts(x: Array, padding: Any, low: int, high: int, align: str) -> Array:
     band = _band(*x.shape[-2:], low, high, align)
     made = jnp.full((*x.shape[:-2], band.height, band.length), padding, x.dtype)
     made = made.at[..., band.diagonals, band.positions].set(x[..., band.rows, band.columns])
@@ -93,9 +92,9 @@ def _parts(x: Value, padding: Any, low: int, high: int, align: str) -> Value:
 
 @op("linalg.diag", "diagonal", op="MatrixDiagV3")
 def diag(
-    diagonal: Value, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
+    diagonal: Array, k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Make matrices of their diagonals.
 
     Example: `tf.linalg.diag(r(2, 3))`.
@@ -112,8 +111,8 @@ def diag(
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4, 5))
 def _filled(
-    packed: Value, padding: Any, sizes: tuple[int, int], low: int, high: int, align: str
-) -> Value:
+    packed: Array, padding: Any, sizes: tuple[int, int], low: int, high: int, align: str
+) -> Array:
     band = _band(*sizes, low, high, align)
     made = jnp.full((*packed.shape[:-2], *sizes), padding, packed.dtype)
     return made.at[..., band.rows, band.columns].set(packed[..., band.diagonals, band.positions])
@@ -136,7 +135,7 @@ def _sizes(length: int, low: int, high: int, rows: int, columns: int) -> tuple[i
 
 
 @op("linalg.set_diag", "input diagonal", op="MatrixSetDiagV3", same=True)
-def set_diag(input: Value, diagonal: Value, k: Any = 0, align: str = "RIGHT_LEFT") -> Value:
+def set_diag(input: Array, diagonal: Array, k: Any = 0, align: str = "RIGHT_LEFT") -> Array:
     """Replace diagonals of matrices.
 
     Example: `tf.linalg.set_diag(r(2, 2, 3), r(2, 2))`.
@@ -154,20 +153,20 @@ def set_diag(input: Value, diagonal: Value, k: Any = 0, align: str = "RIGHT_LEFT
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
-def _replaced(x: Value, packed: Value, low: int, high: int, align: str) -> Value:
+def _replaced(x: Array, packed: Array, low: int, high: int, align: str) -> Array:
     band = _band(*x.shape[-2:], low, high, align)
     part = packed[..., band.diagonals, band.positions]
     return x.at[..., band.rows, band.columns].set(part)
 
 
-def _check_matrix(x: Value) -> None:
+def _check_matrix(x: Array) -> None:
     if x.ndim < 2:
         raise ValueError(f"input must be at least 2-dim, received shape: {list(x.shape)}")
 
 
 # ---------------------------------------------------------------- the rest
 @op("linalg.band_part", "input", op="MatrixBandPart")
-def band_part(input: Value, num_lower: Any, num_upper: Any) -> Value:
+def band_part(input: Array, num_lower: Any, num_upper: Any) -> Array:
     """Replace what is outside of a band by zeros; -1 stands for all diagonals.
 
     Example: `tf.linalg.band_part(r(3, 3), 1, 0)`.
@@ -183,7 +182,7 @@ def band_part(input: Value, num_lower: Any, num_upper: Any) -> Value:
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _inside(x: Value, low: int, high: int) -> Value:
+def _inside(x: Array, low: int, high: int) -> Array:
     rows, columns = x.shape[-2:]
     offset = jnp.arange(columns) - jnp.arange(rows)[:, None]
     inside = (offset >= -low if low >= 0 else True) & (offset <= high if high >= 0 else True)
@@ -191,7 +190,7 @@ def _inside(x: Value, low: int, high: int) -> Value:
 
 
 @op("linalg.tensor_diag", "diagonal", op="Diag")
-def tensor_diag(diagonal: Value) -> Value:
+def tensor_diag(diagonal: Array) -> Array:
     """Make a tensor of twice the rank, with these elements where both halves agree.
 
     Example: `tf.linalg.tensor_diag(r(3))`.
@@ -202,7 +201,7 @@ def tensor_diag(diagonal: Value) -> Value:
 
 
 @op("linalg.tensor_diag_part", "input", op="DiagPart")
-def tensor_diag_part(input: Value) -> Value:
+def tensor_diag_part(input: Array) -> Array:
     """Return the elements where both halves of the indices agree.
 
     Example: `tf.linalg.tensor_diag_part(r(3, 3))`.
@@ -215,7 +214,7 @@ def tensor_diag_part(input: Value) -> Value:
 
 
 @op("linalg.trace", "x", op="MatrixDiagPartV3", kinds="float complex int")
-def trace(x: Value) -> Value:
+def trace(x: Array) -> Array:
     """Return the sum of the main diagonal.
 
     Example: `tf.linalg.trace(r(2, 3, 3))`.
@@ -225,7 +224,7 @@ def trace(x: Value) -> Value:
 
 
 @op("linalg.matrix_transpose", "a", op="Transpose")
-def matrix_transpose(a: Value, conjugate: bool = False) -> Value:
+def matrix_transpose(a: Array, conjugate: bool = False) -> Array:
     """Exchange rows and columns.
 
     Example: `tf.linalg.matrix_transpose(r(2, 2, 3))`.
@@ -241,7 +240,7 @@ def matrix_transpose(a: Value, conjugate: bool = False) -> Value:
 
 
 @op("linalg.adjoint", "matrix", op="Transpose")
-def adjoint(matrix: Value) -> Value:
+def adjoint(matrix: Array) -> Array:
     """Exchange rows and columns, and conjugate.
 
     Example: `tf.linalg.adjoint(r(2, 3))`.
@@ -249,20 +248,20 @@ def adjoint(matrix: Value) -> Value:
     return conjugate_transpose(matrix)
 
 
-def conjugate_transpose(x: Value) -> Value:
+def conjugate_transpose(x: Array) -> Array:
     """Return matrices with rows and columns exchanged, conjugated if they are complex."""
     return matrix_transpose.__wrapped__(x, x.dtype.kind == "c")
 
 
 @jax.jit
-def _crossed(a: Value, b: Value) -> Value:
+def _crossed(a: Array, b: Array) -> Array:
     x, y, z = (a[..., i] for i in range(3))
     u, v, w = (b[..., i] for i in range(3))
     return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], -1)
 
 
 @op("linalg.cross", "a b", same=True, kinds="float int")
-def cross(a: Value, b: Value) -> Value:
+def cross(a: Array, b: Array) -> Array:
     """Return the cross products of vectors of three numbers.
 
     Example: `tf.linalg.cross(r(2, 3), r(2, 3))`.

@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,7 @@ from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square, refuse_singular
 from jaxvars.tf.registry.rows import op
 from jaxvars.tf.tensors.dtypes import as_dtype
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _INEXACT = "float complex"
 
@@ -33,13 +32,13 @@ class Lu(NamedTuple):
         p: the order of the rows.
     """
 
-    lu: Value
-    p: Value
+    lu: Array
+    p: Array
 
 
 # ---------------------------------------------------------------- triangles
 @functools.partial(jax.jit, static_argnums=(2, 3))
-def _triangular(matrix: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Value:
+def _triangular(matrix: Array, rhs: Array, lower: bool, is_adjoint: bool) -> Array:
     batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     matrix = jnp.broadcast_to(matrix, batch + matrix.shape[-2:])
     rhs = jnp.broadcast_to(rhs, batch + rhs.shape[-2:])
@@ -49,7 +48,7 @@ def _triangular(matrix: Value, rhs: Value, lower: bool, is_adjoint: bool) -> Val
 
 
 @op("linalg.triangular_solve", "matrix rhs", op="MatrixTriangularSolve", same=True, kinds=_INEXACT)
-def triangular_solve(matrix: Value, rhs: Value, lower: bool = True, adjoint: bool = False) -> Value:
+def triangular_solve(matrix: Array, rhs: Array, lower: bool = True, adjoint: bool = False) -> Array:
     """Solve systems of linear equations of triangular matrices.
 
     Example: `tf.linalg.triangular_solve(p(3, 3), r(3, 2))`.
@@ -62,7 +61,7 @@ def triangular_solve(matrix: Value, rhs: Value, lower: bool = True, adjoint: boo
 
 
 @jax.jit
-def _factor(x: Value) -> Value:
+def _factor(x: Array) -> Array:
     # The value is that of the lower triangle; its gradient goes to both, as in TensorFlow.
     low = jnp.tril(x)
     symmetric = low + conjugate_transpose(jnp.tril(x, -1))
@@ -73,7 +72,7 @@ def _factor(x: Value) -> Value:
 
 
 @op("linalg.cholesky", "input", kinds=_INEXACT)
-def cholesky(input: Value) -> Value:
+def cholesky(input: Array) -> Array:
     """Return the lower triangular factors of positive definite matrices.
 
     Example: `tf.linalg.cholesky(tf.eye(3) * 4.0 + r(3, 3) * 0.5)`.
@@ -85,7 +84,7 @@ def cholesky(input: Value) -> Value:
 
 
 @op("linalg.cholesky_solve", "chol rhs", op="MatrixTriangularSolve", same=True, kinds=_INEXACT)
-def cholesky_solve(chol: Value, rhs: Value) -> Value:
+def cholesky_solve(chol: Array, rhs: Array) -> Array:
     """Solve systems of linear equations by a Cholesky factor.
 
     Example: `tf.linalg.cholesky_solve(p(3, 3), r(3, 2))`.
@@ -95,7 +94,7 @@ def cholesky_solve(chol: Value, rhs: Value) -> Value:
 
 
 @op("linalg.logdet", "matrix", op="Cholesky", kinds=_INEXACT)
-def logdet(matrix: Value) -> Value:
+def logdet(matrix: Array) -> Array:
     """Return the logarithms of the determinants of positive definite matrices.
 
     Example: `tf.linalg.logdet(tf.linalg.diag(p(2, 3)))`.
@@ -106,7 +105,7 @@ def logdet(matrix: Value) -> Value:
 
 # ---------------------------------------------------------------- LU
 @op("linalg.lu", "input", kinds=_INEXACT)
-def lu(input: Value, output_idx_type: Any = "int32") -> Lu:
+def lu(input: Array, output_idx_type: Any = "int32") -> Lu:
     """Return the triangular factors of matrices, and the order of the rows.
 
     Example: `tf.linalg.lu(r(3, 3))`.
@@ -119,13 +118,13 @@ def lu(input: Value, output_idx_type: Any = "int32") -> Lu:
     return Lu(factors, order.astype(as_dtype(output_idx_type).dtype))
 
 
-def _both(lower_upper: Value) -> tuple[Value, Value]:
+def _both(lower_upper: Array) -> tuple[Array, Array]:
     eye = jnp.eye(lower_upper.shape[-1], dtype=lower_upper.dtype)
     return jnp.tril(lower_upper, -1) + eye, jnp.triu(lower_upper)
 
 
 @op("linalg.lu_reconstruct", "lower_upper perm", op="Lu", kinds="float complex int")
-def lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool = False) -> Value:
+def lu_reconstruct(lower_upper: Array, perm: Array, validate_args: bool = False) -> Array:
     """Return the matrices that `lu` got.
 
     Example: `tf.linalg.lu_reconstruct(r(3, 3), [2, 0, 1])`.
@@ -135,14 +134,14 @@ def lu_reconstruct(lower_upper: Value, perm: Value, validate_args: bool = False)
 
 
 @jax.jit
-def _multiplied(lower_upper: Value, perm: Value) -> Value:
+def _multiplied(lower_upper: Array, perm: Array) -> Array:
     lower, upper = _both(lower_upper)
     back = jnp.argsort(perm, axis=-1)
     return jnp.take_along_axis(lower @ upper, back[..., None], axis=-2)
 
 
 @op("linalg.lu_solve", "lower_upper perm rhs", op="Lu", kinds=_INEXACT)
-def lu_solve(lower_upper: Value, perm: Value, rhs: Value, validate_args: bool = False) -> Value:
+def lu_solve(lower_upper: Array, perm: Array, rhs: Array, validate_args: bool = False) -> Array:
     """Solve systems of linear equations by what `lu` returned.
 
     Example: `tf.linalg.lu_solve(p(3, 3), [2, 0, 1], r(3, 2))`.
@@ -153,7 +152,7 @@ def lu_solve(lower_upper: Value, perm: Value, rhs: Value, validate_args: bool = 
 
 
 @jax.jit
-def _by_lu(lower_upper: Value, perm: Value, rhs: Value) -> Value:
+def _by_lu(lower_upper: Array, perm: Array, rhs: Array) -> Array:
     lower, upper = _both(lower_upper)
     batch = np.broadcast_shapes(perm.shape[:-1], rhs.shape[:-2])
     rows = jnp.broadcast_to(perm, batch + perm.shape[-1:])[..., None]
@@ -162,7 +161,7 @@ def _by_lu(lower_upper: Value, perm: Value, rhs: Value) -> Value:
 
 
 @op("linalg.lu_matrix_inverse", "lower_upper perm", op="Lu", kinds=_INEXACT)
-def lu_matrix_inverse(lower_upper: Value, perm: Value, validate_args: bool = False) -> Value:
+def lu_matrix_inverse(lower_upper: Array, perm: Array, validate_args: bool = False) -> Array:
     """Return the inverses of the matrices that `lu` got.
 
     Example: `tf.linalg.lu_matrix_inverse(p(3, 3), [2, 0, 1])`.
@@ -173,7 +172,7 @@ def lu_matrix_inverse(lower_upper: Value, perm: Value, validate_args: bool = Fal
 
 
 @op("linalg.lstsq", "matrix rhs", op="MatrixSolveLs", same=True, kinds=_INEXACT)
-def lstsq(matrix: Value, rhs: Value, l2_regularizer: Any = 0.0, fast: bool = True) -> Value:
+def lstsq(matrix: Array, rhs: Array, l2_regularizer: Any = 0.0, fast: bool = True) -> Array:
     """Solve least-squares problems.
 
     Example: `tf.linalg.lstsq(r(3, 2), r(3, 1))`.
@@ -188,7 +187,7 @@ def lstsq(matrix: Value, rhs: Value, l2_regularizer: Any = 0.0, fast: bool = Tru
 
 
 @jax.jit
-def _by_normal_equations(matrix: Value, rhs: Value, penalty: Value) -> Value:
+def _by_normal_equations(matrix: Array, rhs: Array, penalty: Array) -> Array:
     turned = conjugate_transpose(matrix)
     is_tall = matrix.shape[-2] >= matrix.shape[-1]
     square = turned @ matrix if is_tall else matrix @ turned

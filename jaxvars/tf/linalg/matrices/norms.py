@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,7 @@ from jaxvars.tf.math.elements import magnitude
 from jaxvars.tf.registry.rows import Refused, op, shape_text
 from jaxvars.tf.tensors.convert import alike
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _VECTOR, _MATRIX = ("euclidean", 1, 2, np.inf), ("euclidean", "fro", 1, 2, np.inf)
 
@@ -24,7 +23,7 @@ _INEXACT = "float complex"
 
 
 @op("linalg.norm", "tensor", op="Sqrt", kinds=_INEXACT, aliases=("norm",))
-def norm(tensor: Value, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None) -> Value:
+def norm(tensor: Array, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None) -> Array:
     """Return the norm of vectors, or of matrices.
 
     Example: `tf.norm(r(2, 3), axis=1)`.
@@ -57,7 +56,7 @@ def _check_order(order: Any, is_known: bool, kind: str, known: Any) -> None:
         raise Refused(ValueError(f"'ord' must be a supported {kind} norm{among}, got {order}"))
 
 
-def _of_matrices(x: Value, order: Any, axes: tuple[int, int], keepdims: bool) -> Value:
+def _of_matrices(x: Array, order: Any, axes: tuple[int, int], keepdims: bool) -> Array:
     rows, columns = (_positive(x, axis) for axis in axes)
     if order in ("euclidean", "fro"):
         return _root(x, (rows, columns), keepdims)
@@ -70,7 +69,7 @@ def _of_matrices(x: Value, order: Any, axes: tuple[int, int], keepdims: bool) ->
     return made if keepdims else jnp.squeeze(made, (rows, columns))
 
 
-def _positive(x: Value, axis: int) -> int:
+def _positive(x: Array, axis: int) -> int:
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(
             f"Invalid reduction dimension ({axis} for input with {x.ndim} dimension(s)"
@@ -78,7 +77,7 @@ def _positive(x: Value, axis: int) -> int:
     return axis % x.ndim
 
 
-def _of_vectors(x: Value, order: Any, axis: int | None, keepdims: bool) -> Value:
+def _of_vectors(x: Array, order: Any, axis: int | None, keepdims: bool) -> Array:
     if order in ("euclidean", 2):
         return _root(x, axis, keepdims)
     size = magnitude(x)
@@ -90,12 +89,12 @@ def _of_vectors(x: Value, order: Any, axis: int | None, keepdims: bool) -> Value
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _root(x: Value, axis: Any, keepdims: bool) -> Value:
+def _root(x: Array, axis: Any, keepdims: bool) -> Array:
     return jnp.sqrt(jnp.sum(x * jnp.conj(x), axis, keepdims=keepdims))
 
 
 @op("linalg.normalize", "tensor", op="RealDiv", kinds=_INEXACT)
-def normalize(tensor: Value, ord: Any = "euclidean", axis: Any = None) -> tuple[Value, Value]:
+def normalize(tensor: Array, ord: Any = "euclidean", axis: Any = None) -> tuple[Array, Array]:
     """Divide by a norm; return it, too.
 
     Example: `tf.linalg.normalize(r(2, 3), axis=1)`.
@@ -109,7 +108,7 @@ def normalize(tensor: Value, ord: Any = "euclidean", axis: Any = None) -> tuple[
     "linalg.tensordot", "a b", op="MatMul", same=True, kinds="float complex int",
     aliases=("tensordot",),
 )  # fmt: skip
-def tensordot(a: Value, b: Value, axes: Any) -> Value:
+def tensordot(a: Array, b: Array, axes: Any) -> Array:
     """Multiply and add up over axes of both tensors.
 
     Example: `tf.tensordot(r(2, 3), r(3, 2), 1)`.
@@ -121,7 +120,7 @@ def tensordot(a: Value, b: Value, axes: Any) -> Value:
     return jnp.tensordot(a, b, (first, second), preferred_element_type=a.dtype)
 
 
-def _contracted(a: Value, axes: Any) -> tuple[list[int], list[int]]:
+def _contracted(a: Array, axes: Any) -> tuple[list[int], list[int]]:
     given = np.asarray(axes) if not isinstance(axes, list | tuple) else axes
     if isinstance(given, np.ndarray) and given.ndim == 0:
         count = int(given)
@@ -140,9 +139,9 @@ def _contracted(a: Value, axes: Any) -> tuple[list[int], list[int]]:
 
 @op("linalg.matvec", "a b", op="MatMul", same=True, kinds="float complex int")
 def matvec(
-    a: Value, b: Value, transpose_a: bool = False, adjoint_a: bool = False,
+    a: Array, b: Array, transpose_a: bool = False, adjoint_a: bool = False,
     a_is_sparse: bool = False, b_is_sparse: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Multiply matrices by vectors.
 
     Example: `tf.linalg.matvec(r(2, 3), r(3))`.
@@ -187,7 +186,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     return Tensor(made.astype(arrays[0].dtype))
 
 
-def _check_equation(equation: str, arrays: Sequence[Value]) -> None:
+def _check_equation(equation: str, arrays: Sequence[Array]) -> None:
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(arrays):

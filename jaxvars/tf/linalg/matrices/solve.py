@@ -9,7 +9,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,7 @@ import numpy as np
 from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _INEXACT = "float complex"
 
@@ -32,29 +31,29 @@ class LogMatrixDeterminant(NamedTuple):
         log_abs_determinant: the logarithm of its absolute value.
     """
 
-    sign: Value
-    log_abs_determinant: Value
+    sign: Array
+    log_abs_determinant: Array
 
 
-def check_square(x: Value) -> None:
+def check_square(x: Array) -> None:
     """Raise ValueError if these are no square matrices."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError("Input matrix must be square.")
 
 
-def check_matrix(x: Value, number: int = 0) -> None:
+def check_matrix(x: Array, number: int = 0) -> None:
     """Raise ValueError if these are no matrices."""
     if x.ndim < 2:
         raise ValueError(f"Input tensor {number} must have rank >= 2, got {x.ndim}")
 
 
-def _floats(a: Value) -> None:
+def _floats(a: Array) -> None:
     if a.dtype.kind in "iuc":
         raise Refused(TypeError(f"Input `a` must have `float`-like `dtype` (saw {a.dtype})."))
 
 
-def refuse_singular(singular: Value) -> None:
+def refuse_singular(singular: Array) -> None:
     """Raise ValueError if there is no inverse, and that is known."""
     if not context.is_tracer(singular) and np.asarray(singular):
         raise ValueError("Input is not invertible.")
@@ -62,7 +61,7 @@ def refuse_singular(singular: Value) -> None:
 
 # ---------------------------------------------------------------- inverses and determinants
 @functools.partial(jax.jit, static_argnums=2)
-def _solved(matrix: Value, rhs: Value, is_adjoint: bool) -> tuple[Value, Value]:
+def _solved(matrix: Array, rhs: Array, is_adjoint: bool) -> tuple[Array, Array]:
     """Return the solution, and whether there is none."""
     turned = conjugate_transpose(matrix) if is_adjoint else matrix
     made = jnp.linalg.solve(turned, rhs)
@@ -71,7 +70,7 @@ def _solved(matrix: Value, rhs: Value, is_adjoint: bool) -> tuple[Value, Value]:
 
 
 @op("linalg.inv", "input", op="MatrixInverse", kinds=_INEXACT)
-def inv(input: Value, adjoint: bool = False) -> Value:
+def inv(input: Array, adjoint: bool = False) -> Array:
     """Return the inverse of matrices, or of their adjoints.
 
     Example: `tf.linalg.inv(r(2, 3, 3))`.
@@ -86,7 +85,7 @@ def inv(input: Value, adjoint: bool = False) -> Value:
 
 
 @op("linalg.solve", "matrix rhs", op="MatrixSolve", same=True, kinds=_INEXACT)
-def solve(matrix: Value, rhs: Value, adjoint: bool = False) -> Value:
+def solve(matrix: Array, rhs: Array, adjoint: bool = False) -> Array:
     """Solve systems of linear equations.
 
     Example: `tf.linalg.solve(r(3, 3), r(3, 2))`.
@@ -104,7 +103,7 @@ def solve(matrix: Value, rhs: Value, adjoint: bool = False) -> Value:
 
 
 @op("linalg.det", "input", op="MatrixDeterminant", kinds=_INEXACT)
-def det(input: Value) -> Value:
+def det(input: Array) -> Array:
     """Return the determinants of matrices.
 
     Example: `tf.linalg.det(r(2, 3, 3))`.
@@ -114,7 +113,7 @@ def det(input: Value) -> Value:
 
 
 @op("linalg.slogdet", "input", op="LogMatrixDeterminant", kinds=_INEXACT)
-def slogdet(input: Value) -> LogMatrixDeterminant:
+def slogdet(input: Array) -> LogMatrixDeterminant:
     """Return the signs of the determinants, and the logarithms of their absolute values.
 
     Example: `tf.linalg.slogdet(r(3, 3))`.
@@ -126,7 +125,7 @@ def slogdet(input: Value) -> LogMatrixDeterminant:
 
 # ---------------------------------------------------------------- pseudo-inverses
 @op("linalg.pinv", "a", op="Svd", kinds="float complex int")
-def pinv(a: Value, rcond: Any = None, validate_args: bool = False) -> Value:
+def pinv(a: Array, rcond: Any = None, validate_args: bool = False) -> Array:
     """Return the pseudo-inverses of matrices.
 
     Example: `tf.linalg.pinv(r(2, 3))`.
@@ -137,7 +136,7 @@ def pinv(a: Value, rcond: Any = None, validate_args: bool = False) -> Value:
 
 
 @op("linalg.matrix_rank", "a", op="Svd", kinds="float complex int")
-def matrix_rank(a: Value, tol: Any = None, validate_args: bool = False) -> Value:
+def matrix_rank(a: Array, tol: Any = None, validate_args: bool = False) -> Array:
     """Return the ranks of matrices.
 
     Example: `tf.linalg.matrix_rank(r(2, 2, 3))`.

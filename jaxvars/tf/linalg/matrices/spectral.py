@@ -10,7 +10,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,7 @@ from jaxvars.tf.linalg.matrices.diagonals import conjugate_transpose
 from jaxvars.tf.linalg.matrices.solve import check_matrix, check_square
 from jaxvars.tf.registry.rows import Refused, op
 from jaxvars.tracing import context
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _INEXACT = "float complex"
 
@@ -35,12 +34,12 @@ class Qr(NamedTuple):
         r: an upper triangle.
     """
 
-    q: Value
-    r: Value
+    q: Array
+    r: Array
 
 
 @op("linalg.qr", "input", kinds=_INEXACT)
-def qr(input: Value, full_matrices: bool = False) -> Qr:
+def qr(input: Array, full_matrices: bool = False) -> Qr:
     """Return orthonormal columns and an upper triangle, whose product is the matrix.
 
     Example: `tf.linalg.qr(r(3, 2))`.
@@ -50,7 +49,7 @@ def qr(input: Value, full_matrices: bool = False) -> Qr:
 
 
 @op("linalg.svd", "tensor", op="Svd", kinds=_INEXACT)
-def svd(tensor: Value, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+def svd(tensor: Array, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """Return singular values, left and right singular vectors of matrices.
 
     Example: `tf.linalg.svd(r(2, 3, 2))[0]`.
@@ -66,7 +65,7 @@ def svd(tensor: Value, full_matrices: bool = False, compute_uv: bool = True) -> 
 
 
 @op("linalg.eigh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT)
-def eigh(tensor: Value) -> tuple[Value, Value]:
+def eigh(tensor: Array) -> tuple[Array, Array]:
     """Return the eigenvalues of self-adjoint matrices, and their vectors in columns.
 
     Example: `tf.linalg.eigh(r(3, 3))[0]`.
@@ -78,14 +77,14 @@ def eigh(tensor: Value) -> tuple[Value, Value]:
 
 
 @jax.jit
-def _of_lower(x: Value) -> tuple[Value, Value]:
+def _of_lower(x: Array) -> tuple[Array, Array]:
     whole = jnp.tril(x) + conjugate_transpose(jnp.tril(x, -1))
     values, vectors = jnp.linalg.eigh(whole, symmetrize_input=False)
     return values.astype(x.dtype), vectors
 
 
 @op("linalg.eigvalsh", "tensor", op="SelfAdjointEigV2", kinds=_INEXACT)
-def eigvalsh(tensor: Value) -> Value:
+def eigvalsh(tensor: Array) -> Array:
     """Return the eigenvalues of self-adjoint matrices, the least first.
 
     Example: `tf.linalg.eigvalsh(r(3, 3))`.
@@ -94,7 +93,7 @@ def eigvalsh(tensor: Value) -> Value:
 
 
 @op("linalg.eig", "tensor", op="Eig", kinds=_INEXACT, aliases=("eig",))
-def eig(tensor: Value) -> tuple[Value, Value]:
+def eig(tensor: Array) -> tuple[Array, Array]:
     """Return the eigenvalues of matrices, and their vectors in columns.
 
     Example: `tf.linalg.eig(p(2, 2))[0]`.
@@ -108,7 +107,7 @@ def eig(tensor: Value) -> tuple[Value, Value]:
 
 
 @op("linalg.eigvals", "tensor", op="Eig", kinds=_INEXACT, aliases=("eigvals",))
-def eigvals(tensor: Value) -> Value:
+def eigvals(tensor: Array) -> Array:
     """Return the eigenvalues of matrices.
 
     Example: `tf.linalg.eigvals(p(2, 2))`.
@@ -121,7 +120,7 @@ def eigvals(tensor: Value) -> Value:
 
 @op("linalg.eigh_tridiagonal", "alpha beta", same=True, kinds=_INEXACT)
 def eigh_tridiagonal(
-    alpha: Value, beta: Value, eigvals_only: bool = True, select: str = "a",
+    alpha: Array, beta: Array, eigvals_only: bool = True, select: str = "a",
     select_range: Any = None, tol: Any = None,
 ) -> Any:  # fmt: skip
     """Return the eigenvalues of self-adjoint matrices with three diagonals.
@@ -138,7 +137,7 @@ def eigh_tridiagonal(
 
 
 @jax.jit
-def _of_diagonals(alpha: Value, beta: Value) -> tuple[Value, Value]:
+def _of_diagonals(alpha: Array, beta: Array) -> tuple[Array, Array]:
     size = alpha.shape[-1]
     zero = jnp.zeros((), alpha.dtype)
     below = jnp.pad(beta, [(0, 0)] * (beta.ndim - 1) + [(1, 0)])
@@ -148,7 +147,7 @@ def _of_diagonals(alpha: Value, beta: Value) -> tuple[Value, Value]:
     return jnp.real(values), vectors
 
 
-def _chosen(values: Value, select: str, limits: Any) -> Any:
+def _chosen(values: Array, select: str, limits: Any) -> Any:
     if select == "a":
         return slice(None)
     if select == "i":
@@ -163,7 +162,7 @@ def _chosen(values: Value, select: str, limits: Any) -> Any:
 
 # ---------------------------------------------------------------- functions of matrices
 @op("linalg.expm", "input", kinds="float complex int")
-def expm_(input: Value) -> Value:
+def expm_(input: Array) -> Array:
     """Return the exponential of matrices.
 
     Example: `tf.linalg.expm(r(2, 2, 2))`.
@@ -174,7 +173,7 @@ def expm_(input: Value) -> Value:
     return expm(input)
 
 
-def _scipy(name: str) -> Callable[[Value], Value]:
+def _scipy(name: str) -> Callable[[Array], Array]:
     """Return a function of SciPy's of one matrix as one of JAX's, which runs on the host."""
 
     def on_host(x: Any) -> Any:
@@ -187,7 +186,7 @@ def _scipy(name: str) -> Callable[[Value], Value]:
             made[place] = found if given.dtype.kind == "c" else _real(found)
         return made
 
-    def called(x: Value) -> Value:
+    def called(x: Array) -> Array:
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
         return jax.pure_callback(on_host, shape, x, vmap_method="expand_dims")
 
@@ -204,7 +203,7 @@ _root = jax.custom_jvp(_scipy("sqrtm"))
 
 
 @_root.defjvp
-def _(primals: tuple[Value], tangents: tuple[Value]) -> tuple[Value, Value]:
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     # R R = A, so that dR R + R dR = dA: a linear equation for dR.
     root = _root(*primals)
     eye = jnp.eye(root.shape[-1], dtype=root.dtype)
@@ -220,7 +219,7 @@ _sqrtm_compiled, _logm_compiled = jax.jit(_root), jax.jit(_scipy("logm"))
 
 
 @op("linalg.sqrtm", "input", op="MatrixSquareRoot", kinds=_INEXACT, aliases=("matrix_square_root",))
-def sqrtm(input: Value) -> Value:
+def sqrtm(input: Array) -> Array:
     """Return the square root of matrices; NaN if it is not real.
 
     Example: `tf.linalg.sqrtm(p(2, 2) + tf.eye(2) * 3.0)`.
@@ -232,7 +231,7 @@ def sqrtm(input: Value) -> Value:
 
 
 @op("linalg.logm", "input", op="MatrixLogarithm", kinds="complex")
-def logm(input: Value) -> Value:
+def logm(input: Array) -> Array:
     """Return the logarithm of matrices.
 
     Example: `tf.linalg.logm(z(2, 2))`.

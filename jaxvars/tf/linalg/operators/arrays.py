@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,16 +11,15 @@ from jaxvars.tf.linalg.matrices.factors import triangular_solve
 from jaxvars.tf.linalg.matrices.solve import _solved
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tracing import context
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def times(matrix: Value, x: Value, is_adjoint: bool = False) -> Value:
+def times(matrix: Array, x: Array, is_adjoint: bool = False) -> Array:
     """Return the product of matrices, or of the adjoint of the first."""
     return jnp.matmul(conjugate_transpose(matrix) if is_adjoint else matrix, x)
 
 
-def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
+def solved(matrix: Array, rhs: Array, is_adjoint: bool = False) -> Array:
     """Return X where a matrix times X is given.
 
     Raises:
@@ -36,7 +33,7 @@ def solved(matrix: Value, rhs: Value, is_adjoint: bool = False) -> Value:
     return made
 
 
-def cholesky(matrix: Value) -> Value:
+def cholesky(matrix: Array) -> Array:
     """Return the lower factor of a positive definite matrix.
 
     Raises:
@@ -48,7 +45,7 @@ def cholesky(matrix: Value) -> Value:
     return made
 
 
-def cholesky_solved(factor: Value, rhs: Value) -> Value:
+def cholesky_solved(factor: Array, rhs: Array) -> Array:
     """Return X where L L^H X is given."""
     half = triangular_solve.__wrapped__(factor, rhs, lower=True, adjoint=False)
     return triangular_solve.__wrapped__(factor, half, lower=True, adjoint=True)
@@ -59,6 +56,6 @@ def joint_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return np.broadcast_shapes(*(shape[:-2] for shape in shapes))
 
 
-def in_batch(x: Value, batch: tuple[int, ...]) -> Value:
+def in_batch(x: Array, batch: tuple[int, ...]) -> Array:
     """Return matrices with a batch at least as large as another one."""
     return jnp.broadcast_to(x, np.broadcast_shapes(x.shape[:-2], batch) + x.shape[-2:])

@@ -19,8 +19,8 @@ from jaxvars.tf.linalg.operators.made import OfSeveral, checked_operators, of_al
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 Rows: TypeAlias = list[list[LinearOperator]]
 
 
@@ -42,18 +42,18 @@ class _Blocks(LinearOperator):
         return (*batch, sum(self._sizes(-2)), sum(self._sizes(-1)))
 
     # ------------------------------------------------------------ arrays
-    def _split(self, x: Value, axis: int) -> list[Value]:
+    def _split(self, x: Array, axis: int) -> list[Array]:
         sizes, parts, start = self._sizes(axis), [], 0
         for size in sizes:
             parts.append(x[..., start : start + size, :])
             start += size
         return parts
 
-    def _joined(self, parts: list[Value]) -> Value:
+    def _joined(self, parts: list[Array]) -> Array:
         batch = np.broadcast_shapes(self.sizes[:-2], *(part.shape[:-2] for part in parts))
         return jnp.concatenate([in_batch(part, batch) for part in parts], -2)
 
-    def _times(self, parts: list[Value], adjoint: bool) -> list[Value]:
+    def _times(self, parts: list[Array], adjoint: bool) -> list[Array]:
         rows = self.rows()
         if adjoint:
             return [
@@ -62,9 +62,9 @@ class _Blocks(LinearOperator):
             ]
         return [sum(op.product(x) for op, x in zip(row, parts, strict=False)) for row in rows]
 
-    def _solved(self, parts: list[Value], adjoint: bool) -> list[Value]:
+    def _solved(self, parts: list[Array], adjoint: bool) -> list[Array]:
         rows, count = self.rows(), len(parts)
-        found: dict[int, Value] = {}
+        found: dict[int, Array] = {}
         for i in reversed(range(count)) if adjoint else range(count):
             left = parts[i]
             for j, known in found.items():
@@ -73,10 +73,10 @@ class _Blocks(LinearOperator):
             found[i] = rows[i][i].solution(left, adjoint)
         return [found[i] for i in range(count)]
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return self._joined(self._times(self._split(x, -2 if adjoint else -1), adjoint))
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._joined(self._solved(self._split(rhs, -1 if adjoint else -2), adjoint))
 
     def _on_diagonal(self) -> list[LinearOperator]:
@@ -89,30 +89,30 @@ class _Blocks(LinearOperator):
     def _check_square(self, what: str) -> None:
         require_square(self._on_diagonal(), what)
 
-    def _along(self, parts: Sequence[Value]) -> Value:
+    def _along(self, parts: Sequence[Array]) -> Array:
         batch = self.sizes[:-2]
         parts = [jnp.broadcast_to(part, (*batch, part.shape[-1])) for part in parts]
         return jnp.concatenate(parts, -1)
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         if not all(op.is_square for op in self._on_diagonal()):
             return super()._diag_part()
         return self._along([tree.array(op._diag_part()) for op in self._on_diagonal()])
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return self._along([tree.array(op._eigvals()) for op in self._on_diagonal()])
 
-    def _trace(self) -> Value:
+    def _trace(self) -> Array:
         if not all(op.is_square for op in self._on_diagonal()):
             return super()._trace()
         total = sum(tree.array(op._trace()) for op in self._on_diagonal())
         return jnp.broadcast_to(total, self.sizes[:-2])
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         found = [tree.array(op._determinant()) for op in self._on_diagonal()]
         return jnp.broadcast_to(math.prod(found), self.sizes[:-2])
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         found = [tree.array(op._log_abs_determinant()) for op in self._on_diagonal()]
         return jnp.broadcast_to(sum(found), self.sizes[:-2])
 
@@ -163,12 +163,12 @@ class _Blocks(LinearOperator):
             len(s) >= -own_axis and s[own_axis] == n for s, n in zip(shapes, sizes, strict=True)
         )
 
-    def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Value]:
+    def _parts(self, x: Any, adjoint_arg: bool = False) -> list[Array]:
         parts = [self._read(part) for part in x]
         return list(map(turned, parts)) if adjoint_arg else parts
 
 
-def _wrapped(parts: list[Value]) -> list[Tensor]:
+def _wrapped(parts: list[Array]) -> list[Tensor]:
     return [Tensor(tree.array(part)) for part in parts]
 
 
@@ -205,11 +205,11 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
         ops = self._operators
         return [[*(_zeros(op, other) for other in ops[:i]), op] for i, op in enumerate(ops)]
 
-    def _times(self, parts: list[Value], adjoint: bool) -> list[Value]:
+    def _times(self, parts: list[Array], adjoint: bool) -> list[Array]:
         pairs = zip(self._operators, parts, strict=True)
         return [op.product(part, adjoint) for op, part in pairs]
 
-    def _solved(self, parts: list[Value], adjoint: bool) -> list[Value]:
+    def _solved(self, parts: list[Array], adjoint: bool) -> list[Array]:
         pairs = zip(self._operators, parts, strict=True)
         return [op.solution(part, adjoint) for op, part in pairs]
 

@@ -7,7 +7,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +21,7 @@ from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, complex64
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _ARGS = """
 
@@ -89,12 +88,12 @@ class _Circulant(LinearOperator):
     def _axes(self) -> tuple[int, ...]:
         return tuple(range(-self.block_depth, 0))
 
-    def _complex(self) -> Value:
+    def _complex(self) -> Array:
         spectrum = tree.array(self._spectrum)
         wide = spectrum.dtype in (np.float64, np.complex128)
         return spectrum.astype(np.complex128 if wide else np.complex64)
 
-    def _own_type(self, x: Value) -> Value:
+    def _own_type(self, x: Array) -> Array:
         dtype = self.dtype
         return (x if dtype.is_complex else jnp.real(x)).astype(dtype.dtype)
 
@@ -103,7 +102,7 @@ class _Circulant(LinearOperator):
         count = math.prod(sizes[-self.block_depth :])
         return (*sizes[: -self.block_depth], count, count)
 
-    def _filtered(self, x: Value, spectrum: Value) -> Value:
+    def _filtered(self, x: Array, spectrum: Array) -> Array:
         """Return what a spectrum makes of the columns of matrices."""
         blocks = self._blocks()
         rows = jnp.swapaxes(x, -1, -2)
@@ -113,34 +112,34 @@ class _Circulant(LinearOperator):
         made = made.reshape(*made.shape[: -self.block_depth], math.prod(blocks))
         return self._own_type(jnp.swapaxes(made, -1, -2))
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         spectrum = self._complex()
         return self._filtered(x, jnp.conj(spectrum) if adjoint else spectrum)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         spectrum = self._complex()
         return self._filtered(rhs, 1 / (jnp.conj(spectrum) if adjoint else spectrum))
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return self._own_type(jnp.prod(self._complex(), self._axes()))
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return jnp.sum(jnp.log(jnp.abs(self._complex())), self._axes()).astype(self.dtype.dtype)
 
-    def _trace(self) -> Value:
+    def _trace(self) -> Array:
         return self._own_type(jnp.sum(self._complex(), self._axes()))
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return jnp.broadcast_to(self._trace()[..., None] / self.sizes[-1], self.sizes[:-1])
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return tree.array(self._spectrum).reshape(self.sizes[:-1])
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         sizes = jnp.abs(self._complex())
         return jnp.max(sizes, self._axes()) / jnp.min(sizes, self._axes())
 
-    def _with(self, spectrum: Value) -> LinearOperator:
+    def _with(self, spectrum: Array) -> LinearOperator:
         return type(self)(Tensor(spectrum), self.dtype, **self._hints(), name=self.name)
 
     def _linop_adjoint(self) -> LinearOperator:

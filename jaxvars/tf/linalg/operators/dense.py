@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -15,8 +15,7 @@ from jaxvars.tf.linalg.operators.diagonal import _WithEigenvalues, require_nonze
 from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -45,10 +44,10 @@ class LinearOperatorFullMatrix(LinearOperator):
     def _shape(self) -> Any:
         return self._matrix.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return times(self._to_dense(), x, adjoint)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return tree.array(self._matrix)
 
 
@@ -81,16 +80,16 @@ class LinearOperatorLowerTriangular(_WithEigenvalues):
     def _shape(self) -> Any:
         return self._tril.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return times(self._to_dense(), x, adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return triangular_solve.__wrapped__(self._to_dense(), rhs, lower=True, adjoint=adjoint)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return jnp.tril(tree.array(self._tril))
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return diag_part.__wrapped__(tree.array(self._tril))
 
     def _assert_non_singular(self) -> None:
@@ -134,7 +133,7 @@ class LinearOperatorTridiag(LinearOperator):
     diagonals = held("_diagonals", "The diagonals, as they were given.")
     diagonals_format = held("_diagonals_format", "In which form they were given.")
 
-    def _three(self, adjoint: bool = False) -> list[Value]:
+    def _three(self, adjoint: bool = False) -> list[Array]:
         """Return the diagonals above, at and below the middle, each of full length."""
         high, middle, low = _diagonals(self._diagonals, self._diagonals_format)
         if not adjoint:
@@ -153,18 +152,18 @@ class LinearOperatorTridiag(LinearOperator):
         size = (three[1] if len(three) == 3 else three[0]).shape[-1]
         return (*batch, size, size)
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return _product(self._three(adjoint), x)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         batch = jnp.broadcast_shapes(self.sizes[:-2], rhs.shape[:-2])
         three = [jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in self._three(adjoint)]
         return _of_three(*three, jnp.broadcast_to(rhs, (*batch, *rhs.shape[-2:])))
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return _matrix_of(self._three(), self.sizes[-1], (1, 0, -1))
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return jnp.broadcast_to(self._three()[1], self.sizes[:-1])
 
 
@@ -201,14 +200,14 @@ class LinearOperatorToeplitz(LinearOperator):
         batch = jnp.broadcast_shapes(tuple(self._col.shape[:-1]), tuple(self._row.shape[:-1]))
         return (*batch, self._col.shape[-1], self._row.shape[-1])
 
-    def _parts(self, adjoint: bool = False) -> tuple[Value, Value]:
+    def _parts(self, adjoint: bool = False) -> tuple[Array, Array]:
         """Return the first column and the first row, with the same first element."""
         *batch, _, size = self.sizes
         col, row = (jnp.broadcast_to(tree.array(x), (*batch, size)) for x in (self._col, self._row))
         row = jnp.concatenate([col[..., :1], row[..., 1:]], -1)
         return (jnp.conj(row), jnp.conj(col)) if adjoint else (col, row)
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         # As a part of a circulant matrix of twice the size, which Fourier transforms multiply.
         col, row = self._parts(adjoint)
         size = col.shape[-1]
@@ -217,14 +216,14 @@ class LinearOperatorToeplitz(LinearOperator):
         made = jnp.fft.ifft(product, axis=-2)[..., :size, :]
         return (made if self.dtype.is_complex else made.real).astype(self.dtype.dtype)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         col, row = self._parts()
         size = col.shape[-1]
         numbers = jnp.concatenate([row[..., :0:-1], col], -1)  # from the upper right on
         places = jnp.arange(size)[:, None] - jnp.arange(size)[None, :] + size - 1
         return numbers[..., places]
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return jnp.broadcast_to(tree.array(self._col)[..., :1], self.sizes[:-1])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -13,17 +13,16 @@ from jaxvars.tf.linalg.operators.hints import hinted, imply
 from jaxvars.tf.linalg.operators.operator import LinearOperator
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 
-
-def require_nonzero(x: Value, words: str) -> None:
+def require_nonzero(x: Array, words: str) -> None:
     """Raise InvalidArgumentError, now or when the program runs, if an element is zero."""
     size = Tensor(jnp.abs(x))
     debugging.assert_less(Tensor(jnp.zeros((), size.dtype)), size, message=words)
 
 
-def require_real(x: Value, words: str) -> None:
+def require_real(x: Array, words: str) -> None:
     """Raise InvalidArgumentError, now or when the program runs, if an element is complex."""
     part = Tensor(jnp.imag(x))
     debugging.assert_equal(Tensor(jnp.zeros((), part.dtype)), part, message=words)
@@ -32,13 +31,13 @@ def require_real(x: Value, words: str) -> None:
 class _WithEigenvalues(LinearOperator):
     """What has its eigenvalues on its diagonal."""
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return jnp.prod(self._diag_part(), -1)
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return jnp.sum(jnp.log(jnp.abs(self._diag_part())), -1).astype(self.dtype.dtype)
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return self._diag_part()
 
 
@@ -46,27 +45,27 @@ class _Diagonal(_WithEigenvalues):
     """What is zero beside its diagonal, which is broadcast to all rows."""
 
     @abstractmethod
-    def diagonal(self) -> Value:
+    def diagonal(self) -> Array:
         """Return the diagonal, of shape [..., n] or [..., 1]."""
 
-    def _scaled(self, x: Value, adjoint: bool, divides: bool) -> Value:
+    def _scaled(self, x: Array, adjoint: bool, divides: bool) -> Array:
         factors = self.diagonal()[..., None]
         factors = jnp.conj(factors) if adjoint else factors
         return x / factors if divides else factors * x
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return self._scaled(x, adjoint, divides=False)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._scaled(rhs, adjoint, divides=True)
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return jnp.broadcast_to(self.diagonal(), self.sizes[:-1])
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return self._diag_part()[..., None] * jnp.eye(self.sizes[-1], dtype=self.dtype.dtype)
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         sizes = jnp.abs(self._diag_part())
         return jnp.max(sizes, -1) / jnp.min(sizes, -1)
 
@@ -100,7 +99,7 @@ class LinearOperatorDiag(_Diagonal):
 
     diag = held("_diag", "The diagonal.")
 
-    def diagonal(self) -> Value:
+    def diagonal(self) -> Array:
         """Return the diagonal."""
         return tree.array(self._diag)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,8 +20,7 @@ from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.shapes import TensorShape
 from jaxvars.tf.tensors.static import refused
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _Identity(_Diagonal):
@@ -68,11 +67,11 @@ class LinearOperatorIdentity(_Identity):
         self._num_rows = _size(num_rows, "num_rows")
         self._batch_shape_arg = _sizes(batch_shape)
 
-    def diagonal(self) -> Value:
+    def diagonal(self) -> Array:
         """Return ones."""
         return jnp.ones((*self._batch_shape_arg, 1), self.dtype.dtype)
 
-    def _scaled(self, x: Value, adjoint: bool, divides: bool) -> Value:
+    def _scaled(self, x: Array, adjoint: bool, divides: bool) -> Array:
         return in_batch(x, self._batch_shape_arg)
 
     def _linop_inverse(self) -> LinearOperator:
@@ -118,15 +117,15 @@ class LinearOperatorScaledIdentity(_Identity):
 
     multiplier = held("_multiplier", "The number.")
 
-    def diagonal(self) -> Value:
+    def diagonal(self) -> Array:
         """Return the number, with another axis."""
         return tree.array(self._multiplier)[..., None]
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         sizes = jnp.abs(self.diagonal()[..., 0])
         return jnp.where(sizes == 0, jnp.nan, jnp.ones_like(sizes))
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return self._num_rows * jnp.log(jnp.abs(self.diagonal()[..., 0]))
 
     def _linop_adjoint(self) -> LinearOperator:
@@ -139,7 +138,7 @@ class LinearOperatorScaledIdentity(_Identity):
         root = Tensor(jnp.sqrt(self.diagonal()[..., 0]))
         return LinearOperatorScaledIdentity(self._num_rows, root, True, True, True, True)
 
-    def _with(self, multiplier: Value) -> LinearOperator:
+    def _with(self, multiplier: Array) -> LinearOperator:
         return LinearOperatorScaledIdentity(self._num_rows, Tensor(multiplier), **self._hints())
 
     def _assert_non_singular(self) -> None:
@@ -197,21 +196,21 @@ class LinearOperatorZeros(LinearOperator):
         columns = self._num_rows if self._num_columns is None else self._num_columns
         return (*self._batch_shape_arg, self._num_rows, columns)
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         *batch, rows, columns = self.sizes
         count = x.shape[-1]
         batch = np.broadcast_shapes(tuple(batch), x.shape[:-2])
         return jnp.zeros((*batch, columns if adjoint else rows, count), self.dtype.dtype)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return jnp.zeros(self.sizes, self.dtype.dtype)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
 
     _trace = _determinant
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         *batch, rows, columns = self.sizes
         return jnp.zeros((*batch, min(rows, columns)), self.dtype.dtype)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -13,8 +13,7 @@ from jaxvars.tf.linalg.operators.arrays import in_batch, joint_batch
 from jaxvars.tf.linalg.operators.hints import HINTS, hinted
 from jaxvars.tf.linalg.operators.made import OfSeveral, require_square
 from jaxvars.tf.linalg.operators.operator import LinearOperator
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -45,7 +44,7 @@ class LinearOperatorKronecker(OfSeveral):
         rows = math.prod(op.range_dimension for op in self._operators)
         return (*self._batch(), rows, math.prod(op.domain_dimension for op in self._operators))
 
-    def _each(self, x: Value, axis: int, change: Callable[..., Value]) -> Value:
+    def _each(self, x: Array, axis: int, change: Callable[..., Array]) -> Array:
         """Return what the factors, one axis each, make of the columns of matrices.
 
         Args:
@@ -63,13 +62,13 @@ class LinearOperatorKronecker(OfSeveral):
             made = jnp.moveaxis(new.reshape(*batch, -1, *rest), len(batch), len(batch) + i)
         return made.reshape(*batch, -1, columns)
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return self._each(x, -2 if adjoint else -1, lambda op, part: op.product(part, adjoint))
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._each(rhs, -1 if adjoint else -2, lambda op, part: op.solution(part, adjoint))
 
-    def _products(self, parts: Sequence[Value]) -> Value:
+    def _products(self, parts: Sequence[Array]) -> Array:
         """Return the products of all pairs of elements of vectors."""
         batch = self._batch()
         made = jnp.broadcast_to(parts[0], (*batch, parts[0].shape[-1]))
@@ -77,22 +76,22 @@ class LinearOperatorKronecker(OfSeveral):
             made = (made[..., :, None] * part[..., None, :]).reshape(*batch, -1)
         return made
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         if not all(op.is_square for op in self._operators):
             return super()._diag_part()
         return self._products([tree.array(op._diag_part()) for op in self._operators])
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return self._products([tree.array(op._eigvals()) for op in self._operators])
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         total: Any = 1
         for op in self._operators:
             power = self.domain_dimension // op.domain_dimension
             total = total * tree.array(op._determinant()) ** power
         return total
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         total: Any = 0
         for op in self._operators:
             times = self.domain_dimension // op.domain_dimension

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -14,8 +14,7 @@ from jaxvars.tf.linalg.operators.hints import HINTS, Hint, Hints, always, hinted
 from jaxvars.tf.linalg.operators.operator import ALGEBRA, LinearOperator, turned
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 _SHORT = {"adjoint": "adjoint", "inverse": "inv"}
 
@@ -76,7 +75,7 @@ class _OfOne(LinearOperator):
         LinearOperator.__init__(self, operator.dtype, **hints)
         self._operator = operator
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         return self._operator._cond()
 
     operator = held("_operator", "The other operator.")
@@ -106,28 +105,28 @@ class LinearOperatorAdjoint(_OfOne):
         *batch, rows, columns = self._operator.sizes
         return (*batch, columns, rows)
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return self._operator.product(x, not adjoint)
 
-    def _matvec(self, x: Value, adjoint: bool = False) -> Value:
+    def _matvec(self, x: Array, adjoint: bool = False) -> Array:
         return self._operator._matvec(x, not adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._operator.solution(rhs, not adjoint)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         return turned(self._operator.dense())
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return jnp.conj(tree.array(self._operator._determinant()))
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return self._operator._log_abs_determinant()
 
-    def _trace(self) -> Value:
+    def _trace(self) -> Array:
         return jnp.conj(tree.array(self._operator._trace()))
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return jnp.conj(tree.array(self._operator._eigvals()))
 
     def _linop_adjoint(self) -> LinearOperator:
@@ -166,19 +165,19 @@ class LinearOperatorInversion(_OfOne):
     def _shape(self) -> Any:
         return self._operator.shape
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         return self._operator.solution(x, adjoint)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._operator.product(rhs, adjoint)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return 1 / tree.array(self._operator._determinant())
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return -tree.array(self._operator._log_abs_determinant())
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return 1 / tree.array(self._operator._eigvals())
 
     def _linop_inverse(self) -> LinearOperator:
@@ -241,25 +240,25 @@ class LinearOperatorComposition(OfSeveral):
         batch = joint_batch(*(op.sizes for op in self._operators))
         return (*batch, self._operators[0].sizes[-2], self._operators[-1].sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         made = x
         for op in self._operators if adjoint else reversed(self._operators):
             made = op.product(made, adjoint)
         return made
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         made = rhs
         for op in reversed(self._operators) if adjoint else self._operators:
             made = op.solution(made, adjoint)
         return made
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         if not all(op.is_square for op in self._operators):
             return jnp.linalg.det(self.dense())
         found = [tree.array(op._determinant()) for op in self._operators]
         return jnp.broadcast_to(reduced(jnp.multiply, found), self.sizes[:-2])
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         if not all(op.is_square for op in self._operators):
             return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
         found = [tree.array(op._log_abs_determinant()) for op in self._operators]
@@ -273,7 +272,7 @@ class LinearOperatorComposition(OfSeveral):
         return None
 
 
-def reduced(how: Any, parts: Sequence[Value]) -> Value:
+def reduced(how: Any, parts: Sequence[Array]) -> Array:
     """Return what a function of two makes of all parts."""
     made, *rest = parts
     for part in rest:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,8 +38,7 @@ from jaxvars.tf.linalg.operators.hints import Hint, always
 from jaxvars.tf.linalg.operators.properties import Described
 from jaxvars.tf.tensors.dtypes import as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 ALGEBRA: dict[str, Callable[..., Any]] = {}
 """What makes operators of operators: "adjoint", "inverse", "cholesky", "matmul", "solve"."""
@@ -97,49 +96,49 @@ class LinearOperator(Described):
 
     # ------------------------------------------------------------ what a class says
     @abstractmethod
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         """Return the product with matrices."""
 
-    def _matvec(self, x: Value, adjoint: bool = False) -> Value:
+    def _matvec(self, x: Array, adjoint: bool = False) -> Array:
         return tree.array(self._matmul(x[..., None], adjoint))[..., 0]
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         dense = self.dense()
         if self._can_use_cholesky():
             return cholesky_solved(cholesky(dense), rhs)
         return solved(dense, rhs, adjoint)
 
-    def _solvevec(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solvevec(self, rhs: Array, adjoint: bool = False) -> Array:
         return tree.array(self._solve(rhs[..., None], adjoint))[..., 0]
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         *batch, _, columns = self.sizes
         eye = jnp.eye(columns, dtype=self.dtype.dtype)
         return self.product(jnp.broadcast_to(eye, (*batch, columns, columns)))
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         return diag_part.__wrapped__(self.dense())
 
-    def _trace(self) -> Value:
+    def _trace(self) -> Array:
         return jnp.sum(tree.array(self._diag_part()), -1)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         if self._can_use_cholesky():
             return jnp.exp(tree.array(self._log_abs_determinant()))
         return jnp.linalg.det(self.dense())
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         if self._can_use_cholesky():
             return 2 * jnp.sum(jnp.log(diag_part.__wrapped__(cholesky(self.dense()))), -1)
         return jnp.linalg.slogdet(self.dense())[1].astype(self.dtype.dtype)
 
-    def _add_to_tensor(self, x: Value) -> Value:
+    def _add_to_tensor(self, x: Array) -> Array:
         return self.dense() + x
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         return jnp.linalg.eigvalsh(self.dense()).astype(self.dtype.dtype)
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         if self.is_self_adjoint:
             values = jnp.abs(tree.array(self._eigvals()))
         else:
@@ -179,29 +178,29 @@ class LinearOperator(Described):
         return ALGEBRA["cholesky"](self)
 
     # ------------------------------------------------------------ for other operators
-    def dense(self) -> Value:
+    def dense(self) -> Array:
         """Return the dense matrix as an array."""
         return tree.array(self._to_dense())
 
-    def product(self, x: Value, adjoint: bool = False) -> Value:
+    def product(self, x: Array, adjoint: bool = False) -> Array:
         """Return the product with an array."""
         return tree.array(self._matmul(x, adjoint))
 
-    def solution(self, rhs: Value, adjoint: bool = False) -> Value:
+    def solution(self, rhs: Array, adjoint: bool = False) -> Array:
         """Return what `solve` does, of arrays."""
         return tree.array(self._solve(rhs, adjoint))
 
     def _can_use_cholesky(self) -> bool:
         return bool(self.is_self_adjoint and self.is_positive_definite)
 
-    def _read(self, x: Any) -> Value:
+    def _read(self, x: Any) -> Array:
         """Return an argument as an array."""
         array = tree.array(x, self.dtype)
         if array.dtype != self.dtype.dtype:
             raise TypeError(f"Input had dtype {array.dtype} but expected {self.dtype}.")
         return array
 
-    def _fitted(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Value:
+    def _fitted(self, x: Any, own: int, axis: int, adjoint_arg: bool = False) -> Array:
         """Return an argument as an array, of which a size must be one of the operator's."""
         array = self._read(x)
         other = array.shape[-1 if adjoint_arg else axis]
@@ -392,6 +391,6 @@ class LinearOperator(Described):
         self._assert_self_adjoint()
 
 
-def turned(x: Value) -> Value:
+def turned(x: Array) -> Array:
     """Return the adjoint of an array."""
     return conjugate_transpose(x)

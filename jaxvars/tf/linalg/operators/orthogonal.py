@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,17 +14,16 @@ from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.attributes import held
 from jaxvars.tf.tensors.dtypes import as_dtype, float32
 from jaxvars.tf.tensors.static import refused
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 class _Orthogonal(LinearOperator):
     """What keeps lengths."""
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         return jnp.zeros(self.sizes[:-2], self.dtype.dtype)
 
-    def _cond(self) -> Value:
+    def _cond(self) -> Array:
         return jnp.ones(self.sizes[:-2], self.dtype.dtype)
 
     def _assert_non_singular(self) -> None:
@@ -69,24 +68,24 @@ class LinearOperatorPermutation(_Orthogonal):
         sizes = tuple(self._perm.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         perm = tree.array(self._perm)
         order = (jnp.argsort(perm, -1) if adjoint else perm)[..., None]
         x = in_batch(x, order.shape[:-2])
         return jnp.take_along_axis(x, in_batch(order, x.shape[:-2]), -2)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._matmul(rhs, not adjoint)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         columns = jnp.arange(self.sizes[-1])
         return (tree.array(self._perm)[..., None] == columns).astype(self.dtype.dtype)
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         columns = jnp.arange(self.sizes[-1])
         return (tree.array(self._perm) == columns).astype(self.dtype.dtype)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         perm = tree.array(self._perm)
         turns = jnp.triu(perm[..., :, None] > perm[..., None, :], 1)
         count = jnp.sum(turns, (-2, -1))
@@ -131,7 +130,7 @@ class LinearOperatorHouseholder(_Orthogonal):
 
     reflection_axis = held("_reflection_axis", "The direction that is reflected.")
 
-    def _unit(self) -> Value:
+    def _unit(self) -> Array:
         axis = tree.array(self._reflection_axis)
         return axis / jnp.linalg.norm(axis, axis=-1, keepdims=True).astype(axis.dtype)
 
@@ -139,24 +138,24 @@ class LinearOperatorHouseholder(_Orthogonal):
         sizes = tuple(self._reflection_axis.shape.as_list())
         return (*sizes, sizes[-1])
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         unit = self._unit()[..., None]
         return x - 2 * unit * jnp.matmul(turned(unit), x)
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         return self._matmul(rhs, adjoint)
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         unit = self._unit()
         return 1 - 2 * unit * jnp.conj(unit)
 
-    def _trace(self) -> Value:
+    def _trace(self) -> Array:
         return jnp.full(self.sizes[:-2], self.sizes[-1] - 2, self.dtype.dtype)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         return jnp.full(self.sizes[:-2], -1, self.dtype.dtype)
 
-    def _eigvals(self) -> Value:
+    def _eigvals(self) -> Array:
         values = np.ones(self.sizes[-1], self.dtype.dtype)
         values[0] = -1
         return jnp.broadcast_to(values, self.sizes[:-1])

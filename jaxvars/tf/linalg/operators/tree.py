@@ -8,7 +8,7 @@ Rules this file keeps:
 from __future__ import annotations
 
 import inspect
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -19,8 +19,8 @@ from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.dtypes import DType, as_dtype
 from jaxvars.tf.tensors.tensor import Tensor
 from jaxvars.tf.variables.variable import Variable, face_of
+from jaxvars.typing import Array
 
-Value: TypeAlias = Any
 C = TypeVar("C", bound=type)
 
 _CLASSES: set[type] = set()
@@ -41,7 +41,7 @@ def parameter(value: Any, dtype: Any = None) -> Any:
     return Tensor(array(value, None if dtype is None else as_dtype(dtype)))
 
 
-def array(value: Any, dtype: DType | None = None) -> Value:
+def array(value: Any, dtype: DType | None = None) -> Array:
     """Return the array of a parameter, an argument or a result, of a type if it has none."""
     return value if isinstance(value, jax.Array) else to_array(value, hint=dtype)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
@@ -14,8 +14,7 @@ from jaxvars.tf.linalg.operators.identity import LinearOperatorIdentity
 from jaxvars.tf.linalg.operators.made import reduced
 from jaxvars.tf.linalg.operators.operator import LinearOperator, turned
 from jaxvars.tf.tensors.attributes import held
-
-Value: TypeAlias = Any
+from jaxvars.typing import Array
 
 
 @final
@@ -100,7 +99,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         positive = self._is_diag_update_positive
         return LinearOperatorDiag(self._diag_update, is_positive_definite=positive)
 
-    def _arrays(self) -> tuple[Value, Value]:
+    def _arrays(self) -> tuple[Array, Array]:
         return tree.array(self._u), tree.array(self._v)
 
     def _shape(self) -> Any:
@@ -109,24 +108,24 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             parts.append((*self._diag_update.shape[:-1], 1, 1))
         return (*joint_batch(*parts), *self._base_operator.sizes[-2:])
 
-    def _matmul(self, x: Value, adjoint: bool = False) -> Value:
+    def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         x, (u, v) = x, self._arrays()
         left, right = (v, u) if adjoint else (u, v)
         inner = self.diag_operator.product(times(right, x, is_adjoint=True), adjoint)
         return self._base_operator.product(x, adjoint) + times(left, inner)
 
-    def _to_dense(self) -> Value:
+    def _to_dense(self) -> Array:
         u, v = self._arrays()
         update = times(u, self.diag_operator.product(turned(v)))
         return jnp.broadcast_to(self._base_operator.dense() + update, self.sizes)
 
-    def _diag_part(self) -> Value:
+    def _diag_part(self) -> Array:
         u, v = self._arrays()
         scaled = turned(self.diag_operator.product(turned(v)))
         own = tree.array(self._base_operator._diag_part())
         return own + jnp.sum(u * jnp.conj(scaled), -1)
 
-    def _capacitance(self) -> Value:
+    def _capacitance(self) -> Array:
         """Return D^-1 + V^H L^-1 U."""
         u, v = self._arrays()
         inner = times(v, self._base_operator.solution(u), is_adjoint=True)
@@ -139,7 +138,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             not self._has_own_v and real and base.is_self_adjoint and base.is_positive_definite
         )
 
-    def _solve(self, rhs: Value, adjoint: bool = False) -> Value:
+    def _solve(self, rhs: Array, adjoint: bool = False) -> Array:
         # The Woodbury identity: (L + UDV^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1.
         rhs, (u, v) = rhs, self._arrays()
         left, right = (v, u) if adjoint else (u, v)
@@ -151,11 +150,11 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             found = solved(capacitance, inner, adjoint)
         return first - self._base_operator.solution(times(left, found), adjoint)
 
-    def _determinant(self) -> Value:
+    def _determinant(self) -> Array:
         parts = (self.diag_operator._determinant(), self._base_operator._determinant())
         return reduced(jnp.multiply, [jnp.linalg.det(self._capacitance()), *map(tree.array, parts)])
 
-    def _log_abs_determinant(self) -> Value:
+    def _log_abs_determinant(self) -> Array:
         own = jnp.linalg.slogdet(self._capacitance())[1].astype(self.dtype.dtype)
         parts = (
             self.diag_operator._log_abs_determinant(), self._base_operator._log_abs_determinant()
