@@ -12,8 +12,14 @@ from jaxvars.losses.running import elementwise
 
 Value: TypeAlias = Any
 
+_SIGNED = {
+    "y_true": "-1 or 1; 0 and 1 are taken as these when there are no others.",
+    "y_pred": "scores, of the same shape.",
+    "return": "An array without the last axis.",
+}
 
-@elementwise
+
+@elementwise()
 def kl_divergence(y_true: Any, y_pred: Any) -> Value:
     """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
 
@@ -34,16 +40,9 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Value:
 
 
 # ---------------------------------------------------------------- margins
-@elementwise
+@elementwise(_SIGNED)
 def hinge(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
 
     >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.0]
@@ -51,16 +50,9 @@ def hinge(y_true: Any, y_pred: Any) -> Value:
     return _margins(y_true, y_pred).mean(-1)
 
 
-@elementwise
+@elementwise(_SIGNED)
 def squared_hinge(y_true: Any, y_pred: Any) -> Value:
     """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
 
     >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.25]
@@ -78,7 +70,7 @@ def _positive(x: Value) -> Value:
     return jnp.where(x < 0, 0.0, x)
 
 
-@elementwise
+@elementwise()
 def categorical_hinge(y_true: Any, y_pred: Any) -> Value:
     """Return `max(0, 1 + the best wrong score - the right one)`.
 

@@ -12,7 +12,7 @@ from jaxvars.losses.running import elementwise
 Value: TypeAlias = Any
 
 
-@elementwise
+@elementwise()
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
 
@@ -35,7 +35,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     return (normal(y_true) * normal(y_pred)).mean(axis)
 
 
-@elementwise
+@elementwise()
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Value:
     """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
 
