@@ -13,23 +13,25 @@ from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array
 
+_TWO_CLASSES = {
+    "y_true": "0 or 1, or probabilities.",
+    "y_pred": "probabilities of 1, or logits, of the same shape.",
+    "apply_class_balancing": "weigh class 1 by `alpha` and class 0 by `1 - alpha`.",
+    "alpha": "the weight of class 1.",
+    "gamma": "the exponent; 0 is the plain cross-entropy.",
+    "from_logits": "whether `y_pred` are logits.",
+    "label_smoothing": "how far labels are moved to 0.5, from 0 to 1.",
+    "axis": "what the mean is taken along.",
+    "return": "An array without that axis.",
+}
 
-@elementwise
+
+@elementwise(_TWO_CLASSES)
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Array:  # fmt: skip
     """Return the mean cross-entropy between labels and predictions of two classes.
-
-    Args:
-        y_true: 0 or 1, or probabilities.
-        y_pred: probabilities of 1, or logits, of the same shape.
-        from_logits: whether `y_pred` are logits.
-        label_smoothing: how far labels are moved to 0.5, from 0 to 1.
-        axis: what the mean is taken along.
-
-    Returns:
-        An array without that axis.
 
     >>> print(binary_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
@@ -47,7 +49,7 @@ def _binary_entropy(y_true: Array, y_pred: Array) -> Array:
     return -(y_true * jnp.log(p) + (1.0 - y_true) * jnp.log(1.0 - p))
 
 
-@elementwise
+@elementwise(_TWO_CLASSES)
 def binary_focal_crossentropy(
     y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25,
     gamma: float = 2.0, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
@@ -55,19 +57,6 @@ def binary_focal_crossentropy(
     """Return the cross-entropy of two classes, times `(1 - p) ** gamma` of the right one's `p`.
 
     What is right already counts little (Lin et al., https://arxiv.org/abs/1708.02002).
-
-    Args:
-        y_true: 0 or 1, or probabilities.
-        y_pred: probabilities of 1, or logits, of the same shape.
-        apply_class_balancing: weigh class 1 by `alpha` and class 0 by `1 - alpha`.
-        alpha: the weight of class 1.
-        gamma: the exponent; 0 is the plain cross-entropy.
-        from_logits: whether `y_pred` are logits.
-        label_smoothing: how far labels are moved to 0.5, from 0 to 1.
-        axis: what the mean is taken along.
-
-    Returns:
-        An array without that axis.
 
     >>> print(binary_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.1733]

@@ -22,28 +22,29 @@ from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise, with_labels
 from jaxvars.typing import Array
 
+_ONE_HOT = {
+    "y_true": "one-hot labels, or probabilities.",
+    "y_pred": "probabilities, or logits, of the same shape.",
+    "alpha": "the weight, or one for each class, along the last axis.",
+    "gamma": "the exponent; 0 is the plain cross-entropy.",
+    "from_logits": "whether `y_pred` are logits.",
+    "label_smoothing": "how far labels are moved to being all the same, from 0 to 1.",
+    "axis": "the axis of the classes.",
+    "return": "An array without that axis.",
+}
+
 
 def smoothed(y_true: Array, smoothing: Array, classes: int) -> Array:
     """Return labels that are moved to being all the same."""
     return y_true * (1.0 - smoothing) + smoothing / classes
 
 
-@elementwise
+@elementwise(_ONE_HOT)
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0,
     axis: int = -1,
 ) -> Array:  # fmt: skip
     """Return the cross-entropy between one-hot labels and predictions.
-
-    Args:
-        y_true: one-hot labels, or probabilities.
-        y_pred: probabilities, or logits, of the same shape.
-        from_logits: whether `y_pred` are logits.
-        label_smoothing: how far labels are moved to being all the same, from 0 to 1.
-        axis: the axis of the classes.
-
-    Returns:
-        An array without that axis.
 
     >>> print(categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.6931]
@@ -62,24 +63,12 @@ def _normal(y_pred: Array, axis: int) -> Array:
     return jnp.clip(y_pred / y_pred.sum(axis, keepdims=True), EPSILON, 1.0 - EPSILON)
 
 
-@elementwise
+@elementwise(_ONE_HOT)
 def categorical_focal_crossentropy(
     y_true: Any, y_pred: Any, alpha: float = 0.25, gamma: float = 2.0, from_logits: bool = False,
     label_smoothing: float = 0.0, axis: int = -1,
 ) -> Array:  # fmt: skip
     """Return the cross-entropy, times `alpha * (1 - p) ** gamma` of the right class's `p`.
-
-    Args:
-        y_true: one-hot labels, or probabilities.
-        y_pred: probabilities, or logits, of the same shape.
-        alpha: the weight, or one for each class, along the last axis.
-        gamma: the exponent; 0 is the plain cross-entropy.
-        from_logits: whether `y_pred` are logits.
-        label_smoothing: how far labels are moved to being all the same, from 0 to 1.
-        axis: the axis of the classes.
-
-    Returns:
-        An array without that axis.
 
     >>> print(categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).round(4))
     [0.0433]

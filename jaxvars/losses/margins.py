@@ -11,8 +11,14 @@ from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array
 
+_SIGNED = {
+    "y_true": "-1 or 1; 0 and 1 are taken as these when there are no others.",
+    "y_pred": "scores, of the same shape.",
+    "return": "An array without the last axis.",
+}
 
-@elementwise
+
+@elementwise()
 def kl_divergence(y_true: Any, y_pred: Any) -> Array:
     """Return the sum of `y_true * log(y_true / y_pred)` along the last axis.
 
@@ -33,16 +39,9 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Array:
 
 
 # ---------------------------------------------------------------- margins
-@elementwise
+@elementwise(_SIGNED)
 def hinge(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `max(0, 1 - y_true * y_pred)` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
 
     >>> hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.0]
@@ -50,16 +49,9 @@ def hinge(y_true: Any, y_pred: Any) -> Array:
     return _margins(y_true, y_pred).mean(-1)
 
 
-@elementwise
+@elementwise(_SIGNED)
 def squared_hinge(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `max(0, 1 - y_true * y_pred) ** 2` along the last axis.
-
-    Args:
-        y_true: -1 or 1; 0 and 1 are taken as these when there are no others.
-        y_pred: scores, of the same shape.
-
-    Returns:
-        An array without the last axis.
 
     >>> squared_hinge([[0, 1]], [[0.5, 0.5]]).tolist()
     [1.25]
@@ -77,7 +69,7 @@ def _positive(x: Array) -> Array:
     return jnp.where(x < 0, 0.0, x)
 
 
-@elementwise
+@elementwise()
 def categorical_hinge(y_true: Any, y_pred: Any) -> Array:
     """Return `max(0, 1 + the best wrong score - the right one)`.
 

@@ -7,34 +7,25 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ParamSpec, final
+from typing import Any, final
 
 import jax.numpy as jnp
 
-from jaxvars.display.docstrings import complete
 from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array
 
-P = ParamSpec("P")
-
-
-def of_numbers(formula: Callable[P, Array]) -> Callable[P, Array]:
-    """Return the function of numbers, along the last axis, that a formula computes."""
-    words = {
-        "y_true": "what should come out, of shape [..., n].",
-        "y_pred": "what came out, of the same shape.",
-        "return": "An array of shape [...].",
-    }
-    complete(formula, words)
-    return elementwise(formula)
+_NUMBERS = {
+    "y_true": "what should come out, of shape [..., n].",
+    "y_pred": "what came out, of the same shape.",
+    "return": "An array of shape [...].",
+}
 
 
 # ---------------------------------------------------------------- functions
-@of_numbers
+@elementwise(_NUMBERS)
 def mean_squared_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `(y_true - y_pred) ** 2` along the last axis.
 
@@ -49,7 +40,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Array:
     return optax.squared_error(y_pred, y_true).mean(-1)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def mean_absolute_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `abs(y_true - y_pred)` along the last axis.
 
@@ -64,7 +55,7 @@ def _size(x: Array) -> Array:
     return x * jnp.sign(x)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Array:
     """Return 100 times the mean of `abs((y_true - y_pred) / y_true)` along the last axis.
 
@@ -79,7 +70,7 @@ def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Array:
     return 100.0 * _size(part).mean(-1)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `(log(1 + y_true) - log(1 + y_pred)) ** 2` along the last axis.
 
@@ -94,7 +85,7 @@ def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Array:
     return jnp.square(pred - true).mean(-1)
 
 
-@elementwise
+@elementwise()
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return minus the cosine of the angle between labels and predictions, from -1 to 1.
 
@@ -117,7 +108,7 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     return -optax.cosine_similarity(y_pred, y_true, epsilon=EPSILON**2, axis=axis)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Array:
     """Return the mean Huber loss along the last axis: squared near zero, absolute beyond.
 
@@ -137,7 +128,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Array:
     return optax.huber_loss(y_pred, y_true, delta=delta).mean(-1)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def log_cosh(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `log(cosh(y_pred - y_true))` along the last axis.
 
@@ -151,7 +142,7 @@ def log_cosh(y_true: Any, y_pred: Any) -> Array:
     return optax.log_cosh(y_pred, y_true).mean(-1)
 
 
-@of_numbers
+@elementwise(_NUMBERS)
 def poisson(y_true: Any, y_pred: Any) -> Array:
     """Return the mean of `y_pred - y_true * log(y_pred)` along the last axis.
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ParamSpec
 
 import jax
 
+from jaxvars.display.docstrings import complete
 from jaxvars.errors import ShapeError
 from jaxvars.losses.inputs import aligned, check_same_shape, tensor, wide
 from jaxvars.losses.labels import check_labels, class_axis, sparse_labels
@@ -33,29 +35,39 @@ def _run(
     return kernel(y_true, y_pred, **dict(static), **numbers)
 
 
-def elementwise(formula: Callable[P, Array]) -> Callable[P, Array]:
-    """Return the function of labels and predictions of the same shape that a formula computes.
+def elementwise(
+    words: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
+    """Return a decorator that makes a function of labels and predictions from its formula.
+
+    A formula takes both as floats of one dtype and shape, and options. Those that are floats by
+    default are numbers of the program; it is compiled for each value of the others.
 
     Args:
-        formula: takes both as floats of one dtype and shape, and options. Those that are floats by
-            default are numbers of the program; it is compiled for each value of the others.
+        words: what the formula's docstring leaves out; see `display/docstrings.py`.
     """
-    signature = inspect.signature(formula)
-    defaults = {n: p.default for n, p in signature.parameters.items() if p.default is not p.empty}
-    floats = {name: default for name, default in defaults.items() if isinstance(default, float)}
-    others = {name: default for name, default in defaults.items() if name not in floats}
 
-    @functools.wraps(formula)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Array:
-        try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:
-            return formula(*args, **kwargs)  # Python's own words for what is wrong
-        static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
-        numbers = {name: given.get(name, x) for name, x in floats.items()}
-        return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
+    def decorate(formula: Callable[P, Array]) -> Callable[P, Array]:
+        complete(formula, words)
+        signature = inspect.signature(formula)
+        given = signature.parameters.items()
+        defaults = {name: p.default for name, p in given if p.default is not p.empty}
+        floats = {name: default for name, default in defaults.items() if isinstance(default, float)}
+        others = {name: default for name, default in defaults.items() if name not in floats}
 
-    return call
+        @functools.wraps(formula)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Array:
+            try:
+                given = signature.bind(*args, **kwargs).arguments
+            except TypeError:
+                return formula(*args, **kwargs)  # Python's own words for what is wrong
+            static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
+            numbers = {name: given.get(name, x) for name, x in floats.items()}
+            return compare(formula, given["y_true"], given["y_pred"], static, **numbers)
+
+        return call
+
+    return decorate
 
 
 def _hashable(option: Any, default: Any) -> Any:

@@ -19,7 +19,7 @@ Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
 
 
 # ---------------------------------------------------------------- overlaps
-@elementwise
+@elementwise()
 def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Array:
     """Return 1 less the Dice coefficient: `2 * sum(true * pred) / (sum(true) + sum(pred))`.
 
@@ -38,7 +38,7 @@ def dice(y_true: Any, y_pred: Any, axis: Axis = None) -> Array:
     return 1.0 - 2.0 * both / (y_true.sum(axis) + y_pred.sum(axis) + EPSILON)
 
 
-@elementwise
+@elementwise()
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Axis = None
 ) -> Array:

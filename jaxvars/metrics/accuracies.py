@@ -42,7 +42,7 @@ def _accuracy(y_true: Array, y_pred: Array) -> Array:
     return jnp.equal(*aligned(as_classes(y_true), as_classes(y_pred))).astype(jnp.float32)
 
 
-@elementwise
+@elementwise()
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     """Return 1 where a prediction is on the side of the threshold that the label is on, else 0.
 
@@ -57,7 +57,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Array:
     return (y_true == (y_pred > threshold).astype(y_true.dtype)).astype(jnp.float32)
 
 
-@elementwise
+@elementwise()
 def categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 

@@ -11,7 +11,7 @@ from jaxvars.losses.running import elementwise
 from jaxvars.typing import Array
 
 
-@elementwise
+@elementwise()
 def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the Pearson correlation of labels and predictions along an axis, from -1 to 1.
 
@@ -34,7 +34,7 @@ def pearson_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     return (normal(y_true) * normal(y_pred)).mean(axis)
 
 
-@elementwise
+@elementwise()
 def concordance_correlation(y_true: Any, y_pred: Any, axis: int = -1) -> Array:
     """Return the concordance correlation of labels and predictions along an axis, from -1 to 1.
 

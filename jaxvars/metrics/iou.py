@@ -23,13 +23,14 @@ from jaxvars.typing import Array
 
 class _IoU(MatrixMetric, ABC):
     def __init__(self, num_classes: int, *options: Any, targets: Any = None, **named: Any) -> None:
-        super().__init__(num_classes, *options, **named)
-        self._targets = tuple(range(num_classes) if targets is None else targets)
-        if not self._targets or not all(0 <= t < num_classes for t in self._targets):
+        chosen = tuple(range(num_classes) if targets is None else targets)
+        if not chosen or not all(0 <= t < num_classes for t in chosen):
             raise ValueError(
                 f"target_class_ids are integers from 0 to below {num_classes}, the number of "
-                f"classes, not {list(self._targets)}."
+                f"classes, not {list(chosen)}."
             )
+        super().__init__(num_classes, *options, **named)
+        self._targets = chosen
 
     def result(self) -> Array:
         """Return the mean over the target classes that there were; 0 when there were none."""

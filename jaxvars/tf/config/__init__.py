@@ -151,7 +151,7 @@ def functions_run_eagerly() -> bool:
 experimental_run_functions_eagerly = run_functions_eagerly
 experimental_functions_run_eagerly = functions_run_eagerly
 
-experimental.add_older_names(
+experimental._add_older_names(
     get_visible_devices=get_visible_devices,
     list_logical_devices=list_logical_devices,
     list_physical_devices=list_physical_devices,

@@ -25,7 +25,7 @@ Device: TypeAlias = Any  # a jax.Device: a value to type checkers, not a type
 _DETERMINISM = "--xla_gpu_deterministic_ops=true"
 
 
-def add_older_names(**names: Any) -> None:
+def _add_older_names(**names: Any) -> None:  # pyright: ignore[reportUnusedFunction] - tf.config calls it
     """Give older names to functions of `tf.config`, which imports this file."""
     globals().update(names)
 
