@@ -16,6 +16,7 @@ import pytest
 
 import jaxvars as jv
 from jaxvars import metrics
+from jaxvars.core.module import BORDER
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.metrics.sums import grouped, summed
 from jaxvars.metrics.tally import Tally
@@ -650,7 +651,7 @@ def test_metrics_are_found_by_name():
     for name, cls in CLASSES.items():
         if not needs & set(inspect.signature(cls).parameters):
             assert type(metrics.get(name)) is cls
-            assert type(metrics.get(metrics._BORDER.sub("_", name).lower())) is cls
+            assert type(metrics.get(BORDER.sub("_", name).lower())) is cls
     assert type(metrics.get("mse")) is metrics.MeanSquaredError
     assert metrics.get(None) is None
     assert metrics.get(metrics.AUC).name == "auc"
