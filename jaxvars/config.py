@@ -264,7 +264,7 @@ def get_memory_info(device: str | Device) -> dict[str, int]:
 
 
 def has_started() -> bool:
-    """Tell whether JAX has started, so that settings of devices come too late.
+    """Return whether JAX has started, so that settings of devices come too late.
 
     >>> isinstance(has_started(), bool)
     True

@@ -55,7 +55,7 @@ _LIBRARIES = (
 
 
 def is_library(filename: str) -> bool:
-    """Tell whether code in a file is a library's, not the user's."""
+    """Return whether code in a file is a library's, not the user's."""
     return filename.startswith(_LIBRARIES) or "site-packages" in filename
 
 
@@ -286,7 +286,7 @@ class SavedError(JaxvarsError, ValueError):
         jv.export.save(jv.compile(f), "f.jaxvars")
 
     Cure: `jv.export.save(jv.compile(f), "f.jaxvars", (jv.TensorSpec((None, 3)),))`. A file that is
-    damaged is saved anew, or copied again from where it came from.
+    damaged is saved again, or copied again from where it came from.
     """
 
 

@@ -1,6 +1,6 @@
 """Programs written in plain Python, each to be run eagerly, compiled and differentiated.
 
-A program is a function that makes everything anew: it returns the function under test, its
+A program is a function that makes everything again: it returns the function under test, its
 arguments, and the variables that it reads or assigns.
 """
 

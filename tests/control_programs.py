@@ -1,6 +1,6 @@
 """Programs with loops and branches over variables, to be run in every way there is.
 
-Each makes its variables anew and returns (variables, function, arguments). Rules of this file:
+Each makes its variables again and returns (variables, function, arguments). Rules of this file:
 - a program gives the same eagerly, compiled, under a tape and as a pure function;
 - one that no reverse gradient goes through (a loop of unknown length) says `@program(False)`.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints: every value back to the bit, all or none, now or when the variable is created."""
+"""Checkpoints: every value back bit for bit, all or none, now or when the variable is created."""
 
 from __future__ import annotations
 

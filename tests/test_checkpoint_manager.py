@@ -153,7 +153,7 @@ def test_the_best_is_kept_and_restored(w, manage):
     assert w.numpy().tolist() == [1.0, 1.0]
     assert manager.metrics(manager.best_checkpoint) == {"acc": np.float32(0.9), "loss": 1.0}
     again = manage(max_to_keep=1, best_metric="loss", best_mode="min")
-    assert Path(again.best_checkpoint).name == "ckpt-2.npz", "what is best is asked anew"
+    assert Path(again.best_checkpoint).name == "ckpt-2.npz", "what is best is asked again"
     with pytest.raises(CheckpointError, match="elsewhere is none of the checkpoints"):
         manager.metrics("elsewhere")
 
@@ -226,7 +226,7 @@ def test_the_next_manager_goes_on_where_the_last_one_was(w, manage):
     save_each(manager, w, [9])
     assert names(manager) == ["ckpt-3", "ckpt-4", "ckpt-5"]
     save_each(manage(max_to_keep=1), w, [10])
-    assert names(manager) == ["ckpt-1"], "counts anew without a restore, but is the newest"
+    assert names(manager) == ["ckpt-1"], "counts again without a restore, but is the newest"
 
 
 def test_a_training_goes_on_in_a_new_process_to_the_bit(tmp_path, run_python):

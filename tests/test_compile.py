@@ -113,7 +113,7 @@ def test_module_level_bodies_that_read_variables_can_be_used_again():
         assert after.tolist() == [10.0] * 3
     with jv.GradientTape() as tape:
         y = step(1.0, 1.0)[1].sum()
-    assert float(tape.gradient(y, w)) == 3.0  # what was assigned is read anew, as eagerly
+    assert float(tape.gradient(y, w)) == 3.0  # what was assigned is read again, as eagerly
 
 
 def test_module_level_bodies_in_a_function_that_creates_variables():

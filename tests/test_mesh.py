@@ -262,7 +262,7 @@ def test_what_was_placed_nowhere_moves_to_the_mesh_once(grid):
         np.testing.assert_array_equal(step(ones(8, 4)), ones(8, 4) * 5)
     assert compiles_of(step) == 1
     assert count.sharding == bias.sharding == NamedSharding(grid, P())
-    alone()  # compiled anew, not traced anew
+    alone()  # compiled again, not traced again
     alone()
     assert (int(count), alone.trace_count, compiles_of(alone)) == (7, 1, 1)
     assert count.sharding == NamedSharding(grid, P())

@@ -1,4 +1,4 @@
-"""Programs with open sizes, filled in: values, derivatives, effects; which numbers are sizes."""
+"""Programs with unknown dimensions, filled in: values, derivatives, effects."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_question_whose_answer_depends_on_the_size_raises(asks):
     n = compared(symbol("batch"))
     with pytest.raises(
         jax.errors.InconclusiveDimensionOperation,
-        match=r"^test_open_program.py:\d+, in <lambda>, asks whether the open size .*batch",
+        match=r"^test_open_program.py:\d+, in <lambda>, asks whether the unknown dimension .*batch",
     ):
         asks(n)
 

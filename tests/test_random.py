@@ -1,4 +1,4 @@
-"""Generators: the same stream everywhere, anew each time; the distributions are what they say."""
+"""Generators: the same stream everywhere, again each time; the distributions are what they say."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_gradients_equal_jax_grad(name: str) -> None:
     f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
     found, want = taped(f, w), jax.grad(f)(X)
     assert np.array_equal(found[0], f(X))
-    assert np.array_equal(found[1], want)  # to the bit
+    assert np.array_equal(found[1], want)  # bit for bit
     # The second time it is compiled as a whole, so that XLA may round otherwise.
     assert np.allclose(taped(f, w)[1], want, rtol=2e-5, atol=2e-6)
 

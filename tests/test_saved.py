@@ -412,7 +412,9 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
 )
 def test_what_needs_a_size_as_a_number_says_where_and_what_to_do(f, message, tmp_path):
     where = r" \(test_saved.py:\d+, in .*\)\. What depends on .*save the sizes apart"
-    with pytest.raises(SavedError, match=f"cannot be traced with an open size: .*{message}{where}"):
+    with pytest.raises(
+        SavedError, match=f"cannot be traced with an unknown dimension: .*{message}{where}"
+    ):
         jv.export.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
@@ -426,7 +428,9 @@ def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
     f.defvjp(lambda x: (f(x), x), lambda x, g: (g * 100 if x.shape[0] == 1 else g,))
     loaded = round_trip(f, tmp_path / "f", (jv.TensorSpec((None,)),))
     assert_same(loaded(jnp.ones(2)), jnp.full(2, 2.0))
-    with pytest.raises(SavedError, match=r"(?s)without a gradient.* asks whether the open size"):
+    with pytest.raises(
+        SavedError, match=r"(?s)without a gradient.* asks whether the unknown dimension"
+    ):
         jax.grad(lambda x: loaded(x).sum())(jnp.ones(2))
 
 
@@ -676,7 +680,11 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path, mo
     path = tmp_path / "f"
     for obj, signatures, message in [
         (shows, (SCALAR,), r"shows calls back into Python \(debug_callback"),
-        (decides, (BATCH,), "decides cannot be traced with an open size: Symbolic dimension"),
+        (
+            decides,
+            (BATCH,),
+            "decides cannot be traced with an unknown dimension: Symbolic dimension",
+        ),
         (gives, (SCALAR,), "The result of gives holds a Own, which a file cannot hold"),
         (decides, None, "not known what arguments decides takes"),
         (Net(), None, r"not known what arguments Net \(__call__\) takes"),

@@ -95,7 +95,7 @@ def _assign_between(tape: TapeBase, values: Sequence[Array], target: Array) -> A
 
 
 _STOPS = (
-    "A tape does not go through an assign: what is read after it starts anew. "
+    "A tape does not go through an assign: what is read after it starts again. "
     "jv.GradientTape(through_assigns=True) goes through the assigns that are made under it."
 )
 

@@ -80,7 +80,7 @@ def same_value(value: Array) -> list[Array]:
 
 
 def is_inexact(value: Array) -> bool:
-    """Tell whether a value has gradients: a float or a complex number."""
+    """Return whether a value has gradients: a float or a complex number."""
     dtype = getattr(value, "dtype", None)
     return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
 
@@ -101,7 +101,7 @@ class Linear(NamedTuple):
 
 
 def runs_twice(equation: Equation, *, reverse: bool) -> bool:
-    """Tell whether the operation would be run a second time when it is replayed.
+    """Return whether the operation would be run a second time when it is replayed.
 
     Linearized, a function with a rule of its own becomes what its rule computes. Whoever
     differentiates that again would miss the rule, so there it may run twice; and so may one that
@@ -131,7 +131,7 @@ def shown_params(equation: Equation) -> dict[str, Any]:
 
 
 def _branches_in_loop(equation: Equation) -> bool:
-    """Tell whether JAX would split the loop again to transpose its linear map.
+    """Return whether JAX would split the loop again to transpose its linear map.
 
     It does so for a cond in a scan, and the loop would run once more. A pullback that is made
     at once has no such loop; but it takes zeros for outputs that nobody uses.

@@ -74,11 +74,11 @@ class Record:
             self.nodes.append(Node(Equation("again", same_value, [value], {}), [again], None))
 
     def knows(self, value: Array) -> bool:
-        """Tell whether `value` is a watched one or was computed from one."""
+        """Return whether `value` is a watched one or was computed from one."""
         return id(value) in self.active
 
     def wants(self, inputs: Sequence[Array]) -> bool:
-        """Tell whether an operation on `inputs` is of interest."""
+        """Return whether an operation on `inputs` is of interest."""
         if self._everything and not self.paused:
             self.active.update((id(x), x) for x in inputs if is_inexact(x))
         return not self.paused and any(id(x) in self.active for x in inputs)

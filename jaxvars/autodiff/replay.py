@@ -89,13 +89,13 @@ class Program:
         return Uses(((node.equation, node.outputs) for node in self._nodes), tables, targets)
 
     def knows_pullback_alone(self) -> bool:
-        """Tell whether an operation can't be differentiated forward, by JAX."""
+        """Return whether an operation can't be differentiated forward, by JAX."""
         return any(node.equation.name == PULLS for node in self._nodes) or any(
             PULLS in jaxprs.primitives_in(program) for program in self._inner()
         )
 
     def holds_programs(self) -> bool:
-        """Tell whether an operation is a whole program: a call of a compiled function."""
+        """Return whether an operation is a whole program: a call of a compiled function."""
         return not all(jaxprs.is_light(program, _FEW) for program in self._inner())
 
     def _inner(self) -> Iterable[Any]:

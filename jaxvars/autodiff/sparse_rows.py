@@ -118,12 +118,12 @@ class Uses:
 
 
 def is_lookup(equation: Equation) -> bool:
-    """Tell whether an operation is a `lookup`."""
+    """Return whether an operation is a `lookup`."""
     return equation.name == "jit" and equation.params.get("name") == _NAME
 
 
 def _is_same(equation: Equation, outputs: list[Array]) -> bool:
-    """Tell whether an operation returns what it is given, perhaps in another type of floats."""
+    """Return whether an operation returns what it is given, perhaps in another type of floats."""
     if equation.name == "convert_element_type":
         dtypes = (equation.inputs[0].dtype, outputs[0].dtype)
         return all(jnp.issubdtype(dtype, jnp.floating) for dtype in dtypes)

@@ -10,7 +10,7 @@ JAX's own. Values inside the `with` are concrete, ordinary Python control flow w
 
 Rules this file keeps:
 - a read of a variable is a source; an assign is not differentiated (as in TensorFlow), unless the
-  tape is told to: what is read after it starts anew. The gradient is the sum over the reads;
+  tape is told to: what is read after it starts again. The gradient is the sum over the reads;
 - no connection is None (or zeros on request), never silently zeros;
 - run eagerly, a replay is compiled from the second time its structure is seen.
 """

@@ -249,7 +249,7 @@ class RecorderListener:
         self.recording = recording
 
     def wants(self, inputs: Sequence[Array]) -> bool:
-        """Tell whether an operation is of interest."""
+        """Return whether an operation is of interest."""
         return self.recording._record.wants(inputs)
 
     def run(self, equation: recorder.Equation, staged: bool) -> list[Array]:

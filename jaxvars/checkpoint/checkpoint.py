@@ -254,7 +254,7 @@ class Checkpoint(Module):
         place: `checkpoint.params`. Its values do not wait for a tree that is assigned later.
 
         An initial value that is drawn from a generator moves it on, also where it is not needed:
-        to go on to the bit, restore when all variables are there, or draw initial values from a
+        to go on bit for bit, restore when all variables are there, or draw initial values from a
         generator that is not saved.
 
         Args:

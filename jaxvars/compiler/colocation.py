@@ -1,6 +1,6 @@
 """What a program uses lies together: on one device, or on one mesh.
 
-XLA runs a program on the devices where its inputs are, and would compile it anew if one of them
+XLA runs a program on the devices where its inputs are, and would compile it again if one of them
 came back elsewhere. So what a program on a mesh uses and nobody has placed moves there, once.
 
 Rules this file keeps:
@@ -46,7 +46,7 @@ def mesh_of(places: Iterable[Any]) -> Any:
 
 
 def lie_together(places: Iterable[Any]) -> bool:
-    """Tell whether all places that are known have the same devices."""
+    """Return whether all places that are known have the same devices."""
     return len({frozenset(place.device_set) for place in places if place is not None}) < 2
 
 
@@ -105,6 +105,6 @@ def is_about_deleted(error: BaseException) -> bool:
 
 
 def is_about_places(error: BaseException) -> bool:
-    """Tell whether JAX refused arguments for where they lie."""
+    """Return whether JAX refused arguments for where they lie."""
     refused = isinstance(error, ValueError) and not isinstance(error, ShardingError)
     return refused and any(word in str(error) for word in _WORDS)

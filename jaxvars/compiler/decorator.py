@@ -59,7 +59,7 @@ def compile(
             the price of the memory for both; the next step then waits for the one before.
             Values that you took before a step stay readable in any case.
         input_signature: a `TensorSpec` for each argument: what is passed is converted to it, or
-            refused. An open size (None) is traced for each size.
+            refused. An unknown dimension (None) is traced for each size.
         guard: "finite" has a call that would write NaN or an infinity to a variable raise and
             change nothing. The call then waits for the program to finish. Under `run_eagerly`
             there is no guard.

@@ -11,7 +11,7 @@ Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of
 - a program that calls back into Python donates nothing and commits when it has finished, so
   that an error in the callback changes nothing;
 - what is assigned comes back where it was placed: a program is then compiled once, and not
-  again for its own results. If a variable is placed anew, `renew_users` has it compiled anew.
+  again for its own results. If a variable is placed again, `renew_users` has it compiled again.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class Executable:
         return list(zip(names, leaves, strict=True))
 
     def renew(self) -> None:
-        """Have the program compiled anew at the next call: a variable has been placed anew."""
+        """Have the program compiled again at the next call: a variable has been placed again."""
         settle()
         self._jitted = self._jit()
         self._enter(Mode.COLD)
@@ -431,7 +431,7 @@ _RUNNERS: dict[Mode, Callable[[Executable, Leaves], Any]] = {
 
 
 def renew_users(cells: Sequence[Cell], *, but: Executable | None = None) -> None:
-    """Have all programs that use some cells compiled anew: the cells have new homes."""
+    """Have all programs that use some cells compiled again: the cells have new homes."""
     keys = {cell.key for cell in cells}
     for entry in _all_entries():
         if entry is not but and not keys.isdisjoint(cell.key for cell in cells_of(entry)):

@@ -250,7 +250,7 @@ def _tuple(items: Iterable[str]) -> str:
 
 
 def is_traced(kind: type) -> bool:
-    """Tell whether values of exactly this type are traced."""
+    """Return whether values of exactly this type are traced."""
     if kind in _NUMBERS or issubclass(kind, np.number | np.ndarray):
         return True
     return issubclass(kind, jax.Array) and not issubclass(kind, context.Tracer)

@@ -189,7 +189,7 @@ class Function:
             **kwargs: the same.
 
         Raises:
-            CompileError: when a spec has an open size (None).
+            CompileError: when a spec has an unknown dimension (None).
         """
         args = self._signature.completed(args)
         given = args, kwargs
@@ -297,7 +297,7 @@ class Function:
         return entry
 
     def _filled(self, call: Call) -> Staged | None:
-        """Return the program of a call made of one with open sizes, if there can be one."""
+        """Return the program of a call made of one with unknown dimensions, if there can be one."""
         axes = None if self.open_axes is None else self.open_axes(call)
         if axes is None:
             return None

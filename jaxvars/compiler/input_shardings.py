@@ -65,7 +65,7 @@ class Arrivals:
         """Return the arguments where they are to be, or where jit can take them from there.
 
         jit moves what nobody has put anywhere, like NumPy arrays, and knows it from arrays on a
-        mesh: if it was moved here, the next call would compile anew.
+        mesh: if it was moved here, the next call would compile again.
         """
         return self._moved(values, lambda x, place: placed(x) in (None, place))
 

@@ -99,7 +99,7 @@ class Signature:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether arguments are traced as they are, without being converted first."""
+        """Return whether arguments are traced as they are, without being converted first."""
         return self.specs is None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:

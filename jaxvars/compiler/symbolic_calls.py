@@ -42,7 +42,7 @@ class Opened(NamedTuple):
 
 
 def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None:
-    """Return a call with symbols for its open sizes; None if there are none.
+    """Return a call with symbols for its unknown dimensions; None if there are none.
 
     Args:
         call: it.
@@ -74,13 +74,13 @@ def opened(call: Call, axes: Axes, *, everywhere: bool = False) -> Opened | None
 
 
 def is_symbolic(call: Call) -> bool:
-    """Tell whether a call has symbols in the place of sizes."""
+    """Return whether a call has symbols in the place of sizes."""
     shapes = [leaf.shape for leaf in call.key[1] if isinstance(leaf, Traced)]
     return any(is_open(size) for shape in shapes for size in shape)
 
 
 def name_of_size(axis: int) -> str:
-    """Return what the first open size at a place in a shape is called."""
+    """Return what the first unknown dimension at a place in a shape is called."""
     return "batch" if axis == 0 else f"size_{axis}"
 
 

@@ -96,7 +96,7 @@ class Display:
             self._live.start(refresh=True)
 
     def remove(self, bar: Bar) -> bool:
-        """Show a bar no longer, or as done; tell whether it was the last one."""
+        """Show a bar no longer, or as done; return whether it was the last one."""
         is_outermost = bool(self._open) and self._open[0] is bar
         if bar in self._open:
             self._update(bar)

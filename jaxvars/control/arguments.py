@@ -95,7 +95,7 @@ def leading_size(arrays: Iterable[Any], length: int | None) -> int:
             if sizes
             else f"The loop at {user_line()} has neither arrays to go over nor a length."
         )
-    return next(iter(sizes))  # pyright: ignore[reportReturnType] - not None; maybe an open size
+    return next(iter(sizes))  # pyright: ignore[reportReturnType] - not None; maybe an unknown dimension
 
 
 def count_of(value: Any, what: str, least: int = 0) -> int:

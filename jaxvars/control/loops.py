@@ -321,7 +321,7 @@ def named_scan(
         return (threads.changed(new), carried.cast(outputs[:n])), outputs[n:]
 
     first = threads.changed(threads.state()), carried.arrays
-    length = None if arrays else size  # an open size is not to be given
+    length = None if arrays else size  # an unknown dimension is not to be given
     final, ys = jax.lax.scan(step, first, arrays, length, reverse=reverse, unroll=unroll)
     threads.write(final[0])
     return carried(final[1]), box[0](ys)[0]

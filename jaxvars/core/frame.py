@@ -57,7 +57,7 @@ EPOCH = _Epoch()
 
 
 def is_differentiable(cell: Cell) -> bool:
-    """Tell whether a cell holds something that has a derivative."""
+    """Return whether a cell holds something that has a derivative."""
     return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
 
 
@@ -177,7 +177,7 @@ class Frame(ABC):
             tape.wrote(cells, values)
 
     def keeps_signals(self) -> bool:
-        """Tell whether a signal may be written here, to go out with the program's results."""
+        """Return whether a signal may be written here, to go out with the program's results."""
         return False
 
     def alone(self) -> AbstractContextManager[object]:
@@ -260,7 +260,7 @@ class Frame(ABC):
             EPOCH.current = next(_EPOCHS)
 
     def is_shared(self, cell: Cell) -> bool:
-        """Tell whether the cell's value may be known to somebody by another name."""
+        """Return whether the cell's value may be known to somebody by another name."""
         return True
 
     def _observed(self, cell: Cell) -> Array:

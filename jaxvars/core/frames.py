@@ -194,7 +194,7 @@ class EagerFrame(Frame):
         announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
-        """Tell whether somebody besides `STORE` holds the array."""
+        """Return whether somebody besides `STORE` holds the array."""
         return is_held_elsewhere(cell)
 
 
@@ -310,7 +310,7 @@ class CaptureFrame(Frame):
             self._news.add(cell.key)
 
     def keeps_signals(self) -> bool:
-        """Tell whether we are in this frame's own trace."""
+        """Return whether we are in this frame's own trace."""
         return context.strip(context.current()) is self.trace
 
     def _input(self, cell: Cell) -> Array:

@@ -75,12 +75,12 @@ class PyTreeTemplate:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether the result consists of arrays only."""
+        """Return whether the result consists of arrays only."""
         return all(rest is None for rest in self._rest)
 
     @property
     def fits_jit(self) -> bool:
-        """Tell whether jit can return the result: arrays only, and dicts as JAX sorts them."""
+        """Return whether jit can return the result: arrays only, and dicts as JAX sorts them."""
         return self.is_plain and self._is_sorted
 
 

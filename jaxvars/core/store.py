@@ -250,12 +250,12 @@ def _is_unproven(key: int) -> bool:
 
 
 def is_interrupting() -> bool:
-    """Tell whether this code interrupted a step or a write, or was called back by it."""
+    """Return whether this code interrupted a step or a write, or was called back by it."""
     return CURRENT[0] is BUSY and _enclosing_step() is not None
 
 
 def is_held_elsewhere(cell: Cell) -> bool:
-    """Tell whether somebody besides `STORE` holds the cell's array."""
+    """Return whether somebody besides `STORE` holds the cell's array."""
     return cell.key in STORE and sys.getrefcount(STORE[cell.key]) > _ALONE
 
 

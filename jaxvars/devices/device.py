@@ -191,7 +191,7 @@ def brought_here(value: Any) -> Any:
 
 
 def is_elsewhere(value: Any, home: Any) -> bool:
-    """Tell whether a value was put on a single device that is not that of `home`."""
+    """Return whether a value was put on a single device that is not that of `home`."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     alone = known and value.committed and len(value.sharding.device_set) == 1
     return alone and value.sharding != home

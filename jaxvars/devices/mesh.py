@@ -193,7 +193,7 @@ def put(value: Array, sharding: Any) -> Array:
 
 
 def is_spec(x: object) -> bool:
-    """Tell whether something says where a value lies."""
+    """Return whether something says where a value lies."""
     return x is None or isinstance(x, PartitionSpec | jax.sharding.Sharding | jax.Device)
 
 

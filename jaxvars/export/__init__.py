@@ -83,12 +83,12 @@ def save(
             from the name of a method to its arguments: a tuple by position, a dict by name, a list
             of several of them, or `fn.trace(...)` of any function. Without a dict, it is meant for
             `__call__`. Of the programs of one function whose dtypes are nearest to those of the
-            arguments, the one with the fewest open sizes runs.
-            An argument is a `TensorSpec` or an array in place of an array (a size of None is open:
-            on the first axis the same for all arguments, the batch; relations between others are
-            written as `jax.export.symbolic_shape`), or a bool, number, text or None that is static.
-            Of open sizes nothing may be asked whose answer is not the same for all of them: that
-            is refused (but for `isinstance`, `is` and a size as text, which cannot be seen).
+            arguments, the one with the fewest unknown dimensions runs. An argument is a
+            `TensorSpec` or an array in place of an array (a size of None is open: on the first axis
+            the same for all arguments, the batch; relations between others are written as
+            `jax.export.symbolic_shape`), or a bool, number, text or None that is static. Of unknown
+            dimensions nothing may be asked whose answer is not the same for all of them: that is
+            refused (but for `isinstance`, `is` and a size as text, which cannot be seen).
         platforms: "cpu", "cuda", "rocm", "tpu": what the programs are for; what JAX uses now when
             None. It need not be there.
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program

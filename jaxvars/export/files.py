@@ -112,7 +112,7 @@ def sound(path: PathLike, action: Callable[[], T]) -> T:
         reason = (str(error).splitlines() or [""])[0][:200]
         raise SavedError(
             f"{os.fspath(path)} is damaged, or no file of jv.export.save: "
-            f"{type(error).__name__}: {reason}. Save it anew, or take it from where it came from."
+            f"{type(error).__name__}: {reason}. Save it again, or take it from where it came from."
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - what was traced already is not traced again;
-- an open size is the same symbol in each save, so that saving again traces nothing.
+- an unknown dimension is the same symbol in each save, so that saving again traces nothing.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def _trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Know
         line = line_of(error)
         what = what if line in what else f"{what.rstrip('.')} ({line})."
         raise SavedError(
-            f"{fn._signature.name} cannot be traced with an open size: {what} What depends on a "
+            f"{fn._signature.name} cannot be traced with an unknown dimension: {what} What "
+            "depends on a "
             "size must hold for all of them; else save the sizes apart, as in "
             "signatures=[(jv.TensorSpec((1, 3)),), (jv.TensorSpec((32, 3)),)]."
         ) from error

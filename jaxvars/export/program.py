@@ -36,7 +36,7 @@ class Program:
         writes: paths of the variables that it assigns.
         platforms: that it was exported for.
         vjp_order: how often it can be differentiated.
-        openness: grows with the number of open sizes among its arguments.
+        openness: grows with the number of unknown dimensions among its arguments.
         results: the number of each array in the outputs, in order.
 
     Raises:
@@ -176,7 +176,7 @@ def _weakly(value: Array) -> Array:
 
 
 def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:
-    """Return a shape with text in place of open sizes."""
+    """Return a shape with text in place of unknown dimensions."""
     return tuple(size if isinstance(size, int) else str(size) for size in shape)
 
 
@@ -190,7 +190,7 @@ def _deserialized(name: str, words: Words, blobs: Sequence[bytes], versions: Wor
     if not lowest <= found <= highest:
         raise SavedError(
             f"{name} has calling convention {found}, and this JAX reads {lowest} to {highest}: "
-            f"{both}. Save it anew with a JAX of about this one's age."
+            f"{both}. Save it again with a JAX of about this one's age."
         )
     try:
         levels: list[Any] = [export.deserialize(bytearray(blob)) for blob in blobs]

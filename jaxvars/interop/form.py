@@ -149,7 +149,7 @@ def settle(
         root: where the variables are.
         leaves: after the call.
         old: the leaves before it, by path.
-        is_trainable: tells whether a new variable is.
+        is_trainable: says whether a new variable is.
 
     Raises:
         ShapeError: when a leaf has another shape than its variable; nothing is changed then.

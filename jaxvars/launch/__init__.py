@@ -45,7 +45,7 @@ _NAME = "jaxvars.launch"
 
 
 def is_asked_for() -> bool:
-    """Tell whether this process was started as `python -m jaxvars.launch`.
+    """Return whether this process was started as `python -m jaxvars.launch`.
 
     >>> is_asked_for()
     False

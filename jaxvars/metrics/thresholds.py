@@ -168,7 +168,7 @@ def _counted(true: Array, pred: Array, weights: Array, known: Array, back: Array
 
 
 def is_even(thresholds: Thresholds) -> bool:
-    """Tell whether thresholds go from 0 to 1 at equal distances: scores are then cut to that."""
+    """Return whether thresholds go from 0 to 1 at equal distances: scores are then cut to that."""
     if len(thresholds) < 3:
         return False
     even = np.arange(len(thresholds)) / (len(thresholds) - 1)

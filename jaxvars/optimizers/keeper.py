@@ -281,7 +281,7 @@ class Keeper(Module, ABC):
         return name != variable.name and not is_path
 
     def _is_missing(self, name: str | None, slot: str) -> bool:
-        """Tell whether there is no such slot, or only one that a failed call has left."""
+        """Return whether there is no such slot, or only one that a failed call has left."""
         found = self._holder(name).get(slot)
         return found is None or is_lost(found.cell)
 

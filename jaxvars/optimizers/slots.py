@@ -69,7 +69,7 @@ class Swap:
 
 
 def is_lost(cell: Cell) -> bool:
-    """Tell whether a cell got no value, as the call that made it failed."""
+    """Return whether a cell got no value, as the call that made it failed."""
     frame = LOCAL.frame
     if isinstance(frame, BoundFrame) or (
         isinstance(frame, CaptureFrame) and (frame.refuse_creation or cell.key in frame.values)

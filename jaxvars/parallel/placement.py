@@ -42,7 +42,7 @@ def place(
     """Spread the variables of a model by rules from their paths to specs.
 
     Moves their values, all or none, and has them stay there: what is assigned later goes to
-    the same place. Compiled functions that use them are compiled anew by XLA, and not traced.
+    the same place. Compiled functions that use them are compiled again by XLA, and not traced.
 
     Args:
         model: a Module, or anything with Variables in it.
@@ -137,7 +137,7 @@ def _followers(
 
 
 def _move(found: Sequence[tuple[Variable, Any]]) -> None:
-    """Move variables to new homes, and have the programs that use them compiled anew."""
+    """Move variables to new homes, and have the programs that use them compiled again."""
     new = [(v.cell, home) for v, home in found if v.cell.home != home]
     exclusively(lambda: settle_at(new))
     renew_users([cell for cell, _ in new])

@@ -216,7 +216,7 @@ def process_count() -> int:
 
 
 def is_chief() -> bool:
-    """Tell whether this is process 0, which prints and writes files for all.
+    """Return whether this is process 0, which prints and writes files for all.
 
     Raises:
         DistributedError: before `initialize`, in a process that the launcher started.
@@ -345,7 +345,7 @@ def _digest(value: Array) -> int:
 
 
 def is_preempted(step: int) -> bool:
-    """Tell whether the machine is to be taken away, so that it is time to save and end.
+    """Return whether the machine is to be taken away, so that it is time to save and end.
 
     A cluster, or the launcher when it is told to stop, sends SIGTERM to one or all of the
     processes. JAX tells the others and agrees on a step: all processes get True at that one. Alone,

@@ -364,7 +364,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Tell whether the scope of a strategy is open.
+    """Return whether the scope of a strategy is open.
 
     >>> has_strategy()
     False

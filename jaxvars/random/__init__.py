@@ -9,7 +9,7 @@
     x = jv.random.stateless_normal((2, 3), seed=7)   # always the same
 
 A generator's state is a Variable: compiled functions, loops, checkpoints and copies carry it on,
-and the same seed gives the same numbers in all of them. A compiled function draws anew each time
+and the same seed gives the same numbers in all of them. A compiled function draws again each time
 it is run. The functions here that take no seed draw from the global generator.
 
 >>> set_seed(7)

@@ -141,7 +141,7 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
     for name, value in values.items():
         own = np.shape(value)
         try:
-            fits = jnp.broadcast_shapes(own, shape) == shape  # jnp's knows open sizes
+            fits = jnp.broadcast_shapes(own, shape) == shape  # jnp's knows unknown dimensions
         except ValueError:
             fits = False
         if not fits:

@@ -1,4 +1,4 @@
-"""Which numbers are sizes, while a function is traced with open sizes.
+"""Which numbers are sizes, while a function is traced with unknown dimensions.
 
 There `x.shape[0]` is an expression, and `2 * x.shape[0]` another one. As a value, in the program,
 it is a traced array. To be used as a size again (`zeros([n, 3])`) it must be known which expression
@@ -112,7 +112,7 @@ def array_of(sizes: Sequence[Any], dtype: Any) -> Array:
 
 
 def number_of(size: Any, dtype: Any) -> Array:
-    """Return an open size as an array without dimensions."""
+    """Return an unknown dimension as an array without dimensions."""
     value = jnp.asarray(size).astype(dtype)
     if _CURRENT.followed is not None:
         _CURRENT.followed.note(value, _objects([size]).reshape(()))

@@ -1,4 +1,4 @@
-"""Open sizes that are compared for all sizes at once: true, false, or an error.
+"""Unknown dimensions that are compared for all sizes at once: true, false, or an error.
 
 JAX says False where it does not know whether a symbolic size equals another one, and takes each for
 true as a condition. So `if x.shape[0] == 1` and `if x.shape[0] % 2` would take one branch for all
@@ -236,7 +236,8 @@ def _start(step: Any) -> tuple[Any, Any]:
 
 def _refuse(size: Any, what: str) -> NoReturn:
     raise jax.errors.InconclusiveDimensionOperation(
-        f"{user_line()}, asks whether the open size {size} {what}, and that is not the same for "
+        f"{user_line()}, asks whether the unknown dimension {size} {what}, and that is not the "
+        "same for "
         "all sizes. A program can decide it: jv.cond(jnp.equal(x.shape[0], 1), ...)."
     )
 

@@ -1,4 +1,4 @@
-"""A program with open sizes, and the same program for sizes that are known.
+"""A program with unknown dimensions, and the same program for sizes that are known.
 
 JAX can trace a function whose arguments have symbolic sizes: `f32[b, 3]`. What comes out is a
 program in which sizes are expressions, `2*b + 1`. Here they are filled in: `at_sizes` runs it

@@ -24,7 +24,7 @@ _X64_CURE = (
 
 
 def is_string(dtype: object) -> bool:
-    """Tell whether `dtype` is the dtype of text."""
+    """Return whether `dtype` is the dtype of text."""
     return isinstance(dtype, np.dtypes.StringDType)
 
 

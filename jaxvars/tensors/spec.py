@@ -41,17 +41,17 @@ class TensorSpec:
         return cls(tuple(value.shape), value.dtype, name)
 
     def matches(self, value: Any) -> bool:
-        """Tell whether an array has this shape and dtype."""
+        """Return whether an array has this shape and dtype."""
         return value.dtype == self.dtype and self.accepts_shape(value.shape)
 
     def accepts_shape(self, shape: Sequence[int]) -> bool:
-        """Tell whether `shape` is one of those described."""
+        """Return whether `shape` is one of those described."""
         pairs = zip(self.shape, shape, strict=False)
         return len(shape) == len(self.shape) and all(want in (None, have) for want, have in pairs)
 
     @property
     def is_static(self) -> bool:
-        """Tell whether every size is known."""
+        """Return whether every size is known."""
         return None not in self.shape
 
     def __str__(self) -> str:

@@ -285,7 +285,7 @@ def _check_objects(array: np.ndarray, value: object, what: str) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Tell whether there is no number in what NumPy has read as text."""
+    """Return whether there is no number in what NumPy has read as text."""
     if isinstance(value, list | tuple):
         return all(map(_is_text, value))
     return not isinstance(value, numbers.Number)
@@ -332,7 +332,7 @@ def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
 
 
 def is_literal(value: object) -> bool:
-    """Tell whether a value is Python numbers only, whose precision nobody chose."""
+    """Return whether a value is Python numbers only, whose precision nobody chose."""
     if isinstance(value, list | tuple):
         return all(map(is_literal, value))
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)

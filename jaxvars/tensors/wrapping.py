@@ -49,7 +49,7 @@ class TensorWrapping(NamedTuple):
 
 @final
 class _Current(threading.local):
-    manners: TensorWrapping | None = None
+    semantics: TensorWrapping | None = None
 
 
 _CURRENT = _Current()
@@ -57,23 +57,23 @@ _PLAIN = Words()
 
 
 @contextmanager
-def boxing(manners: TensorWrapping | None) -> Generator[None]:
+def boxing(semantics: TensorWrapping | None) -> Generator[None]:
     """Have boxes in place of arrays inside, or arrays again (None)."""
-    before, _CURRENT.manners = _CURRENT.manners, manners
+    before, _CURRENT.semantics = _CURRENT.semantics, semantics
     try:
         yield
     finally:
-        _CURRENT.manners = before
+        _CURRENT.semantics = before
 
 
 def is_boxing() -> bool:
-    """Tell whether users see boxes now."""
-    return _CURRENT.manners is not None
+    """Return whether users see boxes now."""
+    return _CURRENT.semantics is not None
 
 
 def words() -> Words:
     """Return how error messages speak of arrays now."""
-    return _PLAIN if _CURRENT.manners is None else _CURRENT.manners.words
+    return _PLAIN if _CURRENT.semantics is None else _CURRENT.semantics.words
 
 
 def boxed(value: Any) -> Any:
@@ -82,24 +82,24 @@ def boxed(value: Any) -> Any:
     >>> boxed(1.0)
     1.0
     """
-    return value if _CURRENT.manners is None else _CURRENT.manners.box(value)
+    return value if _CURRENT.semantics is None else _CURRENT.semantics.box(value)
 
 
 def is_box(value: Any) -> bool:
-    """Tell whether a value is a box with numbers, and users see boxes now."""
-    if _CURRENT.manners is None or type(value) not in BOXES:
+    """Return whether a value is a box with numbers, and users see boxes now."""
+    if _CURRENT.semantics is None or type(value) not in BOXES:
         return False
     return isinstance(BOXES[type(value)](value), jax.Array)
 
 
 def settled_numbers(value: Any) -> Any:
     """Return a structure with arrays for Python's numbers, if users see boxes now."""
-    manners = _CURRENT.manners
-    if manners is None:
+    semantics = _CURRENT.semantics
+    if semantics is None:
         return value
-    return map_leaves(lambda x: manners.array(x) if type(x) in (int, float) else x, value)
+    return map_leaves(lambda x: semantics.array(x) if type(x) in (int, float) else x, value)
 
 
 def type_for(kind: type, dtype: Any) -> Any:
     """Return the dtype that Python's numbers of a kind have; `dtype` if users see arrays."""
-    return dtype if _CURRENT.manners is None else _CURRENT.manners.array(kind()).dtype
+    return dtype if _CURRENT.semantics is None else _CURRENT.semantics.array(kind()).dtype

@@ -1,4 +1,4 @@
-"""TensorFlow's names and manners, over jaxvars: TensorFlow code runs by changing one import.
+"""TensorFlow's names and semantics, over jaxvars: TensorFlow code runs by changing one import.
 
     import jaxvars.tf as tf
 

@@ -71,7 +71,7 @@ def dimension_at_index(shape: Any, index: int) -> int | None:
 
 
 def forward_compatible(year: int, month: int, day: int) -> bool:
-    """Tell whether programs of a day can be read: always."""
+    """Return whether programs of a day can be read: always."""
     return True
 
 

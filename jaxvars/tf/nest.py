@@ -14,7 +14,7 @@ from jaxvars.tf.listing import lister
 
 
 def is_nested(structure: Any) -> bool:
-    """Tell whether something is a list, a tuple, a dict or of their kind.
+    """Return whether something is a list, a tuple, a dict or of their kind.
 
     >>> is_nested([1]), is_nested(1)
     (True, False)

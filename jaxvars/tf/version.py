@@ -1,4 +1,4 @@
-"""`tf.version`: the version of TensorFlow whose names and manners these are."""
+"""`tf.version`: the version of TensorFlow whose names and semantics these are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What stands around code while it is traced in a frame of its own, or recorded by a tape.
 
-Tracing begins anew inside: what listens to the operations outside (the check of numerics) does
+Tracing begins again inside: what listens to the operations outside (the check of numerics) does
 not hear those inside unless it is placed there too. It says so here, and `core/frames.py` asks.
 
 Rule this file keeps: what has been entered is left, wherever Ctrl-C comes. So `__exit__` of a

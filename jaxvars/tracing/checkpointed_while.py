@@ -109,7 +109,7 @@ _COLLECTIVE = frozenset(
 
 
 def _is_jaxs(jaxpr: Any) -> bool:
-    """Tell whether a loop has to be JAX's: one with effects, or on several devices."""
+    """Return whether a loop has to be JAX's: one with effects, or on several devices."""
     if jaxprs.open_jaxpr(jaxpr).effects or jaxprs.primitives_in(jaxpr) & _COLLECTIVE:
         return True
     return any(getattr(aval, "vma", None) for aval in jaxpr.in_avals)

@@ -88,7 +88,7 @@ def strip(trace: Trace) -> Trace:
 
 
 def is_staging() -> bool:
-    """Tell whether operations are being staged into a program instead of run."""
+    """Return whether operations are being staged into a program instead of run."""
     if strip(current()) is EVAL or put_back():
         return False
     return isinstance(copy_p.bind(_PROBE), Tracer)
@@ -173,17 +173,17 @@ def evaluating() -> AbstractContextManager[object]:
 
 
 def is_differentiated() -> bool:
-    """Tell whether what runs now is itself recorded, or differentiated or batched as it runs."""
+    """Return whether what runs now is itself recorded, or differentiated or batched as it runs."""
     return isinstance(current(), PassThrough) or (current() is not EVAL and not is_staging())
 
 
 def is_tracer(value: object) -> bool:
-    """Tell whether `value` stands for a value that is not known yet."""
+    """Return whether `value` stands for a value that is not known yet."""
     return isinstance(value, Tracer)
 
 
 def is_known(value: object) -> bool:
-    """Tell whether Python can decide by `value`: it is no tracer, or one with a value."""
+    """Return whether Python can decide by `value`: it is no tracer, or one with a value."""
     return not isinstance(value, Tracer) or value.to_concrete_value() is not None
 
 

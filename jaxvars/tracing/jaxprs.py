@@ -191,7 +191,7 @@ def bind_in_scope(eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
 
 
 def _asks_nothing(params: dict[str, Any]) -> bool:
-    """Tell whether a jitted function says nothing of shardings or options."""
+    """Return whether a jitted function says nothing of shardings or options."""
     places = [*params.get("in_shardings", ()), *params.get("out_shardings", ())]
     return not params.get("compiler_options_kvs") and all(
         type(place).__name__ == "UnspecifiedValue" for place in places
@@ -330,7 +330,7 @@ _ITERATING = frozenset({"while", "scan", "cond", "custom_vjp_call", "pure_callba
 
 
 def is_light(program: Any, limit: int) -> bool:
-    """Tell whether a program is at most `limit` operations, without effects, loops or branches."""
+    """Return whether a program has few operations, and neither effects, loops nor branches."""
     jaxpr = open_jaxpr(program)
     todo, count = [jaxpr], 0
     while todo and not jaxpr.effects:

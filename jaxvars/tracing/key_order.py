@@ -64,7 +64,7 @@ def map_leaves(
 
 
 def is_sorted(order: Order) -> bool:
-    """Tell whether JAX gives the dicts back in this order."""
+    """Return whether JAX gives the dicts back in this order."""
     if isinstance(order, Keys):
         keys = [key for key, _ in order.items]
         same = keys == [*jax.tree.map(id, dict.fromkeys(keys, 0))]
@@ -105,5 +105,5 @@ def _is_dict(tree: Any) -> bool:
 
 
 def _is_sequence(tree: Any) -> bool:
-    """Tell whether JAX takes a tree for a list or tuple: other classes of these are leaves."""
+    """Return whether JAX takes a tree for a list or tuple: other classes of these are leaves."""
     return type(tree) in (list, tuple) or (isinstance(tree, tuple) and hasattr(tree, "_fields"))

@@ -67,7 +67,7 @@ class Listener(Protocol):
     """Who a Recorder tells of the primitives that pass."""
 
     def wants(self, inputs: Sequence[Array]) -> bool:
-        """Tell whether an operation on `inputs` is of interest."""
+        """Return whether an operation on `inputs` is of interest."""
         ...
 
     def run(self, equation: Equation, staged: bool) -> list[Array]:
@@ -235,7 +235,7 @@ class Recorder(PassThrough):
                 )
 
     def _follows(self, values: Sequence[Array]) -> bool:
-        """Tell whether what is computed from values that were closed over is of interest."""
+        """Return whether what is computed from values that were closed over is of interest."""
         return getattr(self.listener, "follows", True) and self.listener.wants(values)
 
     def _pass(

@@ -133,7 +133,7 @@ def test_elements(name):
     make, wanted = SAME[name]
     dataset = make()
     assert elements(dataset) == wanted
-    assert elements(dataset) == wanted  # it begins anew
+    assert elements(dataset) == wanted  # it begins again
     if dataset.cardinality() >= 0:
         assert len(dataset) == len(wanted)
 

@@ -53,7 +53,7 @@ def test_what_is_missing():
 
 
 @pytest.fixture
-def manners():
+def semantics():
     operations, methods = dict(_tensor.OPERATIONS), dict(_tensor.NUMPY_METHODS)
     tnp.experimental_enable_numpy_behavior()
     yield
@@ -62,7 +62,7 @@ def manners():
     _tensor.NUMPY_METHODS.update(methods)
 
 
-def test_tensors_have_methods_of_numpy_when_asked_for(manners):
+def test_tensors_have_methods_of_numpy_when_asked_for(semantics):
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     assert x.T.numpy().tolist() == [[1.0, 3.0], [2.0, 4.0]]
     assert x.reshape(-1).shape == x.reshape((4,)).shape == x.ravel().shape == [4]
@@ -78,7 +78,7 @@ def test_tensors_have_methods_of_numpy_when_asked_for(manners):
         tnp.experimental_enable_numpy_behavior(prefer_float32=True)
 
 
-def test_operators_promote_when_asked_for(manners):
+def test_operators_promote_when_asked_for(semantics):
     i, f, h = tf.constant([1, 2]), tf.constant([1.0, 2.0]), tf.constant([1.0], tf.float16)
     both = [1, 2]
     for made, dtype in [
@@ -95,7 +95,7 @@ def test_operators_promote_when_asked_for(manners):
     assert tape.gradient(y, f).numpy().tolist() == [1.0, 2.0]
 
 
-def test_indices_pick_when_asked_for(manners):
+def test_indices_pick_when_asked_for(semantics):
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     assert x[[0, 1], [1, 0]].numpy().tolist() == [2.0, 3.0]
     assert x[:, (True, False)].numpy().tolist() == [[1.0], [3.0]]

@@ -44,7 +44,7 @@ def shown(fn, n=2):
     return seen
 
 
-# ---------------------------------------------------------------- open sizes
+# ---------------------------------------------------------------- unknown dimensions
 @pytest.mark.parametrize(
     "fn",
     [

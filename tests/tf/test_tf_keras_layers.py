@@ -292,7 +292,7 @@ def test_a_train_step_of_the_users():
     model.compile("sgd", "mse")
     history = model.fit(data(8, 3), data(8, 1), epochs=3, batch_size=8, verbose=0).history
     assert history["mine"][-1] < history["mine"][0]
-    assert history["seen"] == [8.0, 8.0, 8.0]  # begun anew in each epoch
+    assert history["seen"] == [8.0, 8.0, 8.0]  # begun again in each epoch
 
 
 def test_a_train_step_as_keras_has_it_on_jax_is_keras_s():

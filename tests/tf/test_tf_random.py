@@ -64,7 +64,7 @@ def test_functions_are_programs_of_their_own():
     R.set_seed(1234)
     f, g = tf.function(two), tf.function(lambda: two())
     first, second = numbers(f()), numbers(f())
-    assert len({*first, *second}) == 4  # anew each time
+    assert len({*first, *second}) == 4  # again each time
     assert numbers(g()) == first
     R.set_seed(1234)
     assert numbers(f()) == first

@@ -118,7 +118,7 @@ def _stage_while(
     Args:
         block: its state.
         first: what `test(0)` has returned.
-        test: tells whether there is an iteration `i`; wraps what stands in the user's code, so
+        test: says whether there is an iteration `i`; wraps what stands in the user's code, so
             that messages name its line.
         body: runs it.
         options: for `named_while`.
@@ -258,7 +258,7 @@ def _stage_for(
 
 
 def _test_of(items: Sequential, others: list[Run]) -> Callable[[Any], Any]:
-    """Return what tells whether there is an iteration: after a `break` no item is asked for."""
+    """Return what says whether there is an iteration: after a `break` no item is asked for."""
     more = items.more
     if more is None:
         return lambda i: and_(i < items.length, *others)

@@ -84,7 +84,7 @@ def convert_to_tensor(
 
 
 def is_tensor(x: Any) -> bool:
-    """Tell whether something is a tensor, sparse or not, or a variable.
+    """Return whether something is a tensor, sparse or not, or a variable.
 
     >>> is_tensor(constant(1)), is_tensor(1)
     (True, False)

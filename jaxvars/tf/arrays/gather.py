@@ -31,7 +31,7 @@ _FEW = 32  # so many numbers are compared faster by Python than by NumPy
 
 # ---------------------------------------------------------------- by index
 def checkable(indices: Array) -> bool:
-    """Tell whether the values of indices can be looked at without waiting for an accelerator."""
+    """Return whether the values of indices can be looked at without waiting for an accelerator."""
     if context.is_tracer(indices):
         return False
     if _has_cpu_alone() or not isinstance(indices, jax.Array):

@@ -53,10 +53,10 @@ def _end(x: Any, wanted: DType | None) -> np.ndarray:
 
 
 def _open_sequence(ends: list[np.ndarray], kind: DType) -> Array:
-    """Return a sequence whose length is an open size."""
+    """Return a sequence whose length is an unknown dimension."""
     first, last, step = (_static.as_size(end[()]) for end in ends)
     if step != 1:
-        raise _static.refused("A range between open sizes goes in steps of 1")
+        raise _static.refused("A range between unknown dimensions goes in steps of 1")
     return jnp.arange(last - first).astype(kind.dtype) + jnp.asarray(first).astype(kind.dtype)
 
 

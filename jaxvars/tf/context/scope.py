@@ -81,7 +81,7 @@ def outside_functions() -> Generator[None]:
 
 
 def executing_eagerly() -> bool:
-    """Tell whether operations run at once: not in a `tf.function`.
+    """Return whether operations run at once: not in a `tf.function`.
 
     >>> executing_eagerly()
     True

@@ -47,7 +47,7 @@ def _check_callable(fn: Any, what: str) -> None:
 
 
 def is_staged() -> bool:
-    """Tell whether operations are being traced into a program."""
+    """Return whether operations are being traced into a program."""
     return _loops._is_staged()
 
 

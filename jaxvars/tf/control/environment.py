@@ -48,7 +48,7 @@ def get_current_name_scope() -> str:
 
 
 def is_symbolic_tensor(tensor: Any) -> bool:
-    """Tell whether something is a tensor without a value, since a function is being traced.
+    """Return whether something is a tensor without a value, since a function is being traced.
 
     >>> is_symbolic_tensor(constant(1))
     False

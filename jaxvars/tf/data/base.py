@@ -1,7 +1,7 @@
 """What datasets are: a way of making elements, how many there are, and their spec.
 
 Rules this file keeps:
-- a dataset does not change, and begins anew each time it is iterated over;
+- a dataset does not change, and begins again each time it is iterated over;
 - elements are made on the host, one when it is asked for: JAX runs the step before while the next
   batch is made, so that there are no threads.
 """

@@ -28,7 +28,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
     `tf.train.Checkpoint(iterator=iterator)` saves where it is.
 
     Differs from TensorFlow: an iterator over `from_generator` can be saved, too; the generator is
-    gone through anew up to the place.
+    gone through again up to the place.
     """
 
     _executable = "ITERATOR_STATE", "iterator"

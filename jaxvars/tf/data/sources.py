@@ -108,7 +108,7 @@ class Made(DatasetBase, ABC):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Self:
-        """Make a dataset of what a Python generator yields; it is called anew each time.
+        """Make a dataset of what a Python generator yields; it is called again each time.
 
         Args:
             generator: returns something to iterate over.

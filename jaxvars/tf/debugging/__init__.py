@@ -235,7 +235,7 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 def is_numeric_tensor(tensor: Any) -> bool:
-    """Tell whether something is a tensor of numbers.
+    """Return whether something is a tensor of numbers.
 
     >>> is_numeric_tensor(1.0)
     False

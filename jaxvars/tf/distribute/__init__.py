@@ -152,7 +152,7 @@ def get_strategy() -> Strategy:
 
 
 def has_strategy() -> bool:
-    """Tell whether the scope of a strategy is open.
+    """Return whether the scope of a strategy is open.
 
     >>> has_strategy()
     False
@@ -170,7 +170,7 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Tell whether this is the scope of a strategy, outside of `run`.
+    """Return whether this is the scope of a strategy, outside of `run`.
 
     >>> in_cross_replica_context()
     False

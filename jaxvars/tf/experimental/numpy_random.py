@@ -13,7 +13,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 
 def seed(s: int) -> None:
-    """Begin the streams of numbers anew.
+    """Begin the streams of numbers again.
 
     >>> seed(1)
     """

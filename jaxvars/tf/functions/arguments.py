@@ -153,14 +153,14 @@ class Literal:
 
 
 def is_spec(value: Any) -> bool:
-    """Tell whether a value is a `tf.TensorSpec`, or something of its kind."""
+    """Return whether a value is a `tf.TensorSpec`, or something of its kind."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray | np.generic):
         return False
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 def is_traced(value: Any) -> bool:
-    """Tell whether an argument counts by shape and type."""
+    """Return whether an argument counts by shape and type."""
     return isinstance(value, Tensor | np.ndarray | np.generic | jax.Array)
 
 

@@ -93,7 +93,7 @@ class ConcreteFunction:
         return filter(_is_tensor_spec, self._flat())
 
     def is_for(self, other: ConcreteFunction) -> bool:
-        """Tell whether another one, which has just been asked for, is the same."""
+        """Return whether another one, which has just been asked for, is the same."""
         if [type(x) for x in self._given] != [type(x) for x in other._given]:
             return False
         if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
@@ -361,7 +361,7 @@ def _spec(value: Any) -> Any:
 
 
 def _struct(value: Any, sizes: Any) -> Any:
-    """Return a spec as JAX's; with `sizes` of the axes for open sizes, else with 1."""
+    """Return a spec as JAX's; with `sizes` of the axes for unknown dimensions, else with 1."""
     if not _is_tensor_spec(value):
         return value
     if value.shape.rank is None:

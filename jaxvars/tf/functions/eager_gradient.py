@@ -30,7 +30,7 @@ from jaxvars.typing import Array
 
 
 def runs_now(leaves: list[Any]) -> bool:
-    """Tell whether a call on some arguments runs at once, with values."""
+    """Return whether a call on some arguments runs at once, with values."""
     at_once = executing_eagerly() and context.strip(context.current()) is context.EVAL
     return at_once and not any(map(context.is_tracer, leaves))
 
@@ -45,7 +45,7 @@ class _Reads:
         self.values: dict[int, tuple[CoreVariable, Array]] = {}
 
     def knows(self, value: Array) -> bool:
-        """Tell whether a value must not be that of another variable."""
+        """Return whether a value must not be that of another variable."""
         return False
 
     def wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:

@@ -64,7 +64,7 @@ class AggregationMethod:
 
 
 def names_gradients(fn: Callable[..., Any]) -> bool:
-    """Tell whether the code of a function, or of one within it, names `tf.gradients` or its kin."""
+    """Return whether the code of a function, or of one in it, names `tf.gradients` or the like."""
     code = getattr(inspect.unwrap(fn), "__code__", None)
     todo = [code] if isinstance(code, CodeType) else []
     while todo:

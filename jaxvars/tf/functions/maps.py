@@ -100,7 +100,7 @@ def map_fn(
 
 
 def _is_text(part: Any) -> bool:
-    """Tell whether an array is text, or a type or spec says so."""
+    """Return whether an array is text, or a type or spec says so."""
     if isinstance(part, np.ndarray | jax.Array):
         return is_text(part)
     return as_dtype(part.dtype if is_spec(part) else part).is_string

@@ -68,7 +68,7 @@ class TraceType(ABC):
 
     @abstractmethod
     def is_subtype_of(self, other: TraceType) -> bool:
-        """Tell whether each value of this type is one of another, too."""
+        """Return whether each value of this type is one of another, too."""
 
     @abstractmethod
     def most_specific_common_supertype(self, others: Sequence[TraceType]) -> TraceType | None:

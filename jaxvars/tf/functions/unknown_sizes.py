@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     shapes: tuple[Sizes, ...]
 
     def holds(self, other: Kind) -> bool:
-        """Tell whether each call of another kind is one of this."""
+        """Return whether each call of another kind is one of this."""
         return self.rest == other.rest and all(
             len(a) == len(b) and all(m is None or m == n for m, n in zip(a, b, strict=True))
             for a, b in zip(self.shapes, other.shapes, strict=True)
@@ -59,7 +59,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(key: Any) -> Kind:
-    """Return the kind of a key; its symbols are open sizes."""
+    """Return the kind of a key; its symbols are unknown dimensions."""
     rest = tuple(leaf._replace(shape=()) if isinstance(leaf, Traced) else leaf for leaf in key[1])
     shapes = tuple(
         tuple(None if is_open(size) else size for size in leaf.shape)
@@ -84,7 +84,7 @@ class OpenSizes:
         self._kinds: list[Kind] = []
 
     def add(self, key: Any) -> None:
-        """Take note of a trace with open sizes."""
+        """Take note of a trace with unknown dimensions."""
         kind = kind_of(key)
         if kind.openness and kind not in self._kinds:
             self._kinds.append(kind)

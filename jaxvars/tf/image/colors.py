@@ -25,7 +25,7 @@ _FLOAT = np.dtype(np.float32)
 
 
 def is_float(dtype: Any) -> bool:
-    """Tell whether a type is one of real numbers."""
+    """Return whether a type is one of real numbers."""
     return jnp.issubdtype(dtype, jnp.floating)
 
 

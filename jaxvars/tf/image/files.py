@@ -224,7 +224,7 @@ def decode_image(
     aliases=("io.is_jpeg",),
 )  # fmt: skip
 def is_jpeg(contents: Any) -> Array:
-    """Tell whether a file is a JPEG.
+    """Return whether a file is a JPEG.
 
     Example: `tf.image.is_jpeg(b'abc')`.
     """

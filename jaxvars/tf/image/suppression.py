@@ -308,7 +308,7 @@ def _crop_of(
 
 
 def _covers(box: tuple[int, int, int, int], boxes: np.ndarray, least: float) -> bool:
-    """Tell whether a box covers enough of one of others."""
+    """Return whether a box covers enough of one of others."""
     top, left, rows, columns = box
     for y0, x0, y1, x1 in boxes.tolist():
         area = (y1 - y0) * (x1 - x0)

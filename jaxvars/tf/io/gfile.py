@@ -179,12 +179,12 @@ def stat(path: Name) -> FileStatistics:
 
 
 def exists(path: Name) -> bool:
-    """Tell whether there is such a file or folder."""
+    """Return whether there is such a file or folder."""
     return Path(_text(path)).exists()
 
 
 def isdir(path: Name) -> bool:
-    """Tell whether there is such a folder."""
+    """Return whether there is such a folder."""
     return Path(_text(path)).is_dir()
 
 

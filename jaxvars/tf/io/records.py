@@ -57,7 +57,7 @@ class TFRecordWriter:
     """Writes records into a file.
 
     Args:
-        path: of the file, which is made anew.
+        path: of the file, which is made again.
         options: TFRecordOptions, or "GZIP", "ZLIB" or "".
 
     Example:

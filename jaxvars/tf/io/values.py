@@ -76,7 +76,7 @@ def matching_files(pattern: Text) -> Text:
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write text into a file, which is made anew, and the folders that it is in.
+    """Write text into a file, which is made again, and the folders that it is in.
 
     Args:
         filename: of the file.

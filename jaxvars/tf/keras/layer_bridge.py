@@ -79,7 +79,7 @@ class ArrayProxy:
 
 
 def is_layer(cls: Any) -> bool:
-    """Tell whether a class is one of layers of Keras."""
+    """Return whether a class is one of layers of Keras."""
     return isinstance(cls, type) and issubclass(cls, keras().Layer)
 
 
@@ -158,7 +158,7 @@ def _functional_class() -> Any:
 
 
 def _is_functional(args: Any, kwargs: Any) -> bool:
-    """Tell whether a model is made of inputs and outputs, by the arguments."""
+    """Return whether a model is made of inputs and outputs, by the arguments."""
     return len(args) >= 2 or (len(args) == 1 and "outputs" in kwargs) or (
         "inputs" in kwargs and "outputs" in kwargs
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Keras's loops and callbacks run, and what they call for each batch is a `tf.function` of the model's
 `train_step(data)`, as in TensorFlow: it sees all variables, whoever made them, and may be written
-anew by the user. So a model is trained by `fit` and by loops of one's own in turns.
+again by the user. So a model is trained by `fit` and by loops of one's own in turns.
 
 Rules this file keeps:
 - the variables have their values all the time: Keras is not handed any to keep;
@@ -161,7 +161,7 @@ class Trained:
         return made
 
     def _is_of_keras(self, what: str) -> bool:
-        """Tell whether the step is written for Keras on JAX, of state and data."""
+        """Return whether the step is written for Keras on JAX, of state and data."""
         return len(inspect.signature(getattr(self, f"{what}_step")).parameters) > 1
 
     def _get_jax_state(self, purge_model_variables: bool = False, **parts: bool) -> Any:

@@ -100,7 +100,7 @@ def _mean_of_integers(x: Array, axis: Any, keepdims: bool) -> Array:
 
 @op("math.reduce_all", "input_tensor", op="All", kinds="bool", aliases=("reduce_all",))
 def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    """Tell whether all are true, along one axis, several, or all.
+    """Return whether all are true, along one axis, several, or all.
 
     Example: `tf.math.reduce_all(b(2, 3), 1)`.
     """
@@ -109,7 +109,7 @@ def reduce_all(input_tensor: Array, axis: Any = None, keepdims: bool = False) ->
 
 @op("math.reduce_any", "input_tensor", op="Any", kinds="bool", aliases=("reduce_any",))
 def reduce_any(input_tensor: Array, axis: Any = None, keepdims: bool = False) -> Array:
-    """Tell whether one is true, along one axis, several, or all.
+    """Return whether one is true, along one axis, several, or all.
 
     Example: `tf.math.reduce_any(b(2, 3), 1)`.
     """
@@ -225,7 +225,7 @@ def _normalized(x: Array, axis: Any, epsilon: Any) -> Array:
 @op("math.is_non_decreasing", "x", kinds=_ORDERED)
 @jax.jit
 def is_non_decreasing(x: Array) -> Array:
-    """Tell whether no element is less than the one before it.
+    """Return whether no element is less than the one before it.
 
     Example: `tf.math.is_non_decreasing(r(4))`.
     """
@@ -236,7 +236,7 @@ def is_non_decreasing(x: Array) -> Array:
 @op("math.is_strictly_increasing", "x", kinds=_ORDERED)
 @jax.jit
 def is_strictly_increasing(x: Array) -> Array:
-    """Tell whether each element is greater than the one before it.
+    """Return whether each element is greater than the one before it.
 
     Example: `tf.math.is_strictly_increasing(r(4))`.
     """

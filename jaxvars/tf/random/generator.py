@@ -79,7 +79,7 @@ def _checked(array: Array, shape: list[int]) -> Array:
 class Generator(Holder):
     """A stream of random numbers, the same for the same seed.
 
-    In a compiled function each method draws anew each time that it is run.
+    In a compiled function each method draws again each time that it is run.
 
     Args:
         copy_from: a generator whose state to begin with.

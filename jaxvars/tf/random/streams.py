@@ -2,7 +2,7 @@
 
 Rules this file keeps, TensorFlow's:
 - with neither a global seed nor one of the operation, each program draws other numbers;
-- with a global seed, a program draws the same each time, and `set_seed` begins all streams anew;
+- with a global seed, a program draws the same each time, and `set_seed` begins all streams again;
 - an operation with a seed of its own has a stream of its own: eagerly one for each operation, seed
   and type; in a function, each operation that is written there begins that stream;
 - eagerly, an operation without one is given the next number of Python's `random`, begun by the
@@ -60,7 +60,7 @@ class _Streams:
 
 
 def set_seed(seed: Any) -> None:
-    """Set the global seed, and begin all streams anew.
+    """Set the global seed, and begin all streams again.
 
     Args:
         seed: an integer.

@@ -210,7 +210,7 @@ def load(export_dir: Any, tags: Any = None, options: LoadOptions | None = None) 
 
 
 def contains_saved_model(export_dir: Any) -> bool:
-    """Tell whether something is saved in a folder.
+    """Return whether something is saved in a folder.
 
     >>> contains_saved_model("/there/is/none")
     False

@@ -48,7 +48,7 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
 
     Args:
         function: the function.
-        sizes: to try in place of an open size that it cannot be traced with.
+        sizes: to try in place of an unknown dimension that it cannot be traced with.
     """
     if isinstance(function, ConcreteFunction):
         return _programs_for(function, sizes)
@@ -98,7 +98,7 @@ def _programs_for(function: ConcreteFunction, sizes: Sequence[int]) -> list[Core
 def opened(
     make: Callable[..., CoreConcrete], given: Any, sizes: Sequence[int], name: str
 ) -> list[CoreConcrete]:
-    """Return programs for open sizes; where that fails, the first stays open, for some others.
+    """Return programs for unknown dimensions; where that fails, the first stays unknown.
 
     Where a number of dimensions is open, there is a program for each up to four.
     """
@@ -116,7 +116,8 @@ def opened(
                 found.append(make(*nest.map_structure(spec, given)))
         if not found:
             raise SavedError(
-                f"{name} cannot be traced with the open sizes that it was given: {error}\nWhat is "
+                f"{name} cannot be traced with the unknown dimensions that it was given: "
+                f"{error}\nWhat is "
                 "saved must hold for all sizes. Give those that must be certain ones: "
                 "tf.TensorSpec([None, 3])."
             ) from error
@@ -151,7 +152,7 @@ def _specs_in(given: Any) -> list[TensorSpec]:
 
 
 def _open_sizes(given: Any, first: int) -> bool:
-    """Tell whether there are open sizes from some dimension on."""
+    """Return whether there are unknown dimensions from some dimension on."""
     return any(None in tuple(spec.shape)[first:] for spec in _specs_in(given))
 
 

@@ -256,7 +256,7 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
 
 @op("strings.regex_full_match", "input", kinds="string", text=True, eager_only=HOST)
 def regex_full_match(input: Text, pattern: Any) -> Any:
-    """Tell whether a regular expression matches the whole of each text.
+    """Return whether a regular expression matches the whole of each text.
 
     Example: `tf.strings.regex_full_match(['abc', 'ab'], 'a.c')`.
 

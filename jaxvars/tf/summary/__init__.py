@@ -207,7 +207,7 @@ def record_if(condition: Any) -> Any:
 
 
 def should_record_summaries() -> Any:
-    """Tell whether a summary would be written now.
+    """Return whether a summary would be written now.
 
     >>> should_record_summaries()
     False

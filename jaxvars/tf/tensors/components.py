@@ -50,7 +50,7 @@ class Made:
 
 
 def has_components(value: Any) -> bool:
-    """Tell whether an object, or a class, says what it consists of."""
+    """Return whether an object, or a class, says what it consists of."""
     return hasattr(value, "__tf_flatten__")
 
 

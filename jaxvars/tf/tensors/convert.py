@@ -86,12 +86,12 @@ def dtype_of(array: Array) -> DType:
 
 
 def is_text(array: Array) -> bool:
-    """Tell whether an array is text, on the host."""
+    """Return whether an array is text, on the host."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Tell whether a value has a type of its own, to which others are converted."""
+    """Return whether a value has a type of its own, to which others are converted."""
     return type(value) in BOXES or isinstance(value, jax.Array | ArrayProxy)
 
 
@@ -238,7 +238,7 @@ def _cast(part: Any, dtype: DType) -> Array:
 
 
 def is_static(arrays: Sequence[Array]) -> bool:
-    """Tell whether arrays are sizes, or known integers with sizes among them."""
+    """Return whether arrays are sizes, or known integers with sizes among them."""
     return any(type(array) is np.ndarray for array in arrays) and all(
         array.dtype.kind in "iub" and not context.is_tracer(array) for array in arrays
     )

@@ -147,7 +147,7 @@ class DType:
         raise ValueError(f"{self} does not have defined limits.")
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Tell whether a value of another type may be used as this one: whether they are one."""
+        """Return whether a value of another type may be used as this one: whether they are one."""
         return self == as_dtype(other)
 
     def _info(self, what: str) -> Any:

@@ -27,7 +27,7 @@ Leaf: TypeAlias = Any
 
 
 def is_structure(value: Any) -> bool:
-    """Tell whether a value is a structure, not a tensor."""
+    """Return whether a value is a structure, not a tensor."""
     return isinstance(value, tuple | Mapping)
 
 

@@ -98,7 +98,7 @@ def _of_same_type(array: np.ndarray) -> DType:
 
 
 def is_array_like(value: Any) -> bool:
-    """Tell whether something, like a table of pandas or an image, gives NumPy an array."""
+    """Return whether something, like a table of pandas or an image, gives NumPy an array."""
     is_object = not isinstance(value, type)
     return is_object and (hasattr(value, "__array__") or hasattr(value, "__array_interface__"))
 
@@ -178,7 +178,7 @@ def _joined(leaves: list[Any], kinds: set[Kind | None]) -> Kind:
 
 
 def fits(kind: Kind, dtype: DType) -> bool:
-    """Tell whether Python values of a kind become tensors of a type."""
+    """Return whether Python values of a kind become tensors of a type."""
     if kind is bool:
         return dtype.is_bool or dtype.is_numeric
     if kind is int:

@@ -69,11 +69,11 @@ class TensorShape:
         return math.prod(self._known()) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
-        """Tell whether all sizes are known."""
+        """Return whether all sizes are known."""
         return self._sizes is not None and None not in self._sizes
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Tell whether there is a shape that both could be."""
+        """Return whether there is a shape that both could be."""
         other = as_shape(other)
         if self._sizes is None or other._sizes is None:
             return True
@@ -82,7 +82,7 @@ class TensorShape:
         )
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Tell whether each shape that this could be is one that `other` could be."""
+        """Return whether each shape that this could be is one that `other` could be."""
         other = as_shape(other)
         if other._sizes is None or self._sizes is None:
             return other._sizes is None
@@ -240,7 +240,7 @@ def _size(part: Any) -> int | None:
     try:
         size = operator.index(part)
     except TypeError:
-        if _is_symbol(part):  # an open size, while a function is traced to be saved
+        if _is_symbol(part):  # an unknown dimension, while a function is traced to be saved
             return None
         raise TypeError(
             "Dimension value must be integer or None or have an __index__ method, got value "

@@ -64,7 +64,7 @@ class TensorSpec(TypeSpec):
         return cls(tensor.shape, tensor.dtype, name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Tell whether a tensor, or one of another spec, can have this type and shape."""
+        """Return whether a tensor, or one of another spec, can have this type and shape."""
         other = spec_or_tensor
         if not hasattr(other, "shape") or not hasattr(other, "dtype"):
             other = Tensor(to_array(other))
@@ -72,7 +72,7 @@ class TensorSpec(TypeSpec):
         return same and self._shape.is_compatible_with(other.shape)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Tell whether each tensor of this spec is one of another, too."""
+        """Return whether each tensor of this spec is one of another, too."""
         if not isinstance(other, TensorSpec) or other._dtype != self._dtype:
             return False
         if other._shape.rank is None:

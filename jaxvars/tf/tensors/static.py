@@ -31,13 +31,13 @@ def space_of(array: Array) -> Any:
 
 
 def is_size(value: Any) -> bool:
-    """Tell whether a value is a size, or several, that may be open."""
+    """Return whether a value is a size, or several, that may be open."""
     array = value._array if isinstance(value, Tensor) else value
     return is_open(array) or _open_values.sizes_of(array) is not None
 
 
 def is_known(value: Any) -> bool:
-    """Tell whether the value of a tensor or number is known now."""
+    """Return whether the value of a tensor or number is known now."""
     array = value._array if isinstance(value, Tensor) else value
     if isinstance(array, list | tuple):
         return all(map(is_known, array))
@@ -78,7 +78,7 @@ def known(value: Any, what: str) -> np.ndarray:
 
 
 def _is_plain(value: Any) -> bool:
-    """Tell whether a value is an int, or a list of two: a pair of paddings, for example."""
+    """Return whether a value is an int, or a list of two: a pair of paddings, for example."""
     if type(value) in (list, tuple):
         return len(value) == 2 and type(value[0]) is int and type(value[1]) is int
     return type(value) is int
@@ -103,7 +103,7 @@ def ints(value: Any, what: str) -> tuple[int, ...]:
 
 
 def as_size(number: Any) -> int:
-    """Return a number as an int, unless it is an open size."""
+    """Return a number as an int, unless it is an unknown dimension."""
     return number if is_open(number) else int(number)
 
 

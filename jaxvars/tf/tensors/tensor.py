@@ -1,4 +1,4 @@
-"""`Tensor`: an array with TensorFlow's manners.
+"""`Tensor`: an array with TensorFlow's semantics.
 
 Rules this file keeps:
 - it never changes;

@@ -2,7 +2,8 @@
 
 Rules this file keeps:
 - a spec is made of a few parts, by which it is compared, hashed, copied and shown;
-- of two specs of a kind, the most specific one that both fit has open sizes where they differ.
+- of two specs of a kind, the most specific one that both fit has unknown dimensions where they
+  differ.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class TypeSpec(ABC):
         """Return the spec of a value."""
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Tell whether a value, or one of another spec, can be one of this spec."""
+        """Return whether a value, or one of another spec, can be one of this spec."""
         other = spec_or_tensor
         if isinstance(other, self.value_type):
             other = self._of(other)
@@ -54,7 +55,7 @@ class TypeSpec(ABC):
         return all(_is_compatible(a, b) for a, b in pairs)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Tell whether each value of this spec is one of another, too."""
+        """Return whether each value of this spec is one of another, too."""
         if type(other) is not type(self):
             return False
         pairs = zip(self._serialize(), other._serialize(), strict=True)

@@ -22,7 +22,7 @@ main = unittest.main
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Tell whether there is a GPU."""
+    """Return whether there is a GPU."""
     return bool(list_devices("gpu"))
 
 
@@ -32,12 +32,12 @@ def gpu_device_name() -> str:
 
 
 def is_built_with_cuda() -> bool:
-    """Tell whether JAX has a GPU of NVIDIA."""
+    """Return whether JAX has a GPU of NVIDIA."""
     return any("cuda" in str(d.client.platform_version).lower() for d in list_devices("gpu"))
 
 
 def is_built_with_gpu_support() -> bool:
-    """Tell whether JAX has GPUs."""
+    """Return whether JAX has GPUs."""
     return is_gpu_available()
 
 
@@ -47,12 +47,12 @@ def is_built_with_xla() -> bool:
 
 
 def is_built_with_rocm() -> bool:
-    """Tell whether JAX has a GPU of AMD."""
+    """Return whether JAX has a GPU of AMD."""
     return any("rocm" in str(d.client.platform_version).lower() for d in list_devices("gpu"))
 
 
 def is_cpu_target_available(target: str) -> bool:
-    """Tell whether programs are compiled for a kind of CPU: that of this machine.
+    """Return whether programs are compiled for a kind of CPU: that of this machine.
 
     >>> is_cpu_target_available("pdp11")
     False

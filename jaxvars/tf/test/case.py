@@ -257,7 +257,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _is_ragged(a: Any, b: Any) -> bool:
-    """Tell whether lists are structures to compare part by part, and no tensors."""
+    """Return whether lists are structures to compare part by part, and no tensors."""
     try:
         shapes = [as_array(part).shape for part in (a, b)]
     except (ValueError, TypeError):

@@ -224,7 +224,7 @@ class Checkpoint(Holder, Node):
 
 
 def is_traced() -> bool:
-    """Tell whether a function is being traced, so that no file can be read or written now."""
+    """Return whether a function is being traced, so that no file can be read or written now."""
     return LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL
 
 

@@ -54,7 +54,7 @@ class CheckpointReader:
         return string if dtype == "string" else as_dtype(dtype)
 
     def has_tensor(self, tensor_str: str) -> bool:
-        """Tell whether there is a value of a key."""
+        """Return whether there is a value of a key."""
         return tensor_str in self._names
 
     def get_tensor(self, tensor_str: str) -> Any:

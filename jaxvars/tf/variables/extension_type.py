@@ -172,7 +172,7 @@ class ExtensionTypeSpec:
         return self._parts[name]
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
-        """Tell whether an object, or one of another spec, can have these types."""
+        """Return whether an object, or one of another spec, can have these types."""
         other = spec_of(spec_or_value)
         return type(other) is type(self) and all(
             part.is_compatible_with(other._parts[name])
@@ -246,7 +246,7 @@ def _field(cls: type, name: str, kind: Any) -> Field:
 
 
 def _is_known(kind: Any) -> bool:
-    """Tell whether fields may be annotated so."""
+    """Return whether fields may be annotated so."""
     if kind is None or kind is Tensor or isinstance(kind, TensorSpec):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)

@@ -1,4 +1,4 @@
-"""`tf.Variable`: a variable with TensorFlow's manners, over `jaxvars.Variable`.
+"""`tf.Variable`: a variable with TensorFlow's semantics, over `jaxvars.Variable`.
 
 Rules this file keeps:
 - it holds a `jaxvars.Variable` and nothing else that counts: what walks objects (State,
@@ -71,7 +71,8 @@ class Variable(Updates, Proxy):
     >>> tf.Variable([1.0, 2.0])
     <tf.Variable 'Variable:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>
 
-    Differs from TensorFlow: a `shape` with open sizes does not let the variable change its shape.
+    Differs from TensorFlow: a `shape` with unknown dimensions does not let the variable change its
+    shape.
     """
 
     __slots__ = (
@@ -202,7 +203,7 @@ class Variable(Updates, Proxy):
         return self
 
     def is_initialized(self, name: str | None = None) -> Tensor:
-        """Tell whether it has a value: True."""
+        """Return whether it has a value: True."""
         return Tensor(to_array(True))
 
     def set_shape(self, shape: Any) -> None:

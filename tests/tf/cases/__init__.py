@@ -55,7 +55,7 @@ def everything() -> dict[str, Any]:
 
 
 def makers(make: Made) -> dict[str, Callable[..., Any]]:
-    """Return the functions that make inputs, anew: the first call gives the same each time."""
+    """Return the functions that make inputs, again: the first call gives the same each time."""
     stream = np.random.default_rng(7)
 
     def real(*shape: int) -> Any:

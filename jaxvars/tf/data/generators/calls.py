@@ -85,8 +85,8 @@ def _on_the_cpu() -> AbstractContextManager[Any]:
 def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
     """Return the spec of what a function makes of elements of some specs; None if it needs values.
 
-    It is traced twice if there are open sizes, with different ones: sizes of the result that differ
-    are open, too.
+    It is traced twice if there are unknown dimensions, with different ones: sizes of the result
+    that differ are open, too.
     """
     flat = [spec for each in specs for spec in leaves(each)]
     usable = [isinstance(s, TensorSpec) and s.shape.rank is not None for s in flat]

@@ -10,7 +10,7 @@ the memory before that element is yielded: then a new generator goes on with a c
 
 Rules this file keeps:
 - what is restored goes on with the element that would have been next; so does what failed;
-- a step that is begun anew at its end is at its end;
+- a step that is begun again at its end is at its end;
 - a state is saved as text: no code runs when one is loaded.
 """
 

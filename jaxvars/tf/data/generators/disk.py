@@ -103,7 +103,7 @@ class Stored:
 
 
 def is_stored(folder: Path) -> bool:
-    """Tell whether there are elements in a folder."""
+    """Return whether there are elements in a folder."""
     return (folder / _FACTS).exists()
 
 

@@ -49,7 +49,7 @@ class Optional:
         return Optional(mapped(spec_of, made), [made])
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """Tell whether there is a value."""
+        """Return whether there is a value."""
         return wrap(tensors(_stored(bool(self._values))))
 
     def get_value(self, name: str | None = None) -> Any:

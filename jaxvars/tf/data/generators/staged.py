@@ -1,7 +1,7 @@
 """Datasets inside of a `tf.function`: a program that asks for elements when it runs.
 
 Rules this file keeps:
-- each loop begins anew each time the program runs; an iterator goes on from where it is;
+- each loop begins again each time the program runs; an iterator goes on from where it is;
 - elements are made on the host, by callbacks that come in the program's order;
 - XLA must know the shapes of what comes: those of the `element_spec`.
 """

@@ -26,7 +26,7 @@ def data_of(value: Any, class_weight: Mapping[int, float] | None = None) -> Any:
 
 
 def is_dataset(value: Any) -> bool:
-    """Tell whether something is a Dataset; cheap where there are none."""
+    """Return whether something is a Dataset; cheap where there are none."""
     known = sys.modules.get("jaxvars.tf.data")
     return known is not None and isinstance(value, known.Dataset)
 

@@ -132,7 +132,7 @@ class PolynomialDecay(LearningRateSchedule):
         decay_steps: after how many steps it is the last one.
         end_learning_rate: the last rate.
         power: the power.
-        cycle: whether it begins anew, over more steps each time.
+        cycle: whether it begins again, over more steps each time.
         name: of no effect.
     """
 

@@ -73,7 +73,7 @@ def into_user(fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     except jax.errors.TracerBoolConversionError as error:
         line = line_of(error)
         raise OperatorNotAllowedInGraphError(_NO_BOOL.format(line=line)) from None
-    except jax.errors.JAXTypeError as error:  # Keras makes them anew, which fails
+    except jax.errors.JAXTypeError as error:  # Keras makes them again, which fails
         raise TypeError(str(error)) from error
     finally:
         PLACE.is_in_keras = True

@@ -195,7 +195,7 @@ def scope() -> AbstractContextManager[Any]:
 
 
 def is_in_scope() -> bool:
-    """Tell whether the variables of Keras are seen by tapes or functions."""
+    """Return whether the variables of Keras are seen by tapes or functions."""
     return _is_ours(_current())
 
 
