@@ -39,7 +39,7 @@ from jaxvars import launch
 if launch.is_asked_for():  # `python -m jaxvars.launch` ends here: a launcher needs no JAX
     raise SystemExit(launch.main())
 
-from jaxvars import autograph, errors
+from jaxvars import autograph, errors, moved
 from jaxvars.autodiff.custom_gradient import custom_gradient, recompute, stop_gradient
 from jaxvars.autodiff.forward import ForwardAccumulator
 from jaxvars.autodiff.tape import GradientTape
@@ -59,6 +59,8 @@ from jaxvars.core.variable import Variable
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.tensors.spec import TensorSpec
+
+moved.install()
 
 if _TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
     from jaxvars import (

@@ -26,7 +26,7 @@ PACKAGE = ROOT / "jaxvars"
 
 # The lowest first. A row names packages (with a dot, one inside another) and single files.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("typing", "errors", "launch", "display"),
+    ("typing", "errors", "launch", "display", "moved"),
     ("tracing",),
     ("tensors", "symbolic"),
     ("devices", "graph"),

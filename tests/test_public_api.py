@@ -6,6 +6,7 @@ import dataclasses
 import doctest
 import importlib.metadata
 import inspect
+import pickle
 import re
 from typing import Any
 
@@ -200,3 +201,17 @@ print("fine")
 """
     done = run_python("-c", code, XLA_FLAGS="")
     assert "fine" in done.stdout, done.stderr
+
+
+def test_pickles_that_name_the_old_modules_are_read():
+    v = jv.Variable([1.0, 2.0], name="w")
+    written = pickle.dumps(v, protocol=0)
+    assert b"jaxvars.core.variable" in written
+    old = written.replace(b"jaxvars.core.variable", b"jaxvars._variable")
+    read = pickle.loads(old)
+    assert (read.name, read.numpy().tolist()) == ("w", [1.0, 2.0])
+    from jaxvars.moved import _NOW
+
+    for name, now in _NOW.items():
+        module = importlib.import_module(f"jaxvars.{name}")
+        assert module.__getattr__("__name__") == f"jaxvars.{now}"

@@ -35,7 +35,8 @@ class ForwardAccumulator(TapeBase):
         TapeError: when primals and tangents do not match.
 
     Example:
-        >>> w = Variable([1.0, 2.0])
+        >>> import jaxvars as jv
+        >>> w = jv.Variable([1.0, 2.0])
         >>> with ForwardAccumulator(w, jnp.asarray([1.0, 0.0])) as acc:
         ...     y = w * w
         >>> acc.jvp(y).tolist()

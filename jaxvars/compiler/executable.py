@@ -106,14 +106,8 @@ class Executable:
 
     def __init__(
         self,
-        key: Any,
-        staged: Staged,
-        name: str,
-        *,
-        donate: bool,
-        arrivals: Arrivals,
-        values: Leaves,
-    ) -> None:
+        key: Any, staged: Staged, name: str, *, donate: bool, arrivals: Arrivals, values: Leaves,
+    ) -> None:  # fmt: skip
         self.key = key
         self.staged = staged.to_run()
         self._whole = staged

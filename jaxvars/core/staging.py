@@ -38,7 +38,7 @@ class PyTreeTemplate:
         result: to be taken apart.
         whole: objects of this type are left as they are.
 
-    >>> rebuild = Rebuild({"loss": 1.0, "note": "text"})
+    >>> rebuild = PyTreeTemplate({"loss": 1.0, "note": "text"})
     >>> rebuild.arrays, rebuild([2.0])
     ([1.0], {'loss': 2.0, 'note': 'text'})
     """

@@ -22,6 +22,7 @@ class TensorSpec:
         dtype: a dtype or its name.
         name: what errors and concrete functions call it.
 
+    >>> import jax.numpy as jnp
     >>> TensorSpec((None, 3)).matches(jnp.ones((5, 3)))
     True
     """

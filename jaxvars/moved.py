@@ -1,0 +1,59 @@
+"""The names that modules had before 0.2, for pickles that were written then.
+
+Nothing else imports them; they go with the next release.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_NOW = {
+    "_variable": "core.variable",
+    "_state": "core.state",
+    "_module": "core.module",
+    "_tensor": "tensors.spec",
+    "_generator": "random",
+    "_initializer": "initializers",
+    "tf._variable": "tf.variables.variable",
+    "tf._shapes": "tf.tensors.shapes",
+    "tf._dtypes": "tf.tensors.dtypes",
+    **dict.fromkeys(["_loss", "_losses_classification", "_losses_regression"], "losses"),
+    **dict.fromkeys(["_losses_structured"], "losses"),
+    **dict.fromkeys(
+        ["_metric", "_metrics_accuracy", "_metrics_auc", "_metrics_confusion"], "metrics"
+    ),
+    **dict.fromkeys(
+        ["_metrics_iou", "_metrics_mean", "_metrics_rows", "_metrics_scores"], "metrics"
+    ),
+    **dict.fromkeys(["_optimizer", "_optimizers_adam", "_optimizers_sgd"], "optimizers"),
+    "_loss_scale": "optimizers",
+}
+
+
+class OldNames:
+    """Finds modules by the names that they had."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return how a module is made whose attributes are those of today's."""
+        known = name.removeprefix("jaxvars.") in _NOW and name.startswith("jaxvars.")
+        return ModuleSpec(name, OldNames) if known else None  # pyright: ignore[reportArgumentType] - it has the methods
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        """Have Python make an empty module."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        """Have the module look its attributes up in today's."""
+        now = import_module(f"jaxvars.{_NOW[module.__name__.removeprefix('jaxvars.')]}")
+        vars(module)["__getattr__"] = now.__getattribute__
+
+
+def install() -> None:
+    """Let pickles find what has moved."""
+    sys.meta_path.append(OldNames)  # pyright: ignore[reportArgumentType] - it has the methods
