@@ -1,4 +1,4 @@
-"""The names that modules had before 0.2, for pickles that were written then.
+"""The names that modules had before they were in packages, for pickles that were written then.
 
 Nothing else imports them; they go with the next release.
 """
