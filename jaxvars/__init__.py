@@ -60,7 +60,7 @@ from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
 from jaxvars.tensors.spec import TensorSpec
 
-if _TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
+if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars` is quick
     from jaxvars import (
         checkpoint,
         config,
@@ -97,7 +97,7 @@ _LATER = {
     "random": "", "tensorboard": "", "tf": "", "place": "jaxvars.parallel.placement",
     "plan": "jaxvars.compiler.plan", "progress": "jaxvars.console.progress",
 }  # fmt: skip
-"""What is imported when it is first asked for: namespaces, and functions with their files."""
+"""What is imported when it is first used: namespaces, and functions with their files."""
 
 _RENAMED = {
     "saved": "jv.export",
@@ -117,7 +117,7 @@ _ELSEWHERE = {
     **dict.fromkeys(["grad", "value_and_grad"], "jv.GradientTape"),
     **dict.fromkeys(["save", "load"], "jv.checkpoint (values) or jv.export (programs)"),
 }
-"""What is asked for by other libraries' names."""
+"""What is found by other libraries' names."""
 
 
 def __getattr__(name: str) -> _Any:
@@ -127,7 +127,7 @@ def __getattr__(name: str) -> _Any:
         found = import_module(_LATER[name] or f"jaxvars.{name}")
         globals()[name] = found = getattr(found, name) if _LATER[name] else found
         return found
-    if name == "__version__":  # read when asked for: importlib.metadata takes time
+    if name == "__version__":  # read on demand: importlib.metadata takes time
         from importlib.metadata import version
 
         return version("jaxvars")

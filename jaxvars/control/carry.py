@@ -183,7 +183,7 @@ def stackable(y: Any, line: str) -> tuple[PyTreeTemplate, list[Array]]:
     form, arrays = flatten_arrays((y,))
     if not form.is_plain:
         raise ControlFlowError(
-            f"An output of the loop at {line} holds what is no array, and can't be stacked: {y!r}."
+            f"An output of the loop at {line} holds a non-array, and can't be stacked: {y!r}."
         )
     return form, arrays
 
@@ -202,7 +202,7 @@ class Stack:
         """Take the output of iteration i.
 
         Raises:
-            ControlFlowError: when it is no array, or differs in form from that of another.
+            ControlFlowError: when it is not an array, or differs in form from that of another.
         """
         form, arrays = stackable(y, self._line)
         types = list(map(type_of, arrays))

@@ -72,7 +72,7 @@ NO_FAILURE = np.zeros(_SIZE, np.int32)
 
 @final
 class Raised:
-    """The error that a callback raised last: XLA hands on no more than its text."""
+    """The error that a callback raised last: XLA passes on no more than its text."""
 
     error: Exception | None = None
 
@@ -141,7 +141,7 @@ def report(failure: Array) -> None:
 
 # ---------------------------------------------------------------- checks in files
 def sites_in(program: Any) -> dict[str, Any]:
-    """Return what the checks in a program say when they fail, as data, by number as text."""
+    """Return what the checks in a program say when they fail, as data, by number as a string."""
     used = jaxprs.integers_in(program)
     sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
     for words in sites.values():  # which element it was cannot be told where sizes are open

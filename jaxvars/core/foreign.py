@@ -80,7 +80,7 @@ def _holds_state(module: object, library: str) -> bool:
         return True
     try:
         leaves = jax.tree.leaves(module)
-    except (ValueError, TypeError, RecursionError):  # a graph of nnx that is no tree
+    except (ValueError, TypeError, RecursionError):  # a graph of nnx that is not a tree
         return True
     return any(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves)
 

@@ -194,7 +194,7 @@ class EagerFrame(Frame):
         announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
-        """Return whether somebody besides `STORE` holds the array."""
+        """Return whether anything besides `STORE` holds the array."""
         return is_held_elsewhere(cell)
 
 
@@ -363,7 +363,7 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
 def lifted(fn: Callable[[], T]) -> T:
     """Run `fn` eagerly even where a function is being traced, if it needs no traced value.
 
-    So an initial value that is drawn from a generator moves that generator on, once, whether
+    So an initial value that is drawn from a generator advances that generator, once, whether
     the variable is created eagerly or by the first call of a compiled function.
     """
     if LOCAL.frame is LOCAL.eager or not LOCAL.frame.lifts:

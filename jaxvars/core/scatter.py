@@ -170,7 +170,7 @@ class Scattered(ArrayProxy, Owner):
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
         if is_string(self.dtype):
-            raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
+            raise NotATensorError(f"Variable {self.name!r} holds strings: only assign changes it.")
         new = fit_dtype(unwrap(value), self.dtype, self.name)
         if not broadcasts(new.shape, shape):
             raise ShapeError(
