@@ -148,8 +148,8 @@ def test_a_mesh_has_the_axes_asked_for():
         ({"data": 4}, 8, r"has 4 devices, and 8 are given"),
         ({}, None, r"\{\} is not a mesh: name at least one axis"),
         ({"data": -1, "model": -1}, None, r"one -1 at most"),
-        ({"data": 0}, None, r"a size of 1 or more"),
-        ({"data": 2.0}, None, r"a size of 1 or more"),
+        ({"data": 0}, None, r"each of size 1 or more"),
+        ({"data": 2.0}, None, r"each of size 1 or more"),
     ],
 )
 def test_meshes_that_cannot_be(axes, given, words):

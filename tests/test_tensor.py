@@ -177,7 +177,7 @@ def test_a_dict_is_refused_with_the_cure():
         ([300, jnp.int8(1)], NotATensorError, "cannot become a tensor: .* out of bounds"),
         ([1, "a"], NotATensorError, r"mixes strings and numbers.*str\(\)"),
         ([["a"], [2.5]], NotATensorError, "mixes strings and numbers"),
-        (b"\xff", NotATensorError, "no text in UTF-8.*frombuffer"),
+        (b"\xff", NotATensorError, "not valid UTF-8.*frombuffer"),
         (np.datetime64("2020-01-01"), NotATensorError, r"datetime64\[D\].*astype"),
         (np.array([5], "m8[s]"), NotATensorError, r"timedelta64\[s\]"),
         (2**31, DtypeError, "2147483648.*outside of int32.*jax_enable_x64"),

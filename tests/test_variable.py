@@ -107,7 +107,7 @@ def test_64_bit_everywhere(run_python):
 def test_a_shape_may_be_given():
     assert V(0.5, shape=(2, 3)).numpy().tolist() == [[0.5] * 3] * 2
     assert V("a", shape=(2,)).numpy().tolist() == ["a", "a"]
-    with pytest.raises(ShapeError, match=r"value of variable 'w' has shape \(2,\).*for, \(3,\)"):
+    with pytest.raises(ShapeError, match=r"variable 'w' has shape \(2,\).*requested shape, \(3,\)"):
         V([1.0, 2.0], shape=(3,), name="w")
 
 

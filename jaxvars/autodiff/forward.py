@@ -71,7 +71,7 @@ class ForwardAccumulator(TapeBase):
         Args:
             primals: what was computed from the accumulator's primals: an array, or a pytree.
             unconnected_gradients: "none" or "zero": what there is for an array that does not
-                move.
+                depend on them.
 
         Returns:
             A pytree like `primals`.

@@ -44,7 +44,7 @@ class Record:
     Args:
         reverse: whether programs will be differentiated in reverse only.
         everything: follow what is computed from any float, watched or not.
-        through_assigns: whether the value of a variable depends on what was assigned to it.
+        through_assigns: whether gradients go through what was assigned to a variable.
 
     Attributes:
         active: the values that depend on a watched one, by identity.

@@ -1,7 +1,7 @@
 """What a program uses is placed together: on one device, or on one mesh.
 
 XLA runs a program on the devices where its inputs are, and would compile it again if one of them
-came back elsewhere. So what a program on a mesh uses and was never placed moves there, once.
+came back elsewhere. So what a program on a mesh uses and was never placed is moved there, once.
 
 Rules this file keeps:
 - nothing moves before all is known to fit together;
@@ -56,7 +56,7 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     To be called while the values are in `STORE` and no other thread touches them.
 
     Raises:
-        ShardingError: when what was placed is not placed together.
+        ShardingError: when what was placed is on different devices.
     """
     homes = {cell.key: home_now(cell) for cell in cells}
     given = [(name, placed(value)) for name, value in arguments]

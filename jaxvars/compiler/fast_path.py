@@ -119,7 +119,7 @@ class Parts(NamedTuple):
     Attributes:
         jitted: takes (donated values, read-only values if there are any, *arguments). Returns
             (new values, result) if it writes, else the result.
-        tray: holds the cells that it writes, those whose values are donated first.
+        tray: holds the cells that it writes, those with donated values first.
         array: what their values are when they are not tracers.
         elsewhere: what to raise when they are tracers.
         given: how many of them are donated to it.

@@ -75,7 +75,7 @@ class Layout:
     """Which values a program takes and returns, and in which order jit has them.
 
     Attributes:
-        donated: cells whose values are donated, since they come back changed.
+        donated: cells whose values are donated, since they are returned changed.
         readonly: cells whose values are read only.
         tray: for the cells that are assigned, those of `donated` first.
         is_checked: whether a check may fail: then the old values are returned.

@@ -65,8 +65,8 @@ def cond(
         What the function returned, numbers as arrays.
 
     Raises:
-        ControlFlowError: when the results differ in form, naming where; or when `pred` is no
-            scalar.
+        ControlFlowError: when the results differ in form, naming where; or when `pred` is
+            not a scalar.
         CreationError: when a function that is staged creates variables.
 
     >>> from jaxvars import Variable, compile

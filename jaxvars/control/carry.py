@@ -1,7 +1,7 @@
 """What branches return and loops carry: its form is one, whatever way a program goes.
 
 A value is taken apart (`PyTreeTemplate`) into arrays and a form: the structure, and parts that are
-no arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
+not arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
 number's, which takes the other's. What differs is refused by the name of the Python variable.
 
 Rule this file keeps: eagerly and staged, the same values are refused.

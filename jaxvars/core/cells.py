@@ -133,7 +133,7 @@ CURRENT: list[WriteBack | None] = [None]
 
 
 class PendingRestore(ABC):
-    """Who waits for new variables."""
+    """A restore that waits for new variables."""
 
     @abstractmethod
     def seek(self) -> set[int]:

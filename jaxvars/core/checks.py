@@ -1,7 +1,7 @@
 """Checks of values at run time: `require`, and the signal by which a compiled step learns of it.
 
-Eagerly a check raises. In a program it cannot: there a failure is a value, kept in a cell of its
-own, `FAILURE`, that is threaded through branches and loops like any variable's. A compiled step
+Eagerly a check raises. In a program it cannot: there a failure is a value, kept in a separate
+cell, `FAILURE`, that is threaded through branches and loops like any variable's. A compiled step
 (`compiler/executable.py`) looks at it when the program has run; if it is set, the program has given
 each variable its old value back, and the step raises.
 

@@ -1,6 +1,6 @@
 """Modules of flax, equinox and Keras as parts of other objects: refused, with the line that adapts.
 
-Their state is not in Variables. Looking for variables would pass over it without a word.
+Their state is not in Variables. Looking for variables would pass over it silently.
 
 Rules this file keeps:
 - a library counts if it has been imported, and a module by its class, not by a name;

@@ -216,7 +216,7 @@ def _integers(indices: Any, name: str) -> Array:
 
 
 def _check_bounds(indices: Array, size: int, name: str) -> None:
-    """Refuse indices that JAX would clamp or drop without a word."""
+    """Refuse indices that JAX would clamp or drop silently."""
     if context.is_tracer(indices) or indices.size == 0:
         return
     known = np.asarray(indices)  # jnp's min would be staged where a function is traced

@@ -1,6 +1,6 @@
 """Where the values of variables are, and what may touch them.
 
-Values live in `STORE`, one dict from cell key to array, or, between two runs of a compiled
+Values are in `STORE`, one dict from cell key to array, or, between two runs of a compiled
 step, in that step's `WriteBack`. `CURRENT[0]` says which:
 
 | `CURRENT[0]` | the values |

@@ -59,8 +59,8 @@ def whole(value: Array) -> Array:
     count = processes_of(value)
     if count > 1:
         raise DistributedError(
-            f"This value of shape {value.shape} is sharded over {count} processes; this one has a "
-            "part of it. jv.parallel.all_gather(v), called by all of them, returns the whole; "
+            f"This value of shape {value.shape} is sharded over {count} processes; this one has "
+            "only a part of it. jv.parallel.all_gather(v), called by all of them, returns it all; "
             "v.value.addressable_shards are the parts that are here."
         )
     return value

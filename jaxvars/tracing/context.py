@@ -1,7 +1,7 @@
 """Which trace code runs under, the settings that it is traced with, and JAX restored after errors.
 
 JAX keeps one *current trace* per thread: it decides what binding a primitive means (run it, stage
-it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` ask and set it. Frames
+it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` read and set it. Frames
 (`core/frames.py`) compare traces by identity to tell their own from a foreign transform.
 
 Rules this package keeps:

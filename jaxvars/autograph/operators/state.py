@@ -193,7 +193,7 @@ class Block:
     def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
 
-        In the first iteration the places that the loop sets must have no value: the body may test.
+        In the first iteration the places that the loop sets must have no value: the body may check.
         """
 
         def first() -> None:
