@@ -127,14 +127,14 @@ class DtypeError(JaxvarsError, TypeError, ValueError):
     """A value whose dtype is not the variable's, or that cannot be held without loss.
 
     Wrong: `count = jv.Variable(0); count.assign(2.5)`.
-    Cure: convert it where everybody can see, `count.assign(int(2.5))`, or make the variable
+    Cure: convert it explicitly, `count.assign(int(2.5))`, or make the variable
     a float, `jv.Variable(0.0)`.
     """
 
 
 @final
 class NotATensorError(JaxvarsError, TypeError, ValueError):
-    """Something that is no number, array or string.
+    """Something that is not a number, array or string.
 
     Wrong: `jv.Variable({"a": 1})`. Cure: one Variable for each leaf,
     `jax.tree.map(jv.Variable, {"a": 1})`.
@@ -143,13 +143,13 @@ class NotATensorError(JaxvarsError, TypeError, ValueError):
 
 @final
 class CreationError(JaxvarsError, ValueError):
-    """A variable created where it cannot live.
+    """A variable created where it cannot exist.
 
     Wrong:
 
         @jv.compile
         def step(x):
-            w = jv.Variable(1.0)      # a new one each call: whose value should be kept?
+            w = jv.Variable(1.0)      # a new one each call: which value should be kept?
             return w * x
 
     Cure: create it outside, or once, and keep it:
@@ -205,7 +205,7 @@ class ExecutionError(JaxvarsError, RuntimeError):
 
     XLA runs a program after the call has returned, so a call may succeed and the next one, or the
     next read of a variable, raise this. The message says whether values of variables were lost:
-    a program that reuses their memory has nothing to give back.
+    a program that reuses their memory has nothing to restore.
 
     Wrong: a step whose result does not fit into memory. Cure: smaller batches or results;
     `jv.compile(donate=False)`, which keeps the old values of variables until the new ones are
@@ -281,7 +281,7 @@ class CheckpointError(JaxvarsError, ValueError):
 class SavedError(JaxvarsError, ValueError):
     """A program that cannot be saved, or a file of one that cannot be loaded.
 
-    Wrong: saving a function that nobody has said the arguments of, and that was never called:
+    Wrong: saving a function whose arguments were never specified, and that was never called:
 
         jv.export.save(jv.compile(f), "f.jaxvars")
 
@@ -292,9 +292,9 @@ class SavedError(JaxvarsError, ValueError):
 
 @final
 class TapeError(JaxvarsError, RuntimeError, ValueError):
-    """A GradientTape asked for what it cannot give.
+    """A request that a GradientTape cannot fulfil.
 
-    Wrong: asking a tape twice for a gradient. Cure: `jv.GradientTape(persistent=True)`.
+    Wrong: computing a gradient twice with one tape. Cure: `jv.GradientTape(persistent=True)`.
     """
 
 
@@ -330,16 +330,16 @@ class RetraceWarning(UserWarning):
 class GradientWarning(UserWarning):
     """A gradient that is None for a reason one may not expect.
 
-    Wrong: asking for the gradient with respect to `jv.Variable(3)`, an integer.
+    Wrong: computing the gradient with respect to `jv.Variable(3)`, an integer.
     Cure: a float, `jv.Variable(3.0)`.
     """
 
 
 @final
 class InteropError(JaxvarsError, ValueError):
-    """A flax module that cannot be used as it was asked.
+    """A flax module that cannot be used as requested.
 
-    Wrong: a module that asks for random numbers that nobody gives it:
+    Wrong: a module that needs random keys that are not passed:
 
         model = jv.interop.from_flax(Noisy(), x, rngs={"params": 0})
 
@@ -358,7 +358,7 @@ class DeviceError(JaxvarsError, ValueError):
 
 @final
 class ShardingError(JaxvarsError, ValueError):
-    """A value that cannot be spread over devices as asked, or values that lie apart.
+    """A value that cannot be sharded over devices as requested, or values placed apart.
 
     Wrong: `jv.Variable(jnp.zeros(7), sharding=jax.P("data"))` on a mesh whose axis "data" has 4
     devices, or a step that uses variables of two meshes. Cure: pad the dimension; and one mesh,
@@ -368,9 +368,9 @@ class ShardingError(JaxvarsError, ValueError):
 
 @final
 class DistributedError(JaxvarsError, RuntimeError):
-    """Processes that cannot be brought together, or that differ where they must not.
+    """Processes that cannot be connected, or that differ where they must not.
 
-    Also a value that lies on several processes, asked for by one of them.
+    Also a value that is sharded over several processes, requested by one of them.
 
     Wrong:
 
@@ -424,8 +424,8 @@ def read_by_kept_rule_error(name: str) -> TapeError:
 
 def string_in_program_error(name: str) -> StringVariableError:
     return StringVariableError(
-        f"Variable {name!r} holds text and is used at {user_line()} inside a compiled "
-        "function, where there are only numbers. Read it outside and pass the text, which "
+        f"Variable {name!r} holds strings and is used at {user_line()} inside a compiled "
+        "function, where there are only numbers. Read it outside and pass the string, which "
         f"is then a static argument: step(x, {name}.item())."
     )
 

@@ -737,7 +737,9 @@ def test_an_error_that_jax_finds_leaves_the_function_usable():
 
 def test_string_variables_are_refused_inside():
     text = jv.Variable("hello", name="text")
-    with pytest.raises(StringVariableError, match="'text' holds text and is used at test_compile"):
+    with pytest.raises(
+        StringVariableError, match="'text' holds strings and is used at test_compile"
+    ):
         jv.compile(lambda: text.value)()
     with pytest.raises(StringVariableError, match="Read it outside and pass the text"):
         jv.compile(lambda: text.assign("x"))()

@@ -312,7 +312,7 @@ def test_shapes():
     )
     with pytest.raises(ShapeError, match=r"array 0 has shape \(8, 3\): it should have rank 1"):
         jv.compile(lambda x: assert_shapes([(x, (8,))]))(x)
-    with pytest.raises(TypeError, match="is no pattern of a shape"):
+    with pytest.raises(TypeError, match="is not a pattern of a shape"):
         assert_shapes([(x, (1.5, 2))])
 
 

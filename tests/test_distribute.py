@@ -221,10 +221,10 @@ def test_batches_that_cannot_be_divided(mesh):
     batches = iter(Batches(ragged, mesh=mesh, prefetch=0))
     next(batches)
     next(batches)
-    with pytest.raises(ShardingError, match=r"array\['x'\] of shape \(5,\) cannot be divided"):
+    with pytest.raises(ShardingError, match=r"array\['x'\] of shape \(5,\) cannot be sharded"):
         next(batches)
     assert len(list(Batches(ragged, mesh=mesh, drop_remainder=True))) == 2
-    with pytest.raises(ShardingError, match=r"no multiple of the 8 devices"):
+    with pytest.raises(ShardingError, match=r"not a multiple of the 8 devices"):
         list(Batches(ragged[2:], mesh=mesh, drop_remainder=True))
     with pytest.raises(ShardingError, match="no mesh in force"):
         list(Batches(ragged))

@@ -216,7 +216,7 @@ def refused(action):
     raise AssertionError("not refused")
 
 for action in (spread.numpy, lambda: np.asarray(spread), lambda: list(spread)):
-    assert "lies on 2 processes" in refused(action)
+    assert "is sharded over 2 processes" in refused(action)
 assert "all_gather(v), called by all of them" in refused(lambda: __import__("pickle").dumps(spread))
 assert "different values of mine. Make them" in refused(lambda: d.check_same(mine, same=same))
 print("fine", d.rank())

@@ -146,10 +146,10 @@ def test_a_mesh_has_the_axes_asked_for():
         ({"data": 16}, None, r"needs 16 devices, and there are 8\..*\n.*device_count=16 python"),
         ({"data": -1, "model": 3}, None, r"needs a multiple of 3 devices, and there are 8\."),
         ({"data": 4}, 8, r"has 4 devices, and 8 are given"),
-        ({}, None, r"\{\} is no mesh: name at least one axis"),
+        ({}, None, r"\{\} is not a mesh: name at least one axis"),
         ({"data": -1, "model": -1}, None, r"one -1 at most"),
-        ({"data": 0}, None, r"a size of 1 or more"),
-        ({"data": 2.0}, None, r"a size of 1 or more"),
+        ({"data": 0}, None, r"each of size 1 or more"),
+        ({"data": 2.0}, None, r"each of size 1 or more"),
     ],
 )
 def test_meshes_that_cannot_be(axes, given, words):
@@ -205,12 +205,16 @@ def test_values_from_elsewhere_become_variables_on_the_mesh(grid):
 @pytest.mark.parametrize(
     ("shape", "spec", "words"),
     [
-        ((7, 4), P("data"), r"dimension 0 has size 7, no multiple of the 4 devices along 'data'"),
-        ((4, 4), P(("data", "model")), r"no multiple of the 8 devices along 'data' and 'model'"),
+        (
+            (7, 4),
+            P("data"),
+            r"dimension 0 has size 7, not a multiple of the 4 devices along 'data'",
+        ),
+        ((4, 4), P(("data", "model")), r"not a multiple of the 8 devices along 'data' and 'model'"),
         ((4,), P("data", "model"), r"of shape \(4,\) has 1 dimensions, and P.* is for 2"),
         ((4,), P("modle"), r"over a mesh of {'data': 4, 'model': 2}: .*'modle'"),
         ((4, 4), P("data", "data"), r"'data' is there twice"),
-        ((4,), "data", r"'data' does not say where it lies\. Give a PartitionSpec"),
+        ((4,), "data", r"'data' is not a placement\. Give a PartitionSpec"),
     ],
 )
 def test_variables_that_do_not_fit_a_mesh(grid, shape, spec, words):
@@ -342,7 +346,7 @@ def test_arguments_are_spread_as_they_arrive(grid):
     for x in (ones(8, 4), jnp.ones((8, 4)), jax.device_put(ones(8, 4), jax.devices()[2])):
         assert step(x, 2.0).sharding.spec == P("data", "model")
         assert step(x, 2.0).sharding.spec == P("data", "model")
-    with pytest.raises(ShardingError, match=r"Argument x of shape \(7, 4\) cannot be divided"):
+    with pytest.raises(ShardingError, match=r"Argument x of shape \(7, 4\) cannot be sharded"):
         step(ones(7, 4), 2.0)
     assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._executable.lower().compile().as_text()
 

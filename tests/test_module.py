@@ -203,7 +203,9 @@ def test_a_name_may_be_given():
 
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a.b"])
 def test_what_is_no_name(name):
-    with pytest.raises(ValueError, match="is no module name: use letters, digits and underscores"):
+    with pytest.raises(
+        ValueError, match="is not a module name: use letters, digits and underscores"
+    ):
         Linear(1, 1, name=name)
 
 

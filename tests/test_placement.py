@@ -43,7 +43,7 @@ def test_names(name, index):
 
 @pytest.mark.parametrize("name", ["", "CPU:x", "CPU:-1", "cpu 0", "/job:a/CPU:0:1", "3"])
 def test_malformed_names(name):
-    with pytest.raises(DeviceError, match=r"is no device name; write 'CPU:0', 'GPU:1'") as error:
+    with pytest.raises(DeviceError, match=r"is not a device name; write 'CPU:0', 'GPU:1'") as error:
         find_device(name)
     assert repr(name) in str(error.value)
 

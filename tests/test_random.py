@@ -742,7 +742,7 @@ def test_categorical_of_batches():
         (lambda g: g.normal((), stddev=jnp.ones(3)), ShapeError, r"stddev of shape \(3,\)"),
         (lambda g: g.normal((2,), dtype="int32"), DtypeError, r"cannot have dtype int32"),
         (lambda g: g.normal((2,), dtype="float64"), DtypeError, r"jax_enable_x64"),
-        (lambda g: g.normal((2,), dtype="flaot"), TypeError, r"'flaot' is no dtype"),
+        (lambda g: g.normal((2,), dtype="flaot"), TypeError, r"'flaot' is not a dtype"),
         (lambda g: g.uniform((2,), dtype="int32"), ValueError, r"Integers need a maxval"),
         (lambda g: g.uniform((2,), dtype="bool"), DtypeError, r"cannot have dtype bool"),
         (lambda g: g.randint((2,), 3, 3), ValueError, r"no integer from minval 3 to maxval 3"),

@@ -62,5 +62,5 @@ def test_names_are_the_same_sizes_everywhere():
     "pattern", [(1.5,), (..., 3, ...), (3, ..., 4), ((3,),), ("a", "*", 3)], ids=repr
 )
 def test_no_patterns(pattern: Any):
-    with pytest.raises(TypeError, match="is no pattern of a shape: sizes are numbers, names"):
+    with pytest.raises(TypeError, match="is not a pattern of a shape: sizes are numbers, names"):
         misfit("x", (1, 2, 3), pattern, {})

@@ -429,7 +429,7 @@ ARGUMENTS: dict[str, tuple[Any, type[Exception], str]] = {
     "long integer": (2**70, DtypeError, "integers of more than 64 bits"),
     "big-endian": (np.ones(2, ">f4"), NotATensorError, r">f4, .*x.astype\('float32'\)"),
     "structured": (np.ones(2, [("a", "f4")]), NotATensorError, r"x\['a'\], one of its fields"),
-    "dates": (np.zeros(2, "M8[s]"), NotATensorError, r"datetime64\[s\], which is no tensor"),
+    "dates": (np.zeros(2, "M8[s]"), NotATensorError, r"datetime64\[s\], which is not a tensor"),
     "masked": (np.ma.masked_array([1.0], [True]), NotATensorError, "masked array"),
 }
 
@@ -625,7 +625,7 @@ class Secret:
         (
             (1.0, 1.0),
             (1.0, jnp.float32(1)),
-            "y: float32[] -> float32[] (an array of its own type)",
+            "y: float32[] -> float32[] (strongly typed)",
         ),
         ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
         ((1.0, None), (1.0, 2.0), "y: the structure changed"),

@@ -43,7 +43,7 @@ WIDE = ["float64", "int64", "uint64", "complex128"]
 
 @pytest.mark.parametrize("wide", [*WIDE, *map(np.dtype, WIDE)])  # np.dtype("float64") == float
 def test_64_bit_asked_for_is_refused_with_the_cure(wide):
-    with pytest.raises(DtypeError, match=f"(?s){wide} was asked for.*jax_enable_x64.*or ask for"):
+    with pytest.raises(DtypeError, match=f"(?s){wide} was requested.*jax_enable_x64.*or use"):
         as_dtype(wide)
 
 
@@ -56,7 +56,7 @@ def test_64_bit_is_given_where_it_is_on(wide):
 
 @pytest.mark.parametrize("given", ["floaty", object, np.longdouble, "datetime64[s]", 7])
 def test_what_is_no_dtype(given):
-    with pytest.raises(NotATensorError, match=r"is no dtype of tensors; examples: jnp\.float32"):
+    with pytest.raises(NotATensorError, match=r"is not a dtype of tensors; examples: jnp\.float32"):
         as_dtype(given)
 
 
@@ -160,7 +160,7 @@ def test_text_becomes_numpy_text_that_cannot_be_changed(value, text):
     ],
 )
 def test_what_is_no_tensor(value):
-    with pytest.raises(NotATensorError, match=r"^the thing is \w+, which is no tensor"):
+    with pytest.raises(NotATensorError, match=r"^the thing is \w+, which is not a tensor"):
         to_tensor(value, what="the thing")
 
 
@@ -175,9 +175,9 @@ def test_a_dict_is_refused_with_the_cure():
         ([[1], [1, 2]], NotATensorError, "cannot become a tensor.*inhomogeneous"),
         ([jnp.ones(2), jnp.ones(3)], NotATensorError, "cannot become a tensor"),
         ([300, jnp.int8(1)], NotATensorError, "cannot become a tensor: .* out of bounds"),
-        ([1, "a"], NotATensorError, r"mixes text and numbers.*str\(\)"),
-        ([["a"], [2.5]], NotATensorError, "mixes text and numbers"),
-        (b"\xff", NotATensorError, "no text in UTF-8.*frombuffer"),
+        ([1, "a"], NotATensorError, r"mixes strings and numbers.*str\(\)"),
+        ([["a"], [2.5]], NotATensorError, "mixes strings and numbers"),
+        (b"\xff", NotATensorError, "not valid UTF-8.*frombuffer"),
         (np.datetime64("2020-01-01"), NotATensorError, r"datetime64\[D\].*astype"),
         (np.array([5], "m8[s]"), NotATensorError, r"timedelta64\[s\]"),
         (2**31, DtypeError, "2147483648.*outside of int32.*jax_enable_x64"),
@@ -226,8 +226,8 @@ def test_a_dtype_asked_for_is_given(value, dtype):
         (1j, "float32", "complex128, and dtype float32"),
         (2, "bool", "int64, and dtype bool"),
         (jnp.ones(2), "int32", "float32, and dtype int32"),
-        ("a", "float32", "text, but dtype float32 was asked for"),
-        (1, "string", r"dtype string was asked for: use str\(\)"),
+        ("a", "float32", "string, but dtype float32 was requested"),
+        (1, "string", r"dtype string was requested: use str\(\)"),
         (300, "uint8", r"is 300, outside of uint8 \(0 to 255\)"),
         ([1, 300], "uint8", r"reaches from 1 to 300, outside of uint8"),
         (-1, "uint32", "outside of uint32"),
@@ -290,7 +290,7 @@ def test_masked_arrays_are_refused_where_they_are_no_tensors(use):
 SMALL = [
     (np.array([1.0, 1e-60]), None, "float32, which become 0: 1 of 2, for example 1e-60. 64-bit"),
     (1e-60, None, "float32, which become 0: 1 of 1"),
-    ([0.0, 1e-9], "float16", "float16, which become 0: 1 of 2, for example 1e-09. Ask for a wider"),
+    ([0.0, 1e-9], "float16", "float16, which become 0: 1 of 2, for example 1e-09. Use a wider"),
     (np.float32(1e-9), "float16", r"float16, .* yourself: np.asarray\(value\).astype\('float16'\)"),
     (np.float32([1e-42]), "bfloat16", "bfloat16, which become 0"),
     (jnp.float32(1e-4), "float8_e4m3fn", "float8_e4m3fn, which become 0"),
@@ -443,7 +443,7 @@ def test_spec_matches(value, matches):
 
 
 def test_a_spec_of_64_bit_is_refused():
-    with pytest.raises(DtypeError, match="float64 was asked for"):
+    with pytest.raises(DtypeError, match="float64 was requested"):
         TensorSpec((2,), "float64")
 
 

@@ -37,7 +37,7 @@ def test_what_it_knows_of_itself():
 
 
 def test_what_it_refuses_to_be():
-    with pytest.raises(jv.errors.NotATensorError, match="Keep texts in a Python list"):
+    with pytest.raises(jv.errors.NotATensorError, match="Keep strings in a Python list"):
         TensorArray(str, 3)
     with pytest.raises(TypeError, match="size of a TensorArray is a whole number"):
         TensorArray(jnp.float32, 2.5)

@@ -88,7 +88,7 @@ def test_a_dtype_may_be_given(value, dtype):
 @pytest.mark.parametrize("dtype", ["float64", jnp.int64, np.complex128])
 @pytest.mark.parametrize("value", [1, lambda: 1])
 def test_64_bit_asked_for_is_refused_with_the_cure(value, dtype):
-    with pytest.raises(DtypeError, match=r"(?s)was asked for, but 64-bit numbers are off.*x64"):
+    with pytest.raises(DtypeError, match=r"(?s)was requested, but 64-bit numbers are off.*x64"):
         V(value, dtype=dtype)
 
 
@@ -107,7 +107,7 @@ def test_64_bit_everywhere(run_python):
 def test_a_shape_may_be_given():
     assert V(0.5, shape=(2, 3)).numpy().tolist() == [[0.5] * 3] * 2
     assert V("a", shape=(2,)).numpy().tolist() == ["a", "a"]
-    with pytest.raises(ShapeError, match=r"value of variable 'w' has shape \(2,\).*for, \(3,\)"):
+    with pytest.raises(ShapeError, match=r"variable 'w' has shape \(2,\).*requested shape, \(3,\)"):
         V([1.0, 2.0], shape=(3,), name="w")
 
 
@@ -118,7 +118,7 @@ def test_a_shape_may_be_given():
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: lambda: x], ids=["", "call"])
 def test_what_is_no_tensor_is_refused(value, kind, wrap):
     with pytest.raises(
-        NotATensorError, match=f"the initial value of variable 'w' is {kind}, which is no tensor"
+        NotATensorError, match=f"the initial value of variable 'w' is {kind}, which is not a tensor"
     ):
         V(wrap(value), name="w")
 
@@ -133,7 +133,7 @@ def test_names():
     assert V(1.0).name == "Variable"
     assert [V(1.0, name="a").name for _ in range(2)] == ["a", "a"]
     assert V(1.0, name="any text: ü/0").name == "any text: ü/0"
-    with pytest.raises(TypeError, match="The name of a variable is text, not 3"):
+    with pytest.raises(TypeError, match="The name of a variable is a string, not 3"):
         V(1.0, name=3)
 
 
@@ -265,7 +265,7 @@ def test_text_cannot_be_changed_behind_the_variable():
         ("one", ShapeError, r"shape \(\) to variable 's' of shape \(2,\)"),
         ([1, 2], DtypeError, r"int64 to variable 's' of dtype string: .*astype\(str\)"),
         (None, NotATensorError, "variable 's' is NoneType"),
-        (["a", 1], NotATensorError, "mixes text and numbers"),
+        (["a", 1], NotATensorError, "mixes strings and numbers"),
     ],
 )
 def test_text_refuses_what_does_not_fit(value, error, message):
@@ -285,14 +285,14 @@ def test_text_refuses_what_does_not_fit(value, error, message):
 )
 def test_text_changes_as_a_whole(change):
     v = V(["a", "b"], name="s")
-    with pytest.raises(NotATensorError, match="Variable 's' holds text: only assign can change it"):
+    with pytest.raises(NotATensorError, match="Variable 's' holds strings: only assign changes it"):
         change(v)
 
 
 @pytest.mark.parametrize("use", [lambda v: v.value, lambda v: v == "a", lambda v: v.assign(["b"])])
 def test_text_is_refused_in_compiled_code(use):
     v = V(["a"], name="s")
-    with pytest.raises(StringVariableError, match=r"'s' holds text.*test_variable\.py.*s\.item"):
+    with pytest.raises(StringVariableError, match=r"'s' holds strings.*test_variable\.py.*s\.item"):
         jv.compile(lambda x: (use(v), x)[1])(1.0)
     assert v.numpy().tolist() == ["a"]
 

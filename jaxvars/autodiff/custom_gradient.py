@@ -49,7 +49,7 @@ def stop_gradient(value: Any) -> Any:
 
 
 def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function a gradient of its own.
+    """Give a function a custom gradient.
 
     Args:
         fn: returns `(result, grad)`. `grad(upstream)`, with one argument for each array in the
@@ -106,7 +106,7 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
     if context.strip(context.current()) is not context.EVAL:  # maybe differentiated elsewhere
-        with overlooking():  # it is raised again if a gradient is asked for
+        with overlooking():  # it is raised again if a gradient is requested
             outer, forward = _traced(forward, cells, len(aside), values)
     outer = [*map(LOCAL.frame.read, aside), *outer]
     read = list(map(LOCAL.frame.read, used))
@@ -114,7 +114,7 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
 
 
 def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
-    """Return a function with a pullback of its own.
+    """Return a function with a custom pullback.
 
     Args:
         forward: takes what was closed over, first the values of cells that only the pullback
@@ -134,7 +134,7 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[A
 
 
 def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
-    """Return what hands results on that are known, and then takes what `_rule` does."""
+    """Return what passes results on that are known, and then takes what `_rule` does."""
 
     def same(arrays: Any, outer: Any, *_: Any) -> list[Array]:
         return [aside_p.bind(*arrays[i:], *arrays[:i], *outer) for i in range(len(arrays))]
@@ -153,7 +153,7 @@ def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., 
 def _known(forward: Any, again: Any, given: Any) -> tuple[list[Array], Any]:
     arrays, pull = forward(*given)
     pulled = pull()
-    if context.current() is not context.EVAL:  # who differentiates it again finds the same rule
+    if context.current() is not context.EVAL:  # differentiated again, it has the same rule
         arrays = again(arrays, *given)
     return arrays, pulled
 
@@ -224,7 +224,7 @@ def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array]) -> 
     frame = LOCAL.frame
     cells = list(frame.cells) if isinstance(frame, CaptureFrame) else []
     own.update(cell.key for cell in cells)
-    with overlooking():  # it is raised again if a gradient is asked for
+    with overlooking():  # it is raised again if a gradient is requested
         _gradients(grad, cells, form, fn, upstream)
     return result
 
@@ -232,7 +232,7 @@ def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array]) -> 
 def _gradients(
     grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Array]
 ) -> tuple[list[Array | None], list[Array | None]]:
-    """Return the gradients of the cells and of the moving arguments."""
+    """Return the gradients of the cells and of the differentiable arguments."""
     treedef, n, moving = form
     trainable = [v for c in cells if isinstance(v := c.owner(), Variable) and v.trainable]
     if trainable:

@@ -1,4 +1,4 @@
-"""Why a tape has no gradient of a target: what is asked of `tape.explain`, and said in warnings."""
+"""Why a tape has no gradient of a target: what `tape.explain` and warnings say."""
 
 from __future__ import annotations
 

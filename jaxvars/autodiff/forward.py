@@ -28,7 +28,7 @@ class ForwardAccumulator(TapeBase):
     """Record operations, and differentiate them forward: Jacobian-vector products.
 
     Args:
-        primals: a variable or array, or a pytree of them, to move.
+        primals: a variable or array, or a pytree of them, to differentiate along.
         tangents: the directions, a pytree like `primals` of arrays of their shapes.
 
     Raises:
@@ -67,20 +67,20 @@ class ForwardAccumulator(TapeBase):
         primals: Any,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """Return how computed arrays move with the primals.
+        """Return the tangents of computed arrays.
 
         Args:
             primals: what was computed from the accumulator's primals: an array, or a pytree.
             unconnected_gradients: "none" or "zero": what there is for an array that does not
-                move.
+                depend on them.
 
         Returns:
             A pytree like `primals`.
 
         Raises:
-            TapeError: for what is no array.
+            TapeError: for what is not an array.
         """
-        refuse_if_forked("A tangent is asked for")
+        refuse_if_forked("A tangent is requested")
         leaves, treedef = flatten(primals)
         targets = [self._target_value(leaf) for leaf in leaves]
         found = [self._tangent(target) for target in targets]
@@ -112,7 +112,7 @@ def _pushed(run: Callable[..., Array], values: list[Array], tangents: list[Array
 
 
 def _pulled_twice(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
-    """Return how the result of a function moves, from its pullback.
+    """Return the tangent of a function's result, from its pullback.
 
     That is linear in the cotangent, so its own pullback takes tangents forward.
     """

@@ -22,7 +22,7 @@ _NOT_MERGED = frozenset(
     | {"cumlogsumexp", "cummax", "cummin", "cumprod"}
     | {"div", "sqrt"}  # x / sqrt(y) becomes x * rsqrt(y) before XLA merges anything
 )
-PULLS = "custom_vjp_call"  # what knows its pullback alone
+PULLS = "custom_vjp_call"  # what has only its pullback
 REF_WRITES = frozenset({"new_ref", "swap", "addupdate"})
 REF_WRITTEN = (
     "A value that depends on what the tape watches is written to a jax.Ref, where the tape cannot "
@@ -90,7 +90,7 @@ class Linear(NamedTuple):
     """A linearized operation.
 
     Attributes:
-        positions: which of its inputs move.
+        positions: which of its inputs are differentiable.
         map: takes tangents of these inputs to those of the float outputs, or, if
         is_pullback: takes cotangents of the float outputs to those of the inputs.
     """
@@ -103,7 +103,7 @@ class Linear(NamedTuple):
 def runs_twice(equation: Equation, *, reverse: bool) -> bool:
     """Return whether the operation would be run a second time when it is replayed.
 
-    Linearized, a function with a rule of its own becomes what its rule computes. Whoever
+    Linearized, a function with a custom rule becomes what its rule computes. What
     differentiates that again would miss the rule, so there it may run twice; and so may one that
     knows its pullback alone where tangents are to be pushed forward.
     """
@@ -134,7 +134,7 @@ def _branches_in_loop(equation: Equation) -> bool:
     """Return whether JAX would split the loop again to transpose its linear map.
 
     It does so for a cond in a scan, and the loop would run once more. A pullback that is made
-    at once has no such loop; but it takes zeros for outputs that nobody uses.
+    at once has no such loop; but it takes zeros for unused outputs.
     """
     inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
     return any({"cond", "scan"} <= {equation.name, *names} for names in inside)
@@ -159,7 +159,7 @@ def linearize(
                 run, *moving, has_aux=True
             )
     except (NotImplementedError, TypeError, ValueError):
-        return None, None  # the replay will say why, if a gradient is asked for at all
+        return None, None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
     inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
     if reverse and not pull and any(PULLS in names for names in inside):
@@ -184,7 +184,7 @@ def _put(values: Sequence[Array], where: Sequence[int], new: Sequence[Array]) ->
 
 
 def run_linear(node: Node, linear: Linear, inputs: Sequence[Array]) -> list[Array]:
-    """Give the recorded outputs again, moving with the inputs as the linear map says."""
+    """Return the recorded outputs, whose tangents are the linear map of the inputs'."""
     floats = [x for x in node.outputs if is_inexact(x)]
     again: Any
     if linear.is_pullback:

@@ -1,7 +1,7 @@
 """Record what ran, and replay it as a pure function.
 
 A `Record` listens to a `Recorder` (`tracing/trace.py`) and keeps each operation whose inputs depend
-on a watched value. To differentiate, `autodiff/tape.py` asks for the `Program` between sources and
+on a watched value. To differentiate, `autodiff/tape.py` takes the `Program` between sources and
 targets: those operations, as a function that JAX can differentiate.
 
 Rules this file keeps:
@@ -44,7 +44,7 @@ class Record:
     Args:
         reverse: whether programs will be differentiated in reverse only.
         everything: follow what is computed from any float, watched or not.
-        through_assigns: whether the value of a variable moves with what was assigned to it.
+        through_assigns: whether gradients go through what was assigned to a variable.
 
     Attributes:
         active: the values that depend on a watched one, by identity.

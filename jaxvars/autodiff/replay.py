@@ -24,8 +24,8 @@ from jaxvars.typing import Array
 # ---------------------------------------------------------------- programs
 @jax.custom_jvp
 def _alias_source(value: Array, source: Array) -> Array:
-    """Return `value`, which is also to move with `source`."""
-    return value  # pragma: no cover - whoever runs a program differentiates it: see the rule
+    """Return `value`, which is also to have the tangent of `source`."""
+    return value  # pragma: no cover - what runs a program differentiates it: see the rule
 
 
 @_alias_source.defjvp  # pyright: ignore[reportFunctionMemberAccess] - custom_jvp makes it an object

@@ -52,7 +52,7 @@ def _in_reverse(program: Program) -> Generator[None]:
 
 
 _TOO_DEEP = (
-    "The gradient asked for at {line} goes through loops in loops, or is of high order through a "
+    "The gradient requested at {line} goes through loops in loops, or is of high order through a "
     "loop, whose number of iterations is only known when the program runs. Each order makes about "
     "seven loops of one: XLA would compile this one for an hour. With a bound a loop has "
     "derivatives of any order:\n"

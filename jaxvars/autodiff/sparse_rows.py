@@ -1,7 +1,7 @@
 """`lookup`: rows of an array by index, as an operation that a tape knows again.
 
 The gradient of a table that was only looked up in is zero but for the rows that were read. A tape
-that is asked for `Rows` gives those alone: the gradients of what the look-ups returned.
+that is to return `Rows` gives those alone: the gradients of what the look-ups returned.
 
 Rules this file keeps:
 - a look-up is a jitted function, known by its name, so that JAX knows all about it;
@@ -77,7 +77,7 @@ class Uses:
     Args:
         equations: the operations, each with its outputs.
         tables: the values.
-        others: values that are asked for as they are, too.
+        others: values that are returned as they are, too.
     """
 
     __slots__ = ("_found", "_tables")

@@ -4,7 +4,7 @@
         loss = jnp.mean((x @ w - y) ** 2)
     grad = tape.gradient(loss, w)
 
-A tape opens a `Recorder` on the current trace and a `Record` listens. Asked for a gradient,
+A tape opens a `Recorder` on the current trace and a `Record` listens. For a gradient,
 it replays the operations between sources and target through `jax.vjp`: all derivatives are
 JAX's own. Values inside the `with` are concrete, ordinary Python control flow works.
 
@@ -52,12 +52,12 @@ class GradientTape(TapeBase):
     """Record operations, and differentiate them in reverse.
 
     Trainable variables are watched as soon as they are read; other values with `watch`.
-    Reads no state of its own and changes no variable.
+    The tape itself reads no state and changes no variable.
 
     Args:
         persistent: allow more than one gradient; the recorded values are then kept until the
             tape is gone.
-        watch_accessed_variables: watch trainable variables without being asked.
+        watch_accessed_variables: watch trainable variables automatically.
         everything: watch all floats that anything is computed from, so that each of them may be a
             source without having been watched.
         through_assigns: follow what is assigned to a variable to where it is read again, as
@@ -175,7 +175,7 @@ class GradientTape(TapeBase):
 
         Raises:
             TapeError: at the second call, unless the tape is persistent; or for a target
-                that is no array.
+                that is not an array.
 
         Warns:
             GradientWarning: when all gradients are None, with the reason for the first source.
@@ -351,7 +351,7 @@ class GradientTape(TapeBase):
 
     # ------------------------------------------------------------ parts
     def _use(self) -> None:
-        refuse_if_forked("A gradient is asked for")
+        refuse_if_forked("A gradient is requested")
         if self._used and not self._persistent:
             raise TapeError(
                 "A non-persistent GradientTape can only be used once, to compute one set of "
@@ -378,7 +378,7 @@ class GradientTape(TapeBase):
 
 @final
 class GradientQuery:
-    """Which gradients are asked for: of what, multiplied with what, and what counts as constant."""
+    """Which gradients are requested: of what, multiplied with what, and what counts as constant."""
 
     def __init__(
         self,

@@ -187,7 +187,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         if isinstance(value, jax.Array) and is_inexact(value) and _is_cut(value):
             raise TapeError(
                 f"The target has dtype {value.dtype}, and 64-bit values are off at {user_line()}: "
-                "ask for its gradient where they are on, as where it was computed:\n"
+                "compute its gradient where they are on, as where it was computed:\n"
                 "    with jax.enable_x64(True):\n"
                 "        grad = tape.gradient(loss, w)"
             )
@@ -208,7 +208,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TapeError(
                 f"The target is a {type(value).__name__} ({value!r}), not the array that was "
-                "computed: ask for the gradient of the array, and convert it afterwards."
+                "computed: take the gradient of the array, and convert it afterwards."
             )
         return value
 

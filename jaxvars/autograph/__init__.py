@@ -97,7 +97,7 @@ def convert(fn: Callable[..., Any] | None = None, /, *, recursive: bool = True) 
         return functools.partial(convert, recursive=recursive)
     function, given = function_in(fn)
     if not callable(fn) or (function is None and not isinstance(fn, functools.partial)):
-        raise ControlFlowError(f"{fn!r} is no Python function: there is nothing to convert in it.")
+        raise ControlFlowError(f"{fn!r} is not a Python function: it has nothing to convert.")
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **words: Any) -> Any:
@@ -161,7 +161,7 @@ def to_code(fn: Callable[..., Any]) -> str:
     function, _ = function_in(inner.func if isinstance(inner, functools.partial) else inner)
     function, _ = function_in(as_written(function))
     if function is None:
-        raise ControlFlowError(f"{fn!r} is no Python function: there is nothing to convert in it.")
+        raise ControlFlowError(f"{fn!r} is not a Python function: it has nothing to convert.")
     _new(function, recursive=True)
     return source(function)
 

@@ -87,7 +87,7 @@ def call(f: Any, args: tuple[Any, ...], words: dict[str, Any], package: str) -> 
     Args:
         f: what is called.
         args: positional arguments.
-        words: arguments by name.
+        words: keyword arguments.
         package: the top package of the caller.
     """
     if (ours := _BY_ID.get(id(f))) is not None:
@@ -210,7 +210,7 @@ def source(fn: FunctionType) -> str:
 def set_loop_options(*, max_iterations: int | None = None) -> None:
     """Say more about the loop that this is the first statement of.
 
-    It is no call: where a function is converted it is taken out of the loop. It speaks of a loop
+    It is not a call: where a function is converted it is taken out of the loop. It speaks of a loop
     that becomes one operation of a program, and there alone: in a function that is not converted,
     and for a loop that Python runs, it does nothing.
 

@@ -1,7 +1,7 @@
-"""What a program uses lies together: on one device, or on one mesh.
+"""What a program uses is placed together: on one device, or on one mesh.
 
 XLA runs a program on the devices where its inputs are, and would compile it again if one of them
-came back elsewhere. So what a program on a mesh uses and nobody has placed moves there, once.
+came back elsewhere. So what a program on a mesh uses and was never placed is moved there, once.
 
 Rules this file keeps:
 - nothing moves before all is known to fit together;
@@ -29,7 +29,7 @@ _WORDS = ("incompatible devices", "does not match the sharding", "evenly divide 
 
 
 def placed(value: Array) -> Any:
-    """Return the sharding that somebody has chosen for a value, or None."""
+    """Return the sharding that was chosen explicitly for a value, or None."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     chosen = known and value.committed
     return value.sharding if chosen else None
@@ -53,10 +53,10 @@ def lie_together(places: Iterable[Any]) -> bool:
 def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
     """Move what was placed nowhere to the mesh of the rest, if there is one; return what moved.
 
-    To be called while the values are in `STORE` and nobody else touches them.
+    To be called while the values are in `STORE` and no other thread touches them.
 
     Raises:
-        ShardingError: when what was placed does not lie together.
+        ShardingError: when what was placed is on different devices.
     """
     homes = {cell.key: home_now(cell) for cell in cells}
     given = [(name, placed(value)) for name, value in arguments]
@@ -72,7 +72,7 @@ def gather(cells: Sequence[Cell], arguments: Named) -> list[Cell]:
 
 
 def settle_at(homes: Iterable[tuple[Cell, Any]]) -> None:
-    """Give cells homes, and move their values there; under the same condition as `gather`."""
+    """Set cells' placements, and move their values there; same condition as `gather`."""
     homes = list(homes)
     moved = {
         cell.key: jax.device_put(STORE[cell.key], home)  # may fail, as when memory runs out
@@ -86,16 +86,16 @@ def settle_at(homes: Iterable[tuple[Cell, Any]]) -> None:
 
 
 def apart(*groups: Named) -> ShardingError:
-    """Return the error for things that do not lie together."""
+    """Return the error for things that are not placed together."""
     lines = [
         f"    {name}: {place_text(place)}" for group in groups for name, place in group if place
     ]
     return ShardingError(
-        "A program runs on one set of devices; what this one uses lies on incompatible devices:\n"
+        "A program runs on one set of devices; what this one uses is on incompatible devices:\n"
         + "\n".join(lines)
         + "\nCreate all variables on one mesh, `with jv.use_mesh(mesh): ...`, or move them with "
         'jv.place; move arguments with jv.shard(x, jax.P("data"), mesh=mesh), or leave them '
-        "where nobody has put them, like NumPy arrays."
+        "unplaced, like NumPy arrays."
     )
 
 
@@ -105,6 +105,6 @@ def is_about_deleted(error: BaseException) -> bool:
 
 
 def is_about_places(error: BaseException) -> bool:
-    """Return whether JAX refused arguments for where they lie."""
+    """Return whether JAX refused arguments for where they are placed."""
     refused = isinstance(error, ValueError) and not isinstance(error, ShardingError)
     return refused and any(word in str(error) for word in _WORDS)

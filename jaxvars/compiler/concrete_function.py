@@ -25,7 +25,7 @@ class ConcreteFunction:
 
     Attributes:
         name: what the function is called.
-        signature: the arguments' types, as text.
+        signature: the arguments' types, as a string.
 
     >>> import jaxvars as jv
     >>> w = jv.Variable(2.0, name="w")
@@ -74,7 +74,7 @@ class ConcreteFunction:
         return self.lower().as_text()
 
     def lower(self) -> Any:
-        """Return the program lowered for where its variables live: a `jax.stages.Lowered`."""
+        """Return the program lowered for where its variables are placed: a `jax.stages.Lowered`."""
         return self._executable.lower()
 
     @property

@@ -34,7 +34,7 @@ def initialize(staged: Staged, values: Sequence[Array], name: str) -> None:
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in inputs):
         raise CompileError(
             f"{name} creates variables from its arguments: call it once with "
-            "real ones before asking for its trace."
+            "real ones before requesting its trace."
         )
     firsts = jaxprs.jaxpr_function(program)(*inputs)
     for made, value in zip(staged.created, firsts, strict=True):

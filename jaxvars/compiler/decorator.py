@@ -65,9 +65,9 @@ def compile(
             there is no guard.
         autograph: convert `if`, `while`, `for`, `and`, `or`, `not`, `assert` and `print` on traced
             values, here and in the functions that it calls: see `jv.autograph`.
-        in_shardings: how arguments are spread over the mesh of the variables when they arrive: a
+        in_shardings: how arguments are sharded over the mesh of the variables when they arrive: a
             PartitionSpec for all arrays of as many dimensions or more, or a dict from names of
-            arguments to specs. Arguments that nobody has put anywhere, like NumPy arrays, are
+            arguments to specs. Arguments that were never placed, like NumPy arrays, are
             else replicated.
 
     Returns:
@@ -76,13 +76,13 @@ def compile(
     Raises:
         CompileError: when an option is wrong.
         CreationError: (from a call) when it creates variables on any call but the first, or
-            one that nobody keeps.
+            one that is not kept.
         ControlFlowError: (from a call) for a Python `if` or `while` on a traced value.
         ExecutionError: (from a call, or a later one or a read) when XLA fails to run the program,
             as when memory runs out. A first call changes nothing then.
         CheckError: (from a call) when a check or the guard fails; no variable is changed then.
-        ShardingError: (from a call) when variables and arguments lie on different devices, or
-            an argument cannot be divided as `in_shardings` says.
+        ShardingError: (from a call) when variables and arguments are on different devices, or
+            an argument cannot be sharded as `in_shardings` says.
 
     Example:
         >>> import jaxvars as jv

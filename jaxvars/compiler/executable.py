@@ -3,7 +3,7 @@
 Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of the common case):
 - from the moment a value is donated until the new one is in a tray that is in `CURRENT` nothing
   can interrupt; so a step happens or does not;
-- what is both read and assigned is donated, and copied before if somebody may hold it;
+- what is both read and assigned is donated, and copied before if it may be referenced elsewhere;
 - off jit's fast path Python runs between execution and return, where an exception would lose what
   was donated: copies take its place before (`Program`). The first run, which compiles, is given
   copies, too, and commits when it has finished: it may fail;
@@ -64,7 +64,7 @@ from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
-_LARGE = 2**26  # bytes: a step that computes as much takes far longer than to ask if one failed
+_LARGE = 2**26  # bytes: a step that computes as much takes far longer than to check if one failed
 _CALLBACKS = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
 _KEYS = frozenset({"random_seed", "random_wrap"})  # what default_prng_impl matters to
 
@@ -130,7 +130,7 @@ class Executable:
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged.rebuild, self._is_checked)
         self._owners: list[Callable[[], object]] = []
-        self._array: type | None = None  # what values are when they are no tracers
+        self._array: type | None = None  # what values are when they are not tracers
         self._cool: Callable[[], Callable[[], None] | None] = lambda: None
         self._enter(Mode.COLD)
         _EXECUTABLES.add(self)
@@ -237,7 +237,7 @@ class Executable:
         return self._finished(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
-        """Bring together what the program uses, and run it."""
+        """Place together what the program uses, and run it."""
         cells = [*self._tray.cells, *self._readonly]
         moved = gather(cells, [] if self._arrivals.wanted else self._named_leaves(leaves))
         self._place_arguments(leaves)
@@ -297,7 +297,7 @@ class Executable:
         )
 
     def _doubt(self) -> Callable[[WriteBack], bool] | None:
-        """Return what says whether the last run failed, if it is to be asked at each call."""
+        """Return what says whether the last run failed, if it is to be checked at each call."""
         if self._donates and jaxprs.largest_value(self.staged.program) < _LARGE:
             return None
         return functools.partial(has_failed, wait=not self._donates)
@@ -316,7 +316,7 @@ class Executable:
             raise
 
     def _run_exclusively(self, leaves: Leaves) -> Any:
-        """Run where a hot path may not: in turn, and copying what somebody else may hold."""
+        """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
         leaves = self._arrivals.bring(leaves)
         return self._finished(exclusively(lambda: self._run_donating(leaves)))
@@ -366,7 +366,7 @@ class Executable:
         return result
 
     def _readonly_args(self) -> list[tuple[Array, ...]]:
-        """Return the values of the kept cells, as an argument if there are any."""
+        """Return the values of the read-only cells, as an argument if there are any."""
         return [gather_values(self._readonly)] if self._readonly else []
 
     def inline(self, leaves: Leaves) -> Any:

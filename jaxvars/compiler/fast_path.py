@@ -1,7 +1,7 @@
 """The hot path: the few lines between a call of a compiled function and XLA, written to measure.
 
 For each program and way of calling it a Python function is written, as dataclasses write
-theirs. It checks that the arguments are those it was written for and hands the values of the
+theirs. It checks that the arguments are those it was written for and passes the values of the
 variables to XLA and back. For a program that assigns variables they stay in its tray:
 
     def run(*args, **kwargs):
@@ -34,7 +34,7 @@ Rules this file keeps (`core/store.py` says why):
   new values there is no other call;
 - `CURRENT` is tested and set without a call in between, and put back whatever happens;
 - a program that was staged by a foreign transform instead of run has donated nothing. If it
-  assigns variables that is noticed afterwards and taken back, which costs less than asking before
+  assigns variables that is noticed afterwards and taken back, which costs less than checking before
   (a transform of other values, which lets it run, is not noticed: it runs once, as outside);
   otherwise the place is checked first.
 """
@@ -117,18 +117,18 @@ class Parts(NamedTuple):
     """What a hot path needs of a program.
 
     Attributes:
-        jitted: takes (donated values, kept values if there are any, *arguments). Returns
+        jitted: takes (donated values, read-only values if there are any, *arguments). Returns
             (new values, result) if it writes, else the result.
-        tray: holds the cells that it writes, those it is given the values of first.
-        array: what their values are when they are no tracers.
+        tray: holds the cells that it writes, those with donated values first.
+        array: what their values are when they are not tracers.
         elsewhere: what to raise when they are tracers.
         given: how many of them are donated to it.
-        kept: keys of the cells whose values are lent to it.
+        kept: keys of the cells whose values are passed read-only.
         finish: makes the function's result, or None.
         doubt: takes the tray; returns whether its values could not be computed. None for a
-            program that needs so little memory that this is not asked at each call.
+            program that needs so little memory that this is not checked at each call.
         keeps: whether the tray keeps the values before, which were not donated.
-        keys: what random keys are made of by default, if it makes any: jit does not ask.
+        keys: what random keys are made of by default, if it makes any: jit does not check.
         careful: runs the program where the hot path may not.
     """
 
@@ -188,7 +188,7 @@ def write(
         return None
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
-    if parts.tray is not None:  # jit does not ask for this either, and would donate what is lost
+    if parts.tray is not None:  # jit does not check this either, and would donate what is lost
         checked = "is_on(nan_check) or is_on(inf_check)"
         guards.append(f"({checked})" if context.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
@@ -241,7 +241,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
 
 
 def _given(name: str, value: Array) -> str:
-    """Return what is handed to XLA: a copy of what the caller may write to while it runs."""
+    """Return what is passed to XLA: a copy of what the caller may write to while it runs."""
     return f"{name}.copy()" if isinstance(value, np.ndarray) else name
 
 
@@ -267,7 +267,7 @@ def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) 
     if isinstance(value, np.ndarray | np.generic) and value.dtype.itemsize >= 8:
         condition = f"{condition} and uncut(a{i})"
     names[f"S{i}"], names[f"D{i}"] = value.shape, value.dtype
-    if not by_shape:  # jit will; but it takes no text
+    if not by_shape:  # jit will; but it takes no strings
         return f"{condition} and a{i}.dtype == D{i}" if type(value) is np.ndarray else condition
     weak = f" and a{i}.weak_type is {value.weak_type}" if isinstance(value, jax.Array) else ""
     return f"{condition} and a{i}.shape == S{i} and a{i}.dtype == D{i}{weak}"

@@ -89,7 +89,7 @@ class Function:
     """
 
     __slots__ = {
-        "__call__": "Call the function.",  # no method: Python calls what lies here at once
+        "__call__": "Call the function.",  # not a method: Python calls what is here at once
         "__dict__": "Its attributes.",
         "__weakref__": "References that do not keep it.",
     }
@@ -405,7 +405,7 @@ class BoundFunction:
         self.__self__ = instance
 
     def __getattr__(self, name: str) -> Any:
-        """Return what tools ask a function for: its name, and through it its signature."""
+        """Return what tools read from a function: its name, and through it its signature."""
         if name not in ("__name__", "__qualname__", "__wrapped__"):
             raise _no_attribute(self, name)
         method = MethodType(self.function.python_function, self.__self__)

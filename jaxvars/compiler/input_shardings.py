@@ -1,4 +1,4 @@
-"""How the arguments of a compiled function are spread over the mesh when they arrive.
+"""How the arguments of a compiled function are sharded over the mesh when they arrive.
 
     @jv.compile(in_shardings={"x": jax.P("data"), "y": jax.P("data")})
     def step(x, y):
@@ -64,7 +64,7 @@ class Arrivals:
     def bring(self, values: Sequence[Array]) -> Sequence[Array]:
         """Return the arguments where they are to be, or where jit can take them from there.
 
-        jit moves what nobody has put anywhere, like NumPy arrays, and knows it from arrays on a
+        jit moves what was never placed, like NumPy arrays, and knows it from arrays on a
         mesh: if it was moved here, the next call would compile again.
         """
         return self._moved(values, lambda x, place: placed(x) in (None, place))
@@ -114,7 +114,7 @@ def spec_for(given: Any, argument: str, shape: tuple[int, ...]) -> Any:
 
 
 def lowered_like(leaf: Any, value: Array) -> jax.ShapeDtypeStruct:
-    """Return what a program is lowered for: a leaf of the key, where the argument lay."""
+    """Return what a program is lowered for: a leaf of the key, where the argument was placed."""
     place = getattr(value, "sharding", None) if isinstance(value, jax.ShapeDtypeStruct) else None
     place = placed(value) if place is None else place
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak, sharding=place)

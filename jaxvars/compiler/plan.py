@@ -85,13 +85,13 @@ class Plan:
 def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
     """Say what a call of a compiled function would take on each device.
 
-    The function is traced and compiled for where its variables live: on a mesh, for all of its
+    The function is traced and compiled for its variables' placement: on a mesh, for all of its
     devices. They need not hold values (`jv.abstract`), and the devices need not be of this machine:
     virtual CPUs do (`jv.config.set_logical_devices`), and what JAX can compile for from afar
     (`jax.experimental.topologies`). No variable changes.
 
     Args:
-        function: made by `jv.compile`. Its `in_shardings` say how arguments are spread.
+        function: made by `jv.compile`. Its `in_shardings` say how arguments are sharded.
         *args: of the call; a `TensorSpec` or `jax.ShapeDtypeStruct` may stand for an array.
         **kwargs: the same.
 
@@ -99,7 +99,7 @@ def plan(function: Any, *args: Any, **kwargs: Any) -> Plan:
         A `Plan`: memory, flops and collectives.
 
     Raises:
-        CompileError: when it is no compiled function.
+        CompileError: when it is not a compiled function.
 
     What XLA makes of a program depends on the kind of device: fusion and memory of a plan for
     virtual CPUs are an estimate for others; variables, arguments and collectives are not.

@@ -38,7 +38,7 @@ class ShapeMismatch(SignatureMismatch):
 class Program:
     """A function for jit, which says when jit leaves its fast path, for free while it does not.
 
-    There jit looks the function up in dicts, and so asks for its hash, before anything else:
+    There jit looks the function up in dicts, and so computes its hash, before anything else:
     with settings, placements or kinds of arguments that are new to it, after
     `jax.clear_caches()`, and where its cache was full.
     """
@@ -72,13 +72,13 @@ def copy_all(values: Leaves) -> Leaves:
 
 @final
 class Layout:
-    """Which values a program is given and gives back, and in which order jit has them.
+    """Which values a program takes and returns, and in which order jit has them.
 
     Attributes:
-        donated: cells whose values are donated, since they come back changed.
+        donated: cells whose values are donated, since they are returned changed.
         readonly: cells whose values are read only.
         tray: for the cells that are assigned, those of `donated` first.
-        is_checked: whether a check may fail: then what was there is given back.
+        is_checked: whether a check may fail: then the old values are returned.
         idle: values of the signals, which are constants of a program by itself.
         input_order: for each input of the program, which of donated, readonly and idle it is.
         output_order: for each cell of the tray, which output of the program it is.

@@ -3,7 +3,7 @@
 | an argument, or a leaf of one | is |
 |---|---|
 | array (JAX or NumPy), Python int, float or complex | traced: shape, dtype and weak type count |
-| Variable, Module, an object without an `==` of its own | itself, keyed by identity |
+| Variable, Module, an object without a custom `==` | itself, keyed by identity |
 | bool, str, None, enum, tuples and frozen dataclasses of such | static: type and value count |
 | a number named in `static_argnames` | static: type and value count |
 | an object that can't be told by what it holds | itself, keyed by identity |
@@ -176,7 +176,7 @@ class Signature:
         return {name: form_of(jax.tree.structure(x)) for name, x in named.items()}
 
     def describe(self, key: Any) -> str:
-        """Return a signature as text."""
+        """Return a signature as a string."""
         names = self._names(key)
         return ", ".join(f"{n}: {leaf}" for n, leaf in zip(names, key[1], strict=True)) or "()"
 
@@ -299,7 +299,7 @@ def _arrow(before: Leaf, after: Leaf) -> str:
         return f"{before} -> {after}"
     if not isinstance(after, Traced):
         return f"{before} -> {after} (another one that prints the same)"
-    return f"{before} -> {after} ({'weakly typed' if after.weak else 'an array of its own type'})"
+    return f"{before} -> {after} ({'weakly typed' if after.weak else 'strongly typed'})"
 
 
 def _spread(value: Any, flag: bool) -> Any:

@@ -23,7 +23,7 @@ _LARGEST = np.iinfo(np.int64).max
 
 
 def as_concrete(value: Any) -> Array:
-    """Return a value as an array: if it is known NumPy's, which no trace makes its own.
+    """Return a value as an array: if it is known NumPy's, which no trace lifts.
 
     Known integers are as wide as they were given.
     """
@@ -37,7 +37,7 @@ def as_concrete(value: Any) -> Array:
     if array.dtype.kind in "OSUT":
         raise ControlFlowError(
             f"A number or an array is needed at {user_line()}, not {type(value).__name__} "
-            f"{value!r}. What is no tensor may be asked by Python: `if`, `while`."
+            f"{value!r}. What is not a tensor may be tested by Python: `if`, `while`."
         )
     if jnp.issubdtype(array.dtype, jnp.integer):  # 2**32 is not false
         return array
@@ -48,7 +48,7 @@ def truth(pred: Any) -> Array:
     """Return a condition as a bool, or a traced scalar one.
 
     Raises:
-        ControlFlowError: when it is no scalar.
+        ControlFlowError: when it is not a scalar.
     """
     if isinstance(pred, bool):
         return pred
@@ -66,7 +66,7 @@ def index_of(index: Any, count: int) -> Array:
     """Return the index of a branch, clamped, as an int or a traced one.
 
     Raises:
-        ControlFlowError: when it is no integer scalar.
+        ControlFlowError: when it is not an integer scalar.
     """
     value = as_concrete(index)
     if value.shape or not jnp.issubdtype(value.dtype, jnp.integer):
@@ -102,7 +102,7 @@ def count_of(value: Any, what: str, least: int = 0) -> int:
     """Return a number of iterations or elements.
 
     Raises:
-        ControlFlowError: when it is no whole number that is known, or less than the least.
+        ControlFlowError: when it is not a whole number that is known, or less than the least.
     """
     try:
         count = operator.index(value)

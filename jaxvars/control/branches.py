@@ -65,8 +65,8 @@ def cond(
         What the function returned, numbers as arrays.
 
     Raises:
-        ControlFlowError: when the results differ in form, naming where; or when `pred` is no
-            scalar.
+        ControlFlowError: when the results differ in form, naming where; or when `pred` is
+            not a scalar.
         CreationError: when a function that is staged creates variables.
 
     >>> from jaxvars import Variable, compile
@@ -93,7 +93,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
         What the function returned, numbers as arrays.
 
     Raises:
-        ControlFlowError: when the results differ in form, or `index` is no integer, or there
+        ControlFlowError: when the results differ in form, or `index` is not an integer, or there
             are no branches.
 
     >>> [int(switch(i, [lambda x: x, lambda x: -x], 5)) for i in (0, 1, 7)]

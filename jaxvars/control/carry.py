@@ -1,7 +1,7 @@
 """What branches return and loops carry: its form is one, whatever way a program goes.
 
 A value is taken apart (`PyTreeTemplate`) into arrays and a form: the structure, and parts that are
-no arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
+not arrays. The forms must be equal; so must shapes; dtypes must be equal or one of them a Python
 number's, which takes the other's. What differs is refused by the name of the Python variable.
 
 Rule this file keeps: eagerly and staged, the same values are refused.
@@ -183,7 +183,7 @@ def stackable(y: Any, line: str) -> tuple[PyTreeTemplate, list[Array]]:
     form, arrays = flatten_arrays((y,))
     if not form.is_plain:
         raise ControlFlowError(
-            f"An output of the loop at {line} holds what is no array, and can't be stacked: {y!r}."
+            f"An output of the loop at {line} holds a non-array, and can't be stacked: {y!r}."
         )
     return form, arrays
 
@@ -202,7 +202,7 @@ class Stack:
         """Take the output of iteration i.
 
         Raises:
-            ControlFlowError: when it is no array, or differs in form from that of another.
+            ControlFlowError: when it is not an array, or differs in form from that of another.
         """
         form, arrays = stackable(y, self._line)
         types = list(map(type_of, arrays))

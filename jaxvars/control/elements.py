@@ -1,4 +1,4 @@
-"""Elements of a buffer, and the indices by which they are asked for: parts of `TensorArray`.
+"""Elements of a buffer, and the indices by which they are read: parts of `TensorArray`.
 
 Rules this file keeps:
 - an index that is known is a Python number, and its mistakes raise at once;

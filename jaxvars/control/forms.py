@@ -61,7 +61,7 @@ def _rank(dtype: Any) -> int:
 
 
 def converted(value: Array, kind: Type) -> Array:
-    """Return a value as an array of a type that was joined from its own.
+    """Return a value as an array of a type that was joined from its type.
 
     Raises:
         ControlFlowError: when it is a known integer that the type does not hold.

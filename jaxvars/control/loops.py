@@ -49,7 +49,7 @@ def while_loop(
         max_iterations: stop after so many in any case. A tape can differentiate a loop without
             this bound, too (`tracing/checkpointed_while.py`); JAX's own `grad` of a pure function
             only one with it. It then takes the memory and nearly the time of that many iterations.
-            The condition is asked after the last one, too.
+            The condition is evaluated after the last one, too.
 
     Returns:
         The last value.

@@ -69,8 +69,8 @@ def vectorized_map(
 ) -> Any:
     """Run a function for all examples at once: `jax.vmap`, with variables.
 
-    It may read variables, but assign none. It may draw random numbers: each example draws others,
-    and a generator moves on by as many draws as one example makes.
+    It may read variables, but assign none. It may draw random values: each example draws others,
+    and a generator advances by as many draws as one example makes.
 
     Args:
         f: takes one example, returns an output.
@@ -99,7 +99,7 @@ def vectorized_map(
     staged = stage(lambda *xs: f(given(xs)), specs, CREATES)
     if not staged.rebuild.is_plain:
         raise ControlFlowError(
-            f"The function of the vectorized_map at {user_line()} returns what is no array: "
+            f"The function of the vectorized_map at {user_line()} returns what is not an array: "
             f"{[x() for x in staged.rebuild.constants() if x is not None]}."
         )
     for cell in without_signals(staged.writes):

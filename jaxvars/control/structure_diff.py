@@ -1,4 +1,4 @@
-"""What differs between two values of branches or iterations, in words."""
+"""What differs between two values of branches or iterations, as messages name it."""
 
 from __future__ import annotations
 

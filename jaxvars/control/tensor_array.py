@@ -5,14 +5,14 @@
         ta = ta.write(i, f(i))
     y = ta.stack()
 
-It is a value, a pytree: a write returns a new one. Elements written at places that are known
-lie beside the buffer until it is needed, so that a Python loop costs no copies; a write
-at a traced place goes into the buffer, as one operation that XLA does in place.
+It is a value, a pytree: a write returns a new one. Elements written at indices that are known
+are kept beside the buffer until it is needed, so that a Python loop costs no copies; a write
+at a traced index goes into the buffer, as one operation that XLA does in place.
 
 Rules this file keeps:
 - all elements have one shape and dtype; an element that was never written is zeros;
 - as a pytree it has one leaf, the buffer of all elements; none until the element shape is known;
-- nothing that was computed is kept in a TensorArray for later: it may be asked in another trace.
+- nothing that was computed is kept in a TensorArray for later: it may be read in another trace.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ class TensorArray:
         infer_shape: has no effect: all elements have one shape.
 
     Raises:
-        TypeError: when the size is no whole number that is known.
+        TypeError: when the size is not a whole number that is known.
         ValueError: when it is negative.
-        NotATensorError: when the dtype is text.
+        NotATensorError: when the dtype is string.
 
     An element that was never written is zeros. One that is written again is replaced. Outside of
     the array (there are no negative indices), an index that is known raises IndexError; in
@@ -114,7 +114,7 @@ class TensorArray:
     ) -> None:
         dtype = as_dtype(dtype)
         if is_string(dtype):
-            raise NotATensorError("A TensorArray holds numbers. Keep texts in a Python list.")
+            raise NotATensorError("A TensorArray holds numbers. Keep strings in a Python list.")
         shape = None if element_shape is None else tuple(element_shape)
         self._form = _Form(dtype, known_size(size), shape, bool(dynamic_size))
         self._buffer: tuple[Array, ...] = ()  # one, or none yet
@@ -376,7 +376,7 @@ class TensorArray:
             )
         return tuple(size for size in shape if size is not None)
 
-    # ------------------------------------------------------------ what is asked for
+    # ------------------------------------------------------------ what is read
     def _check_inside(self, index: int) -> None:
         if not 0 <= index < self.size():
             raise IndexError(

@@ -1,7 +1,7 @@
 """Which example of a `vectorized_map` it is: by that, random draws in it tell examples apart.
 
 What a `vectorized_map` runs is staged once for all examples. A value that differs between them
-without being an argument is read from a cell of its own, `EXAMPLE`. It is zero, and a constant
+without being an argument is read from a separate cell, `EXAMPLE`. It is zero, and a constant
 of a compiled program, everywhere but in a `vectorized_map`, which gives each example its number.
 
 What is assigned in a `vectorized_map` is assigned by each example. A cell that is to hold one

@@ -19,21 +19,21 @@ STORE: dict[int, Array] = {}
 """The values, by cell key."""
 
 SHARED: set[int] = set()
-"""Keys whose value somebody may hold: it must be copied before it is donated."""
+"""Keys whose value may be referenced elsewhere: it must be copied before it is donated."""
 
 CALLBACKS: list[None] = []
 """Not empty while a step runs that calls back into Python: it donates nothing."""
 
 PENDING_RESTORES: list[PendingRestore] = []
-"""Who waits for new variables, to give them other values.
+"""Restores that wait for new variables, to give them other values.
 
 A variable is known by its path once it is in an object. So they do not look when it is created,
 but before its value is used.
 """
 
 NEW_CELLS: dict[int, int] = {}
-"""The keys of cells created while somebody waits, until they are found in an object, with how
-often they are still looked for: one that is used again and again outside is nobody's."""
+"""The keys of cells created while a restore waits, until they are found in an object, with how
+often they are still looked for: one that is used again and again outside is in no object."""
 
 UNPROVEN: dict[tuple[int, ...], Step] = {}
 """Steps whose values are in `STORE` and may still fail to be computed, by their cells' keys."""
@@ -133,7 +133,7 @@ CURRENT: list[WriteBack | None] = [None]
 
 
 class PendingRestore(ABC):
-    """Who waits for new variables."""
+    """A restore that waits for new variables."""
 
     @abstractmethod
     def seek(self) -> set[int]:
@@ -157,7 +157,7 @@ def name_scope(name: str) -> Generator[str]:
     """Put `name/` before the names of the variables created inside.
 
     Args:
-        name: any text.
+        name: any string.
 
     Yields:
         The whole scope, outer ones included.

@@ -1,7 +1,7 @@
 """Checks of values at run time: `require`, and the signal by which a compiled step learns of it.
 
-Eagerly a check raises. In a program it cannot: there a failure is a value, kept in a cell of its
-own, `FAILURE`, that is threaded through branches and loops like any variable's. A compiled step
+Eagerly a check raises. In a program it cannot: there a failure is a value, kept in a separate
+cell, `FAILURE`, that is threaded through branches and loops like any variable's. A compiled step
 (`compiler/executable.py`) looks at it when the program has run; if it is set, the program has given
 each variable its old value back, and the step raises.
 
@@ -72,7 +72,7 @@ NO_FAILURE = np.zeros(_SIZE, np.int32)
 
 @final
 class Raised:
-    """The error that a callback raised last: XLA hands on no more than its text."""
+    """The error that a callback raised last: XLA passes on no more than its text."""
 
     error: Exception | None = None
 
@@ -141,7 +141,7 @@ def report(failure: Array) -> None:
 
 # ---------------------------------------------------------------- checks in files
 def sites_in(program: Any) -> dict[str, Any]:
-    """Return what the checks in a program say when they fail, as data, by number as text."""
+    """Return what the checks in a program say when they fail, as data, by number as a string."""
     used = jaxprs.integers_in(program)
     sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
     for words in sites.values():  # which element it was cannot be told where sizes are open

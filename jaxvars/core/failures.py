@@ -98,7 +98,7 @@ def execution_error(name: str, problem: BaseException, lost: Sequence[str]) -> E
     if not lost:
         return ExecutionError(f"{name} failed when it ran: {why} No variable was changed by it.")
     return ExecutionError(
-        f"{name} failed when it ran: {why} It had been given the memory of its variables, so these "
+        f"{name} failed when it ran: {why} The memory of its variables had been donated, so these "
         f"have no value any more: {', '.join(map(repr, lost))}. Assign them, or restore a "
         "checkpoint. With jv.compile(donate=False) they keep their values in such a case."
     )

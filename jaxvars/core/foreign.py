@@ -1,6 +1,6 @@
 """Modules of flax, equinox and Keras as parts of other objects: refused, with the line that adapts.
 
-Their state is not in Variables. Looking for variables would pass over it without a word.
+Their state is not in Variables. Looking for variables would pass over it silently.
 
 Rules this file keeps:
 - a library counts if it has been imported, and a module by its class, not by a name;
@@ -80,7 +80,7 @@ def _holds_state(module: object, library: str) -> bool:
         return True
     try:
         leaves = jax.tree.leaves(module)
-    except (ValueError, TypeError, RecursionError):  # a graph of nnx that is no tree
+    except (ValueError, TypeError, RecursionError):  # a graph of nnx that is not a tree
         return True
     return any(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves)
 

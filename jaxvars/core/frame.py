@@ -34,7 +34,7 @@ FAST_PATH_BLOCKERS: dict[int, object] = {}
 """Not empty while a frame, a tape or eager mode is in force in a thread: see `FastPathBlocker`."""
 
 PLACED: list[Callable[[Cell, Array, str], None]] = []
-"""Who is told that the eager frame gave a cell a value: what, and "created" or "assigned"."""
+"""Callbacks for when the eager frame sets a cell's value: which, and "created" or "assigned"."""
 
 TRACING = threading.RLock()
 """Held while user code is traced, so that a body runs once for a signature."""
@@ -46,7 +46,7 @@ _EPOCHS = itertools.count(1)
 class _Epoch(threading.local):
     """What tells inner traces of JAX's apart by the values that they hold, in each thread.
 
-    A thread has an epoch of its own: two must not share values either.
+    Each thread has a separate epoch: two must not share values either.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Owner(ABC):
 
 @final
 class Signal(Owner):
-    """The owner of a cell that is no variable's: it is threaded like one, but keeps nothing.
+    """The owner of a cell that is not a variable's: it is threaded like one, but keeps nothing.
 
     Args:
         name: of what it says.
@@ -111,7 +111,7 @@ def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
 
 # ---------------------------------------------------------------- frames
 class Frame(ABC):
-    """Who answers reads and writes now.
+    """What answers reads and writes now.
 
     Attributes:
         lifts: whether first values of variables are computed eagerly where they can be.
@@ -149,7 +149,7 @@ class Frame(ABC):
         return list(map(self.read, cells))
 
     def peek(self, cell: Cell) -> Array | None:
-        """Return the cell's value if it is at hand, to be shown: no program or tape reads it."""
+        """Return the cell's value if it is available, to be shown: no program or tape reads it."""
         return None
 
     def write_all(
@@ -159,8 +159,8 @@ class Frame(ABC):
 
         Args:
             cells: to be written.
-            values: one for each. Eagerly, what the caller may hold is copied: he may donate it.
-            held: those of the values that he may hold, among others; all of them when None.
+            values: one for each. Eagerly, what the caller may hold, and donate, is copied.
+            held: those of the values that the caller may hold, among others; all of them when None.
         """
         for cell in cells:
             self.check_writable(cell)
@@ -260,7 +260,7 @@ class Frame(ABC):
             EPOCH.current = next(_EPOCHS)
 
     def is_shared(self, cell: Cell) -> bool:
-        """Return whether the cell's value may be known to somebody by another name."""
+        """Return whether the cell's value may be referenced by another name."""
         return True
 
     def _observed(self, cell: Cell) -> Array:

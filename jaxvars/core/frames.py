@@ -3,7 +3,7 @@
 A variable's *cell* (`core/store.py`) is a name for one value. A **frame** answers what the value
 is and takes "it is this from now on". Frames are a stack per thread:
 
-- the *eager* frame at the bottom: values live in the store;
+- the *eager* frame at the bottom: values are in the store;
 - a *bound* frame holds values it was given (traced ones, mostly) for as long as a function
   runs: code that reads and writes variables becomes `pure(state, *args) -> (out, state)`;
 - a *capture* frame does so too, but finds out by itself which cells a function touches.
@@ -79,7 +79,7 @@ from jaxvars.typing import Array
 
 @final
 class EagerFrame(Frame):
-    """The bottom of each thread's stack: values live in `STORE`."""
+    """The bottom of each thread's stack: values are in `STORE`."""
 
     def __init__(self) -> None:
         super().__init__(context.EVAL)
@@ -194,7 +194,7 @@ class EagerFrame(Frame):
         announce(cell)
 
     def is_shared(self, cell: Cell) -> bool:
-        """Return whether somebody besides `STORE` holds the array."""
+        """Return whether anything besides `STORE` holds the array."""
         return is_held_elsewhere(cell)
 
 
@@ -363,7 +363,7 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has none
 def lifted(fn: Callable[[], T]) -> T:
     """Run `fn` eagerly even where a function is being traced, if it needs no traced value.
 
-    So an initial value that is drawn from a generator moves that generator on, once, whether
+    So an initial value that is drawn from a generator advances that generator, once, whether
     the variable is created eagerly or by the first call of a compiled function.
     """
     if LOCAL.frame is LOCAL.eager or not LOCAL.frame.lifts:

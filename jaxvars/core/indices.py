@@ -40,7 +40,7 @@ def check_indices(enabled: bool = True) -> None:
 
     Eagerly, `v[i]` and what writes by index raise IndexError. In compiled code an index is not
     known until it runs, and there JAX clamps: `x[i]` reads another element, and `v[i].assign(y)`
-    writes nothing, without a word. With this switch the step raises CheckError, and leaves every
+    writes nothing, silently. With this switch the step raises CheckError, and leaves every
     variable as it was. It sees all that reads or writes by index: variables, arrays, `jnp.take`,
     `x.at[i]`, `jax.lax.dynamic_slice`, TensorArrays; also in branches, loops, gradients and `vmap`.
 

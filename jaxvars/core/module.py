@@ -8,7 +8,7 @@
         def __call__(self, x):
             return x @ self.w + self.b
 
-Nothing is registered: variables are found when asked for, in attributes, lists, tuples, dicts,
+Nothing is registered: variables are found on demand, in attributes, lists, tuples, dicts,
 dataclasses and other objects, each once, a module's own before those of its submodules,
 attributes sorted by name. `super().__init__()` is only needed to give a name. An attribute that
 is a Variable stays one: it is assigned (`model.b.assign(x)`, `model.b += x`), replaced by another
@@ -78,7 +78,7 @@ class Module(Holder):
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not name.replace("/", "_").isidentifier():
-            raise ValueError(f"{name!r} is no module name: use letters, digits and underscores.")
+            raise ValueError(f"{name!r} is not a module name: use letters, digits and underscores.")
         self._name = name
 
     def __setattr__(self, name: str, value: Any, /) -> None:
@@ -144,7 +144,7 @@ class Module(Holder):
     def summary(self) -> None:
         """Print a table of the variables: path, shape, dtype, trainable, device, bytes.
 
-        Where some lie on a mesh: how each is spread, and the bytes on each device, too. In a
+        Where some are on a mesh: how each is sharded, and the bytes on each device, too. In a
         notebook it is shown as HTML. `table()` returns it.
         """
         self.table().show()
@@ -192,7 +192,7 @@ def named_variables(root: object) -> dict[str, Variable]:
 def _replaced(module: Module, name: str) -> Any:
     """Return what setting an attribute replaces; None where its class decides what setting means.
 
-    It does not ask `__getattr__`, which a class may have.
+    It does not call `__getattr__`, which a class may have.
     """
     declared = getattr(type(module), name, None)
     if isinstance(declared, MemberDescriptorType):
@@ -218,7 +218,7 @@ def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:
 
 
 def nbytes(variable: Variable) -> int:
-    """Return the memory that a variable's value takes; 0 for text."""
+    """Return the memory that a variable's value takes; 0 for strings."""
     return 0 if is_string(variable.dtype) else variable.size * variable.dtype.itemsize
 
 

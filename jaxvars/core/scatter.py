@@ -170,7 +170,7 @@ class Scattered(ArrayProxy, Owner):
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
         if is_string(self.dtype):
-            raise NotATensorError(f"Variable {self.name!r} holds text: only assign can change it.")
+            raise NotATensorError(f"Variable {self.name!r} holds strings: only assign changes it.")
         new = fit_dtype(unwrap(value), self.dtype, self.name)
         if not broadcasts(new.shape, shape):
             raise ShapeError(
@@ -216,7 +216,7 @@ def _integers(indices: Any, name: str) -> Array:
 
 
 def _check_bounds(indices: Array, size: int, name: str) -> None:
-    """Refuse indices that JAX would clamp or drop without a word."""
+    """Refuse indices that JAX would clamp or drop silently."""
     if context.is_tracer(indices) or indices.size == 0:
         return
     known = np.asarray(indices)  # jnp's min would be staged where a function is traced

@@ -64,7 +64,7 @@ class PyTreeTemplate:
         return result if self._is_sorted else in_order(result, self.order)
 
     def constants(self) -> Sequence[Callable[[], object] | None]:
-        """Return for each part of the result None, or what gives the part that is no array."""
+        """Return for each part of the result None, or what gives the part that is not an array."""
         return self._rest
 
     def weaken(self, objects: Sequence[object]) -> None:
@@ -159,11 +159,11 @@ class Staged:
             frame.check_writable(cell)
         read = frame.read_all(self.reads)
         results, new = self.split(run(read, values))
-        frame.write_all(self.writes, new, [*read, *values])  # JAX hands on what it was given
+        frame.write_all(self.writes, new, [*read, *values])  # JAX passes on what it was given
         return self.rebuild(results)
 
     def to_run(self) -> Staged:
-        """Return the same without what only matters to whoever differentiates it."""
+        """Return the same without what only matters when it is differentiated."""
         program, kept = jaxprs.without(self.program, reread_p, len(self.reads))
         return replace(self, program=program, reads=list(itertools.compress(self.reads, kept)))
 
@@ -174,7 +174,7 @@ def stage(
     refuse_creation: str | None,
     broken_off: list[BrokenOff] | None = None,
 ) -> Staged:
-    """Trace `fn` once, in a capture frame of its own.
+    """Trace `fn` once, in a separate capture frame.
 
     Args:
         fn: takes values like `specs`, positionally.

@@ -69,7 +69,7 @@ class State(Mapping[str, Any]):
         Args:
             *objects: Variables, Modules, or anything that holds them. Of several, each one's
                 paths begin with its class name in small letters.
-            copy: give the State memory of its own, so that donating it to a jitted function
+            copy: give the State separate memory, so that donating it to a jitted function
                 does not take the variables' values away. False shares the memory.
             **named: the same, with the name that the paths begin with.
 
@@ -88,7 +88,7 @@ class State(Mapping[str, Any]):
         """Make these the values of the variables, all of them or none.
 
         Args:
-            copy: give the variables memory of their own, so that donating this State to a
+            copy: give the variables separate memory, so that donating this State to a
                 jitted function does not take their values away. False shares the memory.
 
         Raises:

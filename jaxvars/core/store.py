@@ -1,25 +1,25 @@
-"""Where the values of variables are, and who may touch them.
+"""Where the values of variables are, and what may touch them.
 
-Values live in `STORE`, one dict from cell key to array, or, between two runs of a compiled
+Values are in `STORE`, one dict from cell key to array, or, between two runs of a compiled
 step, in that step's `WriteBack`. `CURRENT[0]` says which:
 
 | `CURRENT[0]` | the values |
 |---|---|
 | None | are in `STORE` |
 | a tray | are in that tray, for its keys, and in `STORE` for all others |
-| `BUSY` | are in the hands of a step or a write: wait |
+| `BUSY` | are in use by a step or a write: wait |
 
 Rules this file keeps:
 - `CURRENT[0]` is tested and set without a call in between, and a new value is put into its place
   without a call after the one that made it. CPython runs signal handlers and switches threads
   only at calls and backward jumps; so a change happens or does not, for Ctrl-C and for other
   threads. `compiler/fast_path.py` keeps the same rule;
-- whoever takes `CURRENT` puts it back, whatever happens;
-- a value that somebody was given, or gave, is marked in `SHARED`, and copied before it is
-  donated. It is given only while the values are in `STORE`;
+- code that takes `CURRENT` puts it back, whatever happens;
+- a value that a caller got, or passed, is marked in `SHARED`, and copied before it is
+  donated. It is returned only while the values are in `STORE`;
 - no user code runs while `CURRENT` is `BUSY`, except a step's own callbacks;
 - XLA runs a step after its call has returned, and may fail then. So a value that a step left
-  behind is handed out when that step is known to have succeeded, and not before: see `prove`.
+  behind is returned when that step is known to have succeeded, and not before: see `prove`.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ from jaxvars.typing import Array
 _LOOKS = 16
 _waiting = threading.RLock()
 _BOX = {0: object()}
-_ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict holds and nobody else
+_ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict alone holds
 
 
 def exclusively(action: Callable[[], T]) -> T:
-    """Run `action` with all values in `STORE`, while nobody else can touch them.
+    """Run `action` with all values in `STORE`, while no other thread can touch them.
 
     The action may leave a tray in `CURRENT`.
 
@@ -99,7 +99,7 @@ def alone() -> AbstractContextManager[object]:
 
 
 def _run_exclusive(action: Callable[[], T], held: WriteBack | None) -> T:
-    # A frame of its own, by which `_enclosing_step` knows that it is below, and where values are.
+    # A separate frame, by which `_enclosing_step` knows that it is below, and where values are.
     if held is not None:
         STORE.update(zip(held.keys, held.values, strict=True))
         doubt(held)
@@ -142,13 +142,13 @@ def _refuse_to_wait() -> None:
 
 
 def announce(cell: Cell) -> None:
-    """Say that a cell is new, if somebody waits."""
+    """Say that a cell is new, if a restore waits."""
     if PENDING_RESTORES:
         NEW_CELLS[cell.key] = _LOOKS
 
 
 def seek(cells: Iterable[Cell]) -> None:
-    """Let whoever waits for new variables look for them, if some of these are new.
+    """Let restores that wait for new variables look for them, if some of these are new.
 
     Not to be called while `CURRENT` is `BUSY` for this thread: they write.
     """
@@ -167,7 +167,7 @@ def seek(cells: Iterable[Cell]) -> None:
 def be_forked() -> None:
     """Have a process that was just forked keep the values, and refuse to compute.
 
-    Values that were in the hands of another thread are not there.
+    Values that were in use by another thread are not there.
     """
     global _waiting
     if not any(isinstance(value, jax.Array) for value in STORE.values()):
@@ -200,7 +200,7 @@ def settle() -> None:
 
 
 def take(cell: Cell) -> Array:
-    """Return the value of a cell, to be kept by whoever asked.
+    """Return the value of a cell, to be kept by the caller.
 
     It is safe from donation if, after it was read, the values are in `STORE`, its mark in
     `SHARED` still stands and it is still the one stored: a step that starts later copies it.
@@ -228,7 +228,7 @@ def take(cell: Cell) -> Array:
 
 
 def take_all(cells: Collection[Cell]) -> list[Array]:
-    """Return the values of several cells at one moment, to be kept by whoever asked.
+    """Return the values of several cells at one moment, to be kept by the caller.
 
     Raises:
         UninitializedError: when a cell has no value.
@@ -255,7 +255,7 @@ def is_interrupting() -> bool:
 
 
 def is_held_elsewhere(cell: Cell) -> bool:
-    """Return whether somebody besides `STORE` holds the cell's array."""
+    """Return whether anything besides `STORE` holds the cell's array."""
     return cell.key in STORE and sys.getrefcount(STORE[cell.key]) > _ALONE
 
 
@@ -299,7 +299,7 @@ def _copied(value: Array, cell: Cell) -> Array:
     if getattr(value, "is_deleted", bool)():  # Python 3.11 collects garbage inside of XLA's call
         raise ForeignTransformError(
             f"Variable {cell.name!r} is read at {user_line()} by a finalizer, while a compiled "
-            "step runs that has been given its memory: the old value is gone, and the new one is "
+            "step runs that its memory was donated to: the old value is gone, and the new one is "
             "not there yet. Read it before, and keep what the finalizer needs."
         )
     try:

@@ -1,12 +1,12 @@
 """Find objects of one kind inside others, by path and in a stable order.
 
 Rules this file keeps:
-- attributes and dict entries are visited sorted by name, sequences by position; what lies in
-  a `Holder` (a Module) comes after its siblings that do not, as TensorFlow orders variables;
+- attributes and dict entries are visited sorted by name, sequences by position; what is in
+  a `Holder` (a Module) comes after its siblings that are not, as TensorFlow orders variables;
 - every object is visited once, under the first path that reaches it, so cycles end;
 - what cannot hold variables is not entered: arrays of numbers, strings, numbers, functions,
   classes (nor their attributes, through an instance), modules of Python; nor are slots whose
-  names begin with two underscores, which hide what lies in them.
+  names begin with two underscores, which hide what is in them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Proxy(ABC):
 
 
 PROXIES: dict[type, Callable[[Any], object]] = {}
-"""Classes that are no Alias and stand for another object all the same, and what returns that."""
+"""Classes that are not an Alias but stand for another object, and what returns that."""
 
 
 def resolve_proxy(value: object) -> object:
@@ -116,7 +116,7 @@ def _walk(
 
 
 def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
-    """Return whether an object that is wanted is `root` or lies below it.
+    """Return whether an object that is wanted is `root` or below it.
 
     >>> reaches({"a": [1, deque(["x"])]}, lambda value: value == "x")
     True

@@ -75,19 +75,19 @@ class Variable(Scattered):
         initial_value: a number, string, (nested) list, NumPy or JAX array, another Variable
             (its value is copied), or a callable that returns one of these.
         trainable: whether a GradientTape watches it by itself.
-        name: any text; need not be unique. Open name scopes come before it.
+        name: any string; need not be unique. Open name scopes come before it.
         dtype: as inferred when None: 3.14 is float32, [1, 2] int32, "abc" string.
         shape: what the initial value is broadcast to, when given.
-        sharding: where it lives for good: a `PartitionSpec` over the mesh in force (`jv.use_mesh`),
+        sharding: its fixed placement: a `PartitionSpec` over the mesh in force (`jv.use_mesh`),
             a `jax.sharding.Sharding` or a `jax.Device`. When None, replicated over the mesh in
             force, or on the device of the open `jv.device` scope.
 
     Raises:
         NotATensorError: when the initial value is None, a dict or another object.
-        DtypeError: when it cannot have the dtype, or 64-bit is asked for and is off.
-        ShardingError: when it cannot be spread as asked.
+        DtypeError: when it cannot have the dtype, or 64-bit is requested and is off.
+        ShardingError: when it cannot be sharded as requested.
         CreationError: inside a compiled function, on any call but the first.
-        TypeError: when the name is no text.
+        TypeError: when the name is not a string.
 
     Example:
         >>> v = Variable([1.0, 2.0], name="v")
@@ -114,7 +114,7 @@ class Variable(Scattered):
         sharding: Any = None,
     ) -> None:
         if not isinstance(name, str | None):
-            raise TypeError(f"The name of a variable is text, not {name!r}.")
+            raise TypeError(f"The name of a variable is a string, not {name!r}.")
         refuse_if_forked("A variable is created")
         name = "/".join((*NAMES.scopes, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
@@ -161,12 +161,12 @@ class Variable(Scattered):
 
     @property
     def sharding(self) -> Any:
-        """How the value lies on devices; None for text and in compiled code.
+        """How the value is placed on devices; None for strings and in compiled code.
 
         Of a variable without a value, where it was placed.
         """
         try:
-            value = LOCAL.frame.peek(self.cell)  # not brought to the device of a scope
+            value = LOCAL.frame.peek(self.cell)  # not copied to the device of a scope
         except UninitializedError:
             return self.cell.home  # where it will be
         if value is None or context.is_tracer(value) or is_string(self.dtype):
@@ -175,7 +175,7 @@ class Variable(Scattered):
 
     @property
     def device(self) -> Any:
-        """The device of the value; None when it lies on several, in compiled code, for text."""
+        """The device of the value; None when it is on several, in compiled code, for strings."""
         sharding = self.sharding
         devices = [] if sharding is None else list(sharding.device_set)
         return devices[0] if len(devices) == 1 else None
@@ -258,13 +258,13 @@ class Variable(Scattered):
 
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
-        """Return a variable of its own with the same value, name and placement."""
+        """Return a separate variable with the same value, name and placement."""
         copied = restore_variable(self.value, self.name, self.trainable, self.cell.home)
         memo[id(self)] = copied
         return copied
 
     def __copy__(self) -> Variable:
-        """Return a variable of its own, as `copy.deepcopy` does."""
+        """Return a separate variable, as `copy.deepcopy` does."""
         return self.__deepcopy__({})
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
@@ -363,7 +363,7 @@ jax.tree_util.register_pytree_node(Slice, lambda s: ((s.value,), None), lambda _
 
 # ---------------------------------------------------------------- helpers
 def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: str) -> Array:
-    """Return the first value, in memory that is nobody else's."""
+    """Return the first value, in memory that nothing else holds."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
         value = lifted(lambda: _owned(unwrap(given()), dtype, what))
@@ -375,7 +375,7 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
 
 
 def _owned(given: Any, dtype: Any, what: str) -> Array:
-    """Return a value as a tensor, in memory that nobody else can donate."""
+    """Return a value as a tensor, in memory that no other code can donate."""
     value = to_tensor(given, dtype, what=what)
     return value if is_host(given) else context.fresh(on_mesh(value))
 
@@ -384,7 +384,7 @@ def _broadcast(value: Array, shape: tuple[int, ...], name: str) -> Array:
     if not broadcasts(value.shape, shape):
         raise ShapeError(
             f"The initial value of variable {name!r} has shape {value.shape}, which does not "
-            f"broadcast to the shape asked for, {shape}."
+            f"broadcast to the requested shape, {shape}."
         )
     return (np if isinstance(value, np.ndarray) else jnp).broadcast_to(value, shape).copy()
 
@@ -422,7 +422,7 @@ def _shown(value: Array | None) -> str:
 
 
 def _committed(value: Array) -> Any:
-    """Return the sharding that somebody has chosen for a value, or None."""
+    """Return the sharding that was chosen explicitly for a value, or None."""
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 
 

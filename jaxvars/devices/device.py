@@ -1,7 +1,7 @@
-"""Where a value lives: devices by name, device scopes and soft placement.
+"""Where a value is placed: devices by name, device scopes and soft placement.
 
     with jv.device("CPU:0"):
-        v = jv.Variable([1.0, 2.0])     # lives on the first CPU, and stays there
+        v = jv.Variable([1.0, 2.0])     # is placed on the first CPU, and stays there
 
 Rules this file keeps:
 - a scope is `jax.default_device` and nothing else, so that JAX places what is computed in it;
@@ -9,7 +9,7 @@ Rules this file keeps:
   stays where it is;
 - names are TensorFlow's: "CPU:0", "/GPU:0", "gpu:1", "/job:x/replica:0/task:0/device:GPU:0";
 - with soft placement (the default) a device that does not exist falls back to JAX's default
-  device, and says so once; without it, asking raises and lists what there is.
+  device, and says so once; without it, a request raises and lists what there is.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def get_soft_device_placement() -> bool:
 def device(name: str | Device | None) -> Generator[Device | None]:
     """Create variables and run operations on one device.
 
-    Variables that live elsewhere are read as copies on this device.
+    Variables that are placed elsewhere are read as copies on this device.
 
     A compiled function is one program on one set of devices: it runs where its variables and the
-    arguments that somebody has placed are, else in the scope that it is called in. A scope inside
+    explicitly placed arguments are, else in the scope that it is called in. A scope inside
     of it places the variables that it creates, and no operations.
 
     Args:
@@ -98,7 +98,7 @@ def device(name: str | Device | None) -> Generator[Device | None]:
             default device.
 
     Yields:
-        The device, which is another one than asked for under soft placement; None for None.
+        The device, which is another one than requested under soft placement; None for None.
 
     Raises:
         DeviceError: when the name is malformed, or there is no such device and soft placement
@@ -123,7 +123,7 @@ def find_device(name: str) -> Device:
     """Return the device with a name, or what soft placement puts in its place."""
     match = _NAME.match(name)
     if match is None:
-        raise DeviceError(f"{name!r} is no device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
+        raise DeviceError(f"{name!r} is not a device name; write 'CPU:0', 'GPU:1' or '/GPU:0'.")
     index = 0 if match["index"] in (None, "*") else int(match["index"])
     devices = list_devices(match["kind"])
     if index < len(devices):
@@ -135,7 +135,7 @@ def _fall_back(name: str) -> Device:
     have = ", ".join(map(short_name, list_devices()))
     if not _soft:
         raise DeviceError(
-            f"There is no device {name!r}; there are: {have}. Ask for one of these, or let "
+            f"There is no device {name!r}; there are: {have}. Use one of these, or let "
             "jaxvars choose with jv.config.set_soft_device_placement(True)."
         )
     default = jax.local_devices()[0]
@@ -150,7 +150,7 @@ def _fall_back(name: str) -> Device:
 
 
 def scope_home() -> Any:
-    """Return the sharding that the current device scope asks for, or None outside of one."""
+    """Return the sharding that the current device scope requests, or None outside of one."""
     chosen: Any = getattr(jax.config, "jax_default_device", None)
     if chosen is None or isinstance(chosen, str):
         return None
@@ -174,7 +174,7 @@ def short_name(device: Device) -> str:
 
 
 def device_text(value: jax.Array) -> str:
-    """Return where an array lies, in words: `device ...:CPU:0`, or `8 devices, CPU:0 to CPU:7`."""
+    """Return an array's placement: `device ...:CPU:0`, or `8 devices, CPU:0 to CPU:7`."""
     devices = sorted(value.sharding.device_set, key=lambda device: device.id)
     if len(devices) == 1:
         return f"device {device_name(devices[0])}"
@@ -199,7 +199,7 @@ def is_elsewhere(value: Any, home: Any) -> bool:
 
 # ---------------------------------------------------------------- pickling
 def dump_sharding(sharding: Any) -> tuple[Any, ...] | None:
-    """Return a sharding in words that can be pickled (JAX's devices cannot)."""
+    """Return a sharding as names that can be pickled (JAX's devices cannot)."""
     if sharding is None:
         return None
     if isinstance(sharding, jax.sharding.NamedSharding):

@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid with named axes, and how values are spread over them.
+"""Meshes: devices in a grid with named axes, and how values are sharded over them.
 
     with jv.use_mesh({"data": 4, "model": 2}):
         w = jv.Variable(jnp.zeros((512, 512)), sharding=jax.P(None, "model"))
@@ -6,8 +6,8 @@
 
 Rules this file keeps:
 - the mesh in force is JAX's own (`jax.set_mesh`), and its axes are Auto: XLA's partitioner decides
-  how a program is divided, from where its inputs lie;
-- a value that cannot be spread as asked is refused before anything is moved, and by name.
+  how a program is partitioned, from where its inputs are placed;
+- a value that cannot be sharded as requested is refused before anything is moved, and by name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _sizes(axes: Mapping[str, int], have: int, words: str) -> tuple[int, ...]:
     wrong = [size for size in sizes if not isinstance(size, int | np.integer) or size == 0]
     if not sizes or wrong or sizes.count(-1) > 1 or min(sizes) < -1:
         raise DeviceError(
-            f"{dict(axes)} is no mesh: name at least one axis, each with a size of 1 or more, and "
+            f"{dict(axes)} is not a mesh: name at least one axis, each of size 1 or more, and "
             'one -1 at most, for what is left: jv.mesh({"data": -1, "model": 2}).'
         )
     if -1 in sizes:
@@ -86,7 +86,7 @@ def _sizes(axes: Mapping[str, int], have: int, words: str) -> tuple[int, ...]:
 
 def _too_few(axes: Mapping[str, int], need: int, have: int) -> str:
     return (
-        f"A mesh of {dict(axes)} needs {need} devices, and there are {have}. Ask for -1 to take "
+        f"A mesh of {dict(axes)} needs {need} devices, and there are {have}. Write -1 to take "
         "what there is. To try it on a CPU, make that many before JAX is first used:\n"
         f"    XLA_FLAGS=--xla_force_host_platform_device_count={need} python ...\n"
         f'or jax.config.update("jax_num_cpu_devices", {need}).'
@@ -97,12 +97,12 @@ def _too_few(axes: Mapping[str, int], need: int, have: int) -> str:
 def use_mesh(mesh: Mesh | Mapping[str, int]) -> Generator[Mesh]:
     """Create variables and run operations on a mesh.
 
-    Inside, a PartitionSpec by itself says how a value is spread, and what is created without
+    Inside, a PartitionSpec by itself says how a value is sharded, and what is created without
     one is replicated. The variables stay where they are afterwards. It is `jax.set_mesh`, which
     wins over `jv.device`.
 
     A variable that was made outside and placed nowhere moves to a mesh, replicated, when a
-    compiled function first uses it together with variables or arguments that lie there.
+    compiled function first uses it together with variables or arguments that are placed there.
 
     Args:
         mesh: a `jax.sharding.Mesh`, or the axes to make one of.
@@ -135,8 +135,8 @@ _made = mesh
 def _check_axes(mesh: Any) -> None:
     if any(kind is not AxisType.Auto for kind in mesh.axis_types):
         raise ShardingError(
-            f"The axes of {mesh} must be Auto, so that a program is divided by where its inputs "
-            "lie. jax.make_mesh makes others unless it is told: use "
+            f"The axes of {mesh} must be Auto, so that a program is partitioned by where its "
+            "inputs are placed. jax.make_mesh makes others by default: use "
             f"jv.mesh({dict(mesh.shape)})."
         )
 
@@ -150,7 +150,7 @@ def current_mesh() -> Mesh | None:
 
 # ---------------------------------------------------------------- spreading
 def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
-    """Spread arrays over a mesh.
+    """Shard arrays over a mesh.
 
     Outside of compiled functions they are moved; inside, XLA is told how to keep them.
 
@@ -164,7 +164,7 @@ def shard(x: Any, spec: Any, *, mesh: Mesh | None = None) -> Any:
         The same structure, of arrays.
 
     Raises:
-        ShardingError: when an array cannot be spread so, or there is no mesh.
+        ShardingError: when an array cannot be sharded so, or there is no mesh.
 
     >>> import jax, numpy as np
     >>> with use_mesh({"data": 1}):
@@ -193,7 +193,7 @@ def put(value: Array, sharding: Any) -> Array:
 
 
 def is_spec(x: object) -> bool:
-    """Return whether something says where a value lies."""
+    """Return whether something says where a value is placed."""
     return x is None or isinstance(x, PartitionSpec | jax.sharding.Sharding | jax.Device)
 
 
@@ -225,7 +225,7 @@ def resolved(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
     if isinstance(spec, jax.sharding.Sharding):
         return spec
     raise ShardingError(
-        f"{what}: {spec!r} does not say where it lies. Give a PartitionSpec, like "
+        f"{what}: {spec!r} is not a placement. Give a PartitionSpec, like "
         'jax.P("data", None), a jax.sharding.Sharding or a jax.Device.'
     )
 
@@ -233,7 +233,7 @@ def resolved(spec: Any, what: str, mesh: Mesh | None = None) -> Any:
 def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
     if mesh is None:
         raise ShardingError(
-            f"{what} is to be spread as {spec}, but there is no mesh in force. Say over which:\n"
+            f"{what} is to be sharded as {spec}, but there is no mesh in force. Say which:\n"
             '    with jv.use_mesh({"data": 4, "model": 2}):\n'
             "        ...\n"
             "or give a NamedSharding, or the mesh where there is an argument for it."
@@ -242,19 +242,19 @@ def _named(spec: PartitionSpec, what: str, mesh: Mesh | None) -> NamedSharding:
     wrong = [name for name in names if name not in mesh.shape or names.count(name) > 1]
     if wrong:
         raise ShardingError(
-            f"{what} cannot be spread as {spec} over a mesh of {dict(mesh.shape)}: each of its "
-            f"axes may be there once, and {wrong[0]!r} is there twice or is no axis of it."
+            f"{what} cannot be sharded as {spec} over a mesh of {dict(mesh.shape)}: each of its "
+            f"axes may be there once, and {wrong[0]!r} is there twice or is not an axis of it."
         )
     return NamedSharding(mesh, spec)
 
 
 def _axes(part: Any) -> tuple[str, ...]:
-    """Return the axes that a dimension is divided along."""
+    """Return the axes that a dimension is sharded along."""
     return part if isinstance(part, tuple) else (part,) if isinstance(part, str) else ()
 
 
 def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
-    """Say why a value of a shape cannot be spread so, or return None."""
+    """Say why a value of a shape cannot be sharded so, or return None."""
     if not isinstance(sharding, NamedSharding):
         return None
     _check_axes(sharding.mesh)
@@ -266,15 +266,15 @@ def misfit(sharding: Any, shape: tuple[int, ...]) -> str | None:
         parts = math.prod(sizes[name] for name in names)
         if size % parts:
             return (
-                f"of shape {shape} cannot be divided as {spec}: dimension {i} has size {size}, "
-                f"no multiple of the {parts} devices along {' and '.join(map(repr, names))}. "
-                "Pad it, or divide another dimension."
+                f"of shape {shape} cannot be sharded as {spec}: dimension {i} has size {size}, "
+                f"not a multiple of the {parts} devices along {' and '.join(map(repr, names))}. "
+                "Pad it, or shard another dimension."
             )
     return None
 
 
 def home_of(sharding: Any, value: Array, name: str) -> Any:
-    """Return where a variable stays: as asked, as its value is spread, or as the scopes say."""
+    """Return a variable's placement: as requested, as its value is sharded, or by the scopes."""
     if sharding is not None:
         return as_sharding(sharding, value.shape, f"Variable {name!r}")
     if not context.is_tracer(value) and len(value.sharding.device_set) > 1:
@@ -292,12 +292,12 @@ def on_mesh(value: Array) -> Array:
 
 
 def replicated_like(home: Any) -> Any:
-    """Return the sharding of a whole copy on each device of a mesh; None if it is no mesh."""
+    """Return the sharding of a whole copy on each device of a mesh; None if it is not a mesh."""
     return NamedSharding(home.mesh, PartitionSpec()) if isinstance(home, NamedSharding) else None
 
 
 def place_text(sharding: Any) -> str:
-    """Return where something lies, in words."""
+    """Return where something is placed, as a string."""
     if sharding is None:
         return "anywhere"
     if isinstance(sharding, NamedSharding):

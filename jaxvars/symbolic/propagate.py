@@ -2,7 +2,7 @@
 
 There `x.shape[0]` is an expression, and `2 * x.shape[0]` another one. As a value, in the program,
 it is a traced array. To be used as a size again (`zeros([n, 3])`) it must be known which expression
-it is. So who listens here to the operations works out for each what the expressions become.
+it is. So a listener to the operations works out here for each what the expressions become.
 
 Rules this file keeps:
 - a value is said to be an expression only if it is that for all sizes;
@@ -28,7 +28,7 @@ from jaxvars.typing import Array
 
 Sizes: TypeAlias = Any  # a NumPy array of ints and expressions
 
-_LARGEST = 64  # of how many sizes is kept book
+_LARGEST = 64  # of how many sizes are recorded
 
 
 @final
@@ -184,14 +184,14 @@ _MOVES: dict[str, int | None] = {  # how many of the first inputs are moved; Non
     "stack": None,
     "transpose": 1,
 }
-_WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that ask for signs on their way
+_WHOLE: dict[str, Callable[..., Any]] = {  # jitted functions that compare signs on their way
     "floor_divide": np.floor_divide,
     "remainder": np.mod,
 }
 
 
 def _moved(run: Callable[..., Any], given: Sequence[Sizes], count: int | None) -> Sizes:
-    """Return what an operation makes that only moves numbers: it is given their places."""
+    """Return what an operation makes that only moves numbers: it is given their positions."""
     count = len(given) if count is None else count
     starts = [sum(x.size for x in given[:i]) for i in range(count)]
     places = [

@@ -7,13 +7,13 @@ sizes, in silence. The sizes made here raise where the answer is not the same fo
 Rules this file keeps:
 - JAX compares as it always does: it does not rely on two sizes being different;
 - what is computed of such a size is such a size;
-- to JAX they are other sizes than its own: what it remembers of those would bring those back.
+- to JAX they are other sizes than its own: what it caches for those would return those.
 
-Whoever looks sizes up by hash asks whether they are equal, too: that raises, but for JAX, and for
+Code that looks sizes up by hash compares them, too: that raises, but for JAX, and for
 what keeps results by arguments (`jax.jit`, `functools.lru_cache`): there it is another argument
 than any number.
 
-What cannot be seen: `n is 4`, `isinstance(n, int)`, what is asked of a size's text, and `==` of
+What cannot be seen: `n is 4`, `isinstance(n, int)`, what is tested on a size's string, and `==` of
 what `jax.typeof` returns, of which JAX keeps one for each shape.
 """
 
@@ -122,7 +122,7 @@ def _copied(size: Size, kind: Any) -> Size:
     return made
 
 
-# ---------------------------------------------------------------- what is asked of a size
+# ---------------------------------------------------------------- comparisons of a size
 def _equal(size: Any, other: Any, asking: FrameType) -> Any:
     number = _number(other)
     if number is None:  # JAX's arrays compare themselves, element by element
@@ -134,7 +134,7 @@ def _equal(size: Any, other: Any, asking: FrameType) -> Any:
     apart = size - number
     if isinstance(apart, int):
         return apart == 0
-    if not _is_trusted(asking) and not _is_never_0(apart):  # which asks JAX: not for JAX
+    if not _is_trusted(asking) and not _is_never_0(apart):  # which calls JAX: not for JAX
         _refuse(size, f"is {other}")
     return False
 
@@ -175,13 +175,13 @@ def _is_never_0(size: Any) -> bool:
 
 
 def _is_trusted(frame: FrameType | None) -> bool:
-    """Return whether it is JAX that asks, or what tells calls apart."""
+    """Return whether it is JAX that compares, or what tells calls apart."""
     name = _module(_asking(frame))
     return name.partition(".")[0] in _TRUSTED or name == _KEYS
 
 
 def _asking(frame: FrameType | None) -> FrameType | None:
-    """Return the frame of who asks, less those that ask for their callers."""
+    """Return the frame that compares, less those that compare for their callers."""
     while frame is not None and (
         frame.f_code.co_name in _METHODS or _module(frame).partition(".")[0] in _TRANSPARENT
     ):
@@ -209,7 +209,7 @@ def _keepers() -> tuple[type, ...]:
 def _called(frame: FrameType | None) -> Any:
     """Return what a line is calling if that is a name, like `f` or `model.f`; else None.
 
-    A function written in C has no frame of its own: its caller asks.
+    A function written in C has no frame: its caller compares.
     """
     if frame is None:
         return None
@@ -243,7 +243,7 @@ def _refuse(size: Any, what: str) -> NoReturn:
 
 
 def _for_jax(size: Any, name: str) -> Any:
-    """Return the type of a size as a value, which JAX knows of its own class only."""
+    """Return the type of a size as a value, which JAX knows for its own class only."""
     if not _is_trusted(sys._getframe(2)):
         raise AttributeError(f"{type(size).__name__!r} object has no attribute {name!r}")
     return jax.typeof(size)

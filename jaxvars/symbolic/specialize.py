@@ -112,7 +112,7 @@ def _number(node: ast.expr, sizes: Mapping[str, Size]) -> Size:
         return _OPERATORS[type(node.op)](left, right)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _FUNCTIONS[node.func.id](*(_number(part, sizes) for part in node.args))
-    raise NotImplementedError(f"A size is {ast.unparse(node)}, which is no number.")
+    raise NotImplementedError(f"A size is {ast.unparse(node)}, which is not a number.")
 
 
 @final
@@ -164,7 +164,7 @@ class _Filling:
 
 @final
 class _Rule:
-    """A derivative rule of an operation, which JAX traces when it is asked for."""
+    """A derivative rule of an operation, which JAX traces when it is needed."""
 
     def __init__(self, rule: Any, filling: _Filling) -> None:
         self._rule = rule

@@ -23,7 +23,7 @@ from jaxvars.tracing import context
 from jaxvars.typing import Array
 
 BOXES: dict[type, Callable[[Any], Array]] = {}
-"""Classes that are no Face and stand for an array, and what returns that: `tf.Tensor` is one."""
+"""Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
 
 
 def unwrap(value: Any) -> Any:
@@ -47,7 +47,7 @@ def _operand(value: Any) -> Any:
 
 
 def processes_of(value: Array) -> int:
-    """Return over how many processes a value lies, if this one has not all of it; else 1."""
+    """Return over how many processes a value is sharded, if this one has not all of it; else 1."""
     known = isinstance(value, jax.Array) and not context.is_tracer(value)
     if not known or value.is_fully_addressable or value.is_fully_replicated:
         return 1
@@ -59,8 +59,8 @@ def whole(value: Array) -> Array:
     count = processes_of(value)
     if count > 1:
         raise DistributedError(
-            f"This value of shape {value.shape} lies on {count} processes, and this one has only a "
-            "part of it. jv.parallel.all_gather(v), called by all of them, returns the whole; "
+            f"This value of shape {value.shape} is sharded over {count} processes; this one has "
+            "only a part of it. jv.parallel.all_gather(v), called by all of them, returns it all; "
             "v.value.addressable_shards are the parts that are here."
         )
     return value
@@ -109,7 +109,7 @@ class ArrayProxy(ABC):
 
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
-        """Return the value as a NumPy array of its own (it may be changed)."""
+        """Return the value as a separate NumPy array (it may be changed)."""
         return np.array(whole(self._known()))
 
     def item(self) -> Any:
@@ -169,7 +169,7 @@ class ArrayProxy(ABC):
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.
         kind = type(self).__name__
-        if name.startswith("_"):  # asked for by code, and often: no hint, which takes time
+        if name.startswith("_"):  # looked up by code, and often: no hint, which takes time
             raise AttributeError(f"{kind} has no attribute {name!r}.")
         if hasattr(jnp.ndarray, name):
             raise AttributeError(f"{kind} has no attribute {name!r}: write v.value.{name}.")

@@ -14,17 +14,17 @@ from jaxvars.tracing import context
 Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
 
 string: Any = np.dtypes.StringDType()
-"""The dtype of text."""
+"""The dtype of strings."""
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _X64_CURE = (
     "64-bit numbers are off in JAX. Switch them on before the first computation with\n"
     '    jax.config.update("jax_enable_x64", True)\n'
-    "or ask for {narrow}."
+    "or use {narrow}."
 )
 
 
 def is_string(dtype: object) -> bool:
-    """Return whether `dtype` is the dtype of text."""
+    """Return whether `dtype` is the dtype of strings."""
     return isinstance(dtype, np.dtypes.StringDType)
 
 
@@ -54,7 +54,7 @@ def as_dtype(dtype: Any) -> Any:
         raise _no_dtype(dtype)  # objects, dates, long doubles
     narrow = jax.dtypes.canonicalize_dtype(found)
     if narrow != found:
-        raise DtypeError(f"{found} was asked for, but " + _X64_CURE.format(narrow=narrow))
+        raise DtypeError(f"{found} was requested, but " + _X64_CURE.format(narrow=narrow))
     return found
 
 
@@ -110,7 +110,7 @@ def check_fits(value: Array, dtype: Any, what: str, *, refuse_zeros: bool = Fals
 def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bool) -> None:
     """Say it if conversion to a narrower dtype makes 0 of what is not: by an error, or a warning.
 
-    `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has asked for
+    `assign` drops nothing, so there it is an error for arrays; elsewhere the caller has requested
     the dtype, or has the default one, and only has to know.
     """
     parts = ["real", "imag"] if array.dtype.kind == "c" else ["real"]
@@ -132,11 +132,11 @@ def _check_zeros(array: np.ndarray, narrow: np.ndarray, what: str, *, refuse: bo
 def _range_cure(array: np.ndarray, dtype: Any) -> str:
     if dtype == jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         return _X64_CURE.format(narrow="another dtype")
-    return "Ask for a wider dtype, or scale or clip the value."
+    return "Use a wider dtype, or scale or clip the value."
 
 
 def _no_dtype(dtype: object) -> NotATensorError:
-    return NotATensorError(f"{dtype!r} is no dtype of tensors; examples: jnp.float32, 'int32'.")
+    return NotATensorError(f"{dtype!r} is not a dtype of tensors; examples: jnp.float32, 'int32'.")
 
 
 def dtype_error(name: str, dtype: Any, got: str) -> DtypeError:

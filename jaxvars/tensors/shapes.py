@@ -26,7 +26,7 @@ def misfit(what: str, shape: tuple[int, ...], pattern: Sequence[Any], sizes: Siz
         sizes: the sizes of the names found so far; new ones are added.
 
     Raises:
-        TypeError: when it is no pattern.
+        TypeError: when it is not a pattern.
 
     >>> sizes = {}
     >>> misfit("x", (8, 3), ("batch", "n"), sizes), sizes["n"]
@@ -61,6 +61,6 @@ def _check(pattern: Sequence[Any], known: Sequence[Any], both: bool) -> None:
     wrong = [size for size in known if size in _REST or not isinstance(size, int | str | None)]
     if wrong or both:
         raise TypeError(
-            f"{pattern!r} is no pattern of a shape: sizes are numbers, names, or None; `...` or "
+            f"{pattern!r} is not a pattern of a shape: sizes are numbers, names, or None; `...` or "
             '"*" may stand first or last.'
         )

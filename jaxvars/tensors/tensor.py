@@ -1,12 +1,12 @@
 """What may become a tensor, dtypes and `TensorSpec`.
 
-A tensor is a `jax.Array`; text lives on the host as a NumPy array of `string` dtype.
+A tensor is a `jax.Array`; strings are on the host as a NumPy array of `string` dtype.
 
 Rules this file keeps:
-- a Python number fits a variable of its own kind or a wider one (bool, int, float, complex);
-- an array must have the dtype asked for, exactly; NumPy's 64-bit default is taken as 32-bit
+- a Python number fits a variable of its kind or a wider one (bool, int, float, complex);
+- an array must have the requested dtype, exactly; NumPy's 64-bit default is taken as 32-bit
   while 64-bit is off in JAX, unless a value does not fit;
-- what was asked for explicitly is given, or refused with the cure: never narrowed silently;
+- what was requested explicitly is returned, or refused with the cure: never narrowed silently;
 - a finite number never becomes an infinite one, nor a whole one another one; if one becomes 0,
   that is said;
 - NumPy's masked arrays are refused: a tensor has no mask;
@@ -42,7 +42,7 @@ _NESTED = frozenset({list, tuple, dict})
 
 
 def is_host(value: object) -> bool:
-    """Return whether a value lies in Python's memory, so that a tensor made of it is a copy."""
+    """Return whether a value is in Python's memory, so that a tensor made of it is a copy."""
     return not isinstance(value, jax.Array) and not hasattr(value, "__jax_array__")
 
 
@@ -72,7 +72,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     if FORKED:
         refuse_if_forked(f"A tensor is made of {what}")
     if is_string(wanted):
-        raise DtypeError(f"{what} is {array.dtype}, but dtype string was asked for: use str().")
+        raise DtypeError(f"{what} is {array.dtype}, but dtype string was requested: use str().")
     if wanted is None:
         wanted = jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True)
     if isinstance(array, jax.Array) and array.dtype == wanted and not is_weak(array):
@@ -87,7 +87,7 @@ def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
     """Convert to a tensor that the variable `name` of `shape` and `dtype` can hold.
 
     Raises:
-        NotATensorError: when the value is no tensor.
+        NotATensorError: when the value is not a tensor.
         DtypeError: when its dtype is another one.
         ShapeError: when its shape is another one.
     """
@@ -104,7 +104,7 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
     """Convert to a tensor of `dtype` if that loses nothing, for the variable `name`.
 
     Raises:
-        NotATensorError: when the value is no tensor.
+        NotATensorError: when the value is not a tensor.
         DtypeError: when its dtype is another one.
     """
     if FORKED:
@@ -221,12 +221,12 @@ def array_of(value: object, what: str) -> Array:
 def is_endless(value: object, depth: int = 0) -> bool:
     """Return whether a list, tuple or dict contains itself, or is nested too deeply.
 
-    To be asked before JAX flattens it: that leaves Python's count of recursions wrong for good.
+    To be checked before JAX flattens it: that leaves Python's count of recursions wrong for good.
     """
     if type(value) not in _NESTED:
         return False
     children: Iterable[object] = value.values() if isinstance(value, dict) else value  # pyright: ignore[reportAssignmentType, reportUnknownVariableType]
-    if _NESTED.isdisjoint(map(type, children)):  # asked at each call: usually all are arrays
+    if _NESTED.isdisjoint(map(type, children)):  # checked at each call: usually all are arrays
         return False
     return depth == _DEEPEST or any(is_endless(child, depth + 1) for child in children)
 
@@ -241,7 +241,7 @@ def refuse_masked(values: Sequence[object], what: str) -> None:
         raise NotATensorError(
             f"A masked array of NumPy was given as {what}: a tensor has no mask, and the masked "
             "elements would count. Fill them, for example with x.filled(0), and use the mask, "
-            "x.mask, as an array of its own."
+            "x.mask, as a separate array."
         )
 
 
@@ -260,12 +260,12 @@ def _from_numpy(value: object, what: str) -> np.ndarray:
     if array.dtype.kind == "O":
         _check_objects(array, value, what)
     if array.dtype.kind in "SU" and not _is_text(value):
-        raise NotATensorError(f"{what} mixes text and numbers: make all of it text, with str().")
+        raise NotATensorError(f"{what} mixes strings and numbers: convert all of it with str().")
     if array.dtype.kind in "SU":  # which cut zero characters at the end off
         array = np.asarray(value, object)
     if array.dtype.kind in "mM":
         raise NotATensorError(
-            f"{what} is {array.dtype}, which is no tensor: convert it to numbers, for example "
+            f"{what} is {array.dtype}, which is not a tensor: convert it to numbers, for example "
             "with .astype('int32')."
         )
     if not array.dtype.isnative or issubclass(array.dtype.type, _UNKNOWN):
@@ -285,7 +285,7 @@ def _check_objects(array: np.ndarray, value: object, what: str) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether there is no number in what NumPy has read as text."""
+    """Return whether there is no number in what NumPy has read as strings."""
     if isinstance(value, list | tuple):
         return all(map(_is_text, value))
     return not isinstance(value, numbers.Number)
@@ -295,7 +295,7 @@ def _converted(array: Array, dtype: Any) -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             return jax.lax.convert_element_type(array, dtype)
-        # JAX copies in the background, while the caller may already change his array: wait.
+        # JAX copies in the background, while the caller may already change the array: wait.
         return jax.block_until_ready(jnp.array(array, dtype=dtype))
 
 
@@ -318,12 +318,12 @@ def _stack(value: Any, what: str) -> Array:
 
 def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
     if wanted is not None and not is_string(wanted):
-        raise DtypeError(f"{what} is text, but dtype {wanted} was asked for: convert it first.")
+        raise DtypeError(f"{what} is a string, but dtype {wanted} was requested: convert it first.")
     try:
         decoded = [x.decode() if isinstance(x, bytes) else str(x) for x in array.flat]
     except UnicodeDecodeError as error:
         raise NotATensorError(
-            f"{what} has bytes that are no text in UTF-8 ({error}). Keep bytes as numbers: "
+            f"{what} has bytes that are not valid UTF-8 ({error}). Keep bytes as numbers: "
             "np.frombuffer(data, 'uint8')."
         ) from None
     text = np.array(decoded, dtype=string).reshape(array.shape)
@@ -332,7 +332,7 @@ def _text(array: np.ndarray, wanted: Any, what: str) -> np.ndarray:
 
 
 def is_literal(value: object) -> bool:
-    """Return whether a value is Python numbers only, whose precision nobody chose."""
+    """Return whether a value is Python numbers only, whose precision was not chosen."""
     if isinstance(value, list | tuple):
         return all(map(is_literal, value))
     return isinstance(value, numbers.Number) and not isinstance(value, np.generic)
@@ -345,11 +345,11 @@ def _is_empty_literal(value: object, array: Array) -> bool:
 
 def _not_a_tensor(value: object, what: str) -> NotATensorError:
     cure = (
-        " Give each leaf a variable of its own: jax.tree.map(jv.Variable, tree)."
+        " Give each leaf a separate variable: jax.tree.map(jv.Variable, tree)."
         if isinstance(value, dict)
         else " It takes numbers, strings, (nested) lists of them, and NumPy or JAX arrays."
     )
-    return NotATensorError(f"{what} is {type(value).__name__}, which is no tensor.{cure}")
+    return NotATensorError(f"{what} is {type(value).__name__}, which is not a tensor.{cure}")
 
 
 def _shape_error(name: str, shape: tuple[int, ...], got: tuple[int, ...]) -> Exception:

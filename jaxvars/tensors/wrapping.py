@@ -1,7 +1,7 @@
-"""What converted code and control flow hand to the user's code: arrays, or what stands for them.
+"""What converted code and control flow pass to the user's code: arrays, or what stands for them.
 
 `jaxvars.tf` has converted functions see its Tensors. Where the core gives an array to code that it
-converted it says `boxed(array)`, which is the array itself unless somebody is `boxing`.
+converted it says `boxed(array)`, which is the array itself unless `boxing` is on.
 
 Rules this file keeps:
 - without `boxing` each function here returns what it is given, at the cost of one comparison;
@@ -39,7 +39,7 @@ class TensorWrapping(NamedTuple):
     Attributes:
         box: takes a structure with arrays, returns one with boxes.
         array: takes a Python number, returns an array.
-        words: for error messages.
+        words: how error messages name things.
     """
 
     box: Callable[[Any], Any]

@@ -1,7 +1,7 @@
-"""What stands around code while it is traced in a frame of its own, or recorded by a tape.
+"""What stands around code while it is traced in a separate frame, or recorded by a tape.
 
 Tracing begins again inside: what listens to the operations outside (the check of numerics) does
-not hear those inside unless it is placed there too. It says so here, and `core/frames.py` asks.
+not see those inside unless it is placed there too. It says so here, and `core/frames.py` reads it.
 
 Rule this file keeps: what has been entered is left, wherever Ctrl-C comes. So `__exit__` of a
 context that is placed here does nothing where it was not entered, and may be called twice.

@@ -1,14 +1,14 @@
-"""`reread`: what a variable holds after it was assigned, for whoever differentiates the program.
+"""`reread`: what a variable holds after it was assigned, where a program is differentiated.
 
 Two readers disagree on what the derivative is of a value that was assigned and read again:
 
-- for a tape, an assign is not differentiated, and a read is a source: the value moves with the
-  variable, not with what it was computed from (TensorFlow's manner);
+- for a tape, an assign is not differentiated, and a read is a source: its tangent is that of the
+  variable, not of what it was computed from (TensorFlow's manner);
 - for a JAX transform of the pure function, and for a tape that goes through assigns, it is simply
   the value that was computed.
 
-So the read is an operation of its own in the program, which does nothing when it is run and is
-asked only when it is differentiated.
+So the read is a separate operation in the program, which does nothing when it is run and
+has an effect only when it is differentiated.
 
 Rule this file keeps: what JAX remembers of a differentiated program is kept apart for the two.
 """
@@ -30,7 +30,7 @@ from jaxvars.typing import Array
 
 @final
 class _Local(threading.local):
-    """For whom this thread differentiates."""
+    """For which reader this thread differentiates."""
 
     def __init__(self) -> None:
         self.is_tape = False

@@ -5,11 +5,11 @@ as there are places, whatever the number of iterations: at first each, then each
 fourth, ... On the way back the iterations between two that were kept are run once more, a stretch
 at a time. Up to `_PLACES` iterations nothing is run twice, up to `_PLACES * _STRETCH` it is once.
 
-The loop is an operation of its own in the program, with the name of JAX's; it becomes JAX's
+The loop is a separate operation in the program, with the name of JAX's; it becomes JAX's
 when the program is compiled, or differentiated forwards.
 
 Rules this file keeps:
-- a loop keeps nothing unless somebody differentiates it in reverse;
+- a loop keeps nothing unless it is differentiated in reverse;
 - what the loops are made of is made of such loops, so that a derivative has derivatives;
 - a loop with effects, or over a named axis, is JAX's.
 """
@@ -174,7 +174,7 @@ def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Array], lis
 while_p = capture.new_primitive("while")
 while_p.multiple_results = True
 while_p.def_impl(_jax_loop)
-while_p.to_lojax = _jax_loop  # JAX 0.12 asks for it where a body has an operation like searchsorted
+while_p.to_lojax = _jax_loop  # JAX 0.12 needs it where a body has an operation like searchsorted
 while_p.def_abstract_eval(lambda *avals, count, **_: list(avals[count:]))
 ad.primitive_jvps[while_p] = _differentiated
 batching.primitive_batchers[while_p] = _batched
@@ -253,7 +253,7 @@ def _tangents(*args: Array, moving: Sequence[int], saved: int, **params: Any) ->
 def _pulled_back(
     cotangents: Values, *args: Array, moving: Sequence[int], saved: int, **params: Any
 ) -> list[Array | None]:
-    """Return the cotangents of the inputs that move."""
+    """Return the cotangents of the differentiable inputs."""
     count = params["count"]
     (n, *rows), primals = args[:saved], args[saved : len(args) - len(moving)]
     floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]

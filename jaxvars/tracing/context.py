@@ -1,12 +1,12 @@
 """Which trace code runs under, the settings that it is traced with, and JAX restored after errors.
 
 JAX keeps one *current trace* per thread: it decides what binding a primitive means (run it, stage
-it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` ask and set it. Frames
+it, differentiate it, batch it). `current`, `strip`, `is_staging` and `at` read and set it. Frames
 (`core/frames.py`) compare traces by identity to tell their own from a foreign transform.
 
 Rules this package keeps:
 - nothing from `jax._src`; `jax.core` and `jax.extend.core` are imported here and nowhere else;
-- four conventions of JAX that its documentation does not promise live here alone: `subfuns=` in
+- four conventions of JAX that its documentation does not promise are here alone: `subfuns=` in
   the bind of custom-derivative calls, `requires_low = False` on a pass-through trace, that a
   staging trace has a frame that makes a jaxpr of equations and constants, and that
   `jax.clear_caches()` clears a `linear_util.cache` by its `cache_clear`.
@@ -117,9 +117,9 @@ JAX_FOLDER = str(Path(jax.__file__).parent) + os.sep
 def restored(error: BaseException) -> BaseException:
     """Return what was raised, and leave no trace of JAX's behind that it broke off.
 
-    JAX makes an error of its own of whatever is raised while it compares what it knows programs by,
+    JAX makes another error of whatever is raised while it compares what it knows programs by,
     or calls back to compile one, such as a KeyboardInterrupt: that is returned instead. So is what
-    ends the program in a callback of the user's; JAX's error is as good for his other exceptions.
+    ends the program in a callback of the user's; JAX's error is as good for other exceptions.
     """
     put_back()
     if isinstance(error, ValueError | RuntimeError) and any(x in str(error) for x in _SWALLOWING):
@@ -183,7 +183,7 @@ def is_tracer(value: object) -> bool:
 
 
 def is_known(value: object) -> bool:
-    """Return whether Python can decide by `value`: it is no tracer, or one with a value."""
+    """Return whether Python can decide by `value`: it is not a tracer, or one with a value."""
     return not isinstance(value, Tracer) or value.to_concrete_value() is not None
 
 
@@ -200,7 +200,7 @@ _copy = jax.jit(copy_p.bind)  # JAX runs it faster than the operation alone
 
 
 def copied(value: Array) -> Array:
-    """Return a value that is known in memory of its own; strings, which never change, as it is."""
+    """Return a value that is known in separate memory; strings, which never change, as it is."""
     if not isinstance(value, jax.Array):
         return value
     with at(EVAL):  # unseen by tapes

@@ -4,7 +4,7 @@ A branch, a loop or a compiled function is one operation with many results. A ta
 of them for computed from all inputs would know of gradients that there are not when the same
 Python runs operation by operation.
 
-Rule this file keeps: what depends on what is the same whether it is asked of a whole program or
+Rule this file keeps: what depends on what is the same whether it is computed for a whole program or
 of its operations one by one; of branches, what depends in any of them does.
 """
 
@@ -133,7 +133,7 @@ def _is_empty(var: Any) -> bool:
 
 # ---------------------------------------------------------------- what is said of values
 def _handing_on(name: str) -> Any:
-    """Return an operation that hands its first input on."""
+    """Return an operation that passes its first input on."""
     primitive = new_primitive(name)
     primitive.def_impl(lambda value, *others: value)
     primitive.def_abstract_eval(lambda value, *others: value)
@@ -150,7 +150,7 @@ depending_p = _handing_on("depending")
 """The first value, which depends on the others, too, with derivative zero."""
 
 aside_p = _handing_on("aside")
-"""The first value, of values that a function with a pullback of its own has only closed over."""
+"""The first value, of values that a function with a custom pullback has only closed over."""
 
 
 def _through_rule(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:

@@ -1,6 +1,6 @@
 """Processes that were forked after JAX had been used: what computes in them says so.
 
-JAX's threads are not there, so it would wait for them forever. What is at hand can be read.
+JAX's threads are not there, so it would wait for them forever. What has been computed can be read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Code that interrupts a function while it is traced: signal handlers and finalizers.
 
-Python runs them in the middle of whatever runs. They are no part of the function, so what they do
+Python runs them in the middle of whatever runs. They are not part of the function, so what they do
 with variables is done outside of it: they find out here.
 
 Rule this file keeps: what may be a finalizer or a function that was called as usual is refused.

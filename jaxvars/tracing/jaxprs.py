@@ -43,7 +43,7 @@ def _sliced(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: An
 
 
 def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
-    """Take an operation that hands its first input on out of a program.
+    """Take an operation that passes its first input on out of a program.
 
     Returns:
         The closed jaxpr, and which of its first `count` inputs it still has: the others are
@@ -148,7 +148,7 @@ def jaxpr_function(closed: Any) -> Callable[..., list[Array]]:
 def flat_function(closed: Any) -> Callable[..., list[Array]]:
     """Return a closed jaxpr as a function that runs what stands twice in it once.
 
-    Inner jitted functions are opened. XLA divides a program among devices before it merges what is
+    Inner jitted functions are opened. XLA partitions a program before it merges what is
     equal, and would have the devices exchange the same data twice.
     """
 
@@ -199,7 +199,7 @@ def _asks_nothing(params: dict[str, Any]) -> bool:
 
 
 CUSTOM = frozenset({"custom_jvp_call", "custom_vjp_call"})
-"""The operations with a derivative of their own."""
+"""The operations with a custom derivative."""
 
 
 def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[Array]:
@@ -215,7 +215,7 @@ def _run_once(eqn: Any, inputs: list[Array], known: dict[Any, Any]) -> Sequence[
 
 def _call_key(eqn: Any, inputs: list[Array]) -> Any:
     """Return what names the results of an operation; it keeps its inputs, known by identity."""
-    is_custom = eqn.primitive.name in CUSTOM  # the same if it computes the same: nobody derives it
+    is_custom = eqn.primitive.name in CUSTOM  # same if it computes the same: never differentiated
     params = _program_key(eqn.params["call_jaxpr"]) if is_custom else exact(eqn.params, held)
     return eqn.primitive, tuple(map(_value_key, inputs)), params, eqn.ctx
 

@@ -1,9 +1,9 @@
 """A trace that passes everything through, and tells a listener what it was.
 
-It runs each primitive under its parent and hands the values back untouched (they are never
+It runs each primitive under its parent and returns the values untouched (they are never
 wrapped). So a listener sees any JAX code, with concrete values and ordinary Python control flow.
 
-Rule this file keeps: a value that a recorded primitive hands back is never the same object as one
+Rule this file keeps: a value that a recorded primitive returns is never the same object as one
 that it was given.
 """
 
@@ -64,7 +64,7 @@ def run_inside(equation: Equation, listener: Listener) -> list[Array]:
 
 # ---------------------------------------------------------------- recorder
 class Listener(Protocol):
-    """Who a Recorder tells of the primitives that pass."""
+    """What a Recorder tells of the primitives that pass."""
 
     def wants(self, inputs: Sequence[Array]) -> bool:
         """Return whether an operation on `inputs` is of interest."""
@@ -245,7 +245,7 @@ class Recorder(PassThrough):
             if self.listener is None or not self.listener.wants(inputs):
                 return function(*inputs)
             kept = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
-            equation = Equation(name, function, kept, params)  # the caller may write to his own
+            equation = Equation(name, function, kept, params)  # the caller may write to its own
             return self.listener.run(equation, strip(self.parent) is not EVAL)
 
 
@@ -305,7 +305,7 @@ def _free_recorder(parent: Trace) -> PassThrough:
 
 def _is_taken(note: Any) -> bool:
     try:
-        return note.val is not note  # one of the two kinds has no other way to ask
+        return note.val is not note  # one of the two kinds has no other way to tell
     except Exception:  # noqa: BLE001 - JAX's own, which is private
         return False
 

@@ -1,7 +1,7 @@
 """Python lists that grow in staged code: each run of a block appends as many items as another.
 
 Rule this file keeps: an iteration is traced once for all, so that it does not see what others
-appended; it must not ask for it, or for how many there are.
+appended; it must not read that, or how many there are.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def refuse_reading(name: str) -> NoReturn:
     raise ControlFlowError(
         f"The list {name!r} grows in a loop that is one operation of the program, and is read in "
         f"it at {user_line()}: all iterations are traced as one, which can't see what others have "
-        "appended. Keep what the next one needs in a name of its own:\n"
+        "appended. Keep what the next one needs in a separate name:\n"
         "    last = ...\n"
         "    for x in xs:\n"
         "        last = last + x\n"

@@ -179,7 +179,7 @@ def assert_stmt(test: Run, message: Callable[[], tuple[Any, ...]], text: str) ->
     if is_traced(truth):
         world = World([message])
         said = "".join(f": {part}" for part in message())
-        world.undo()  # Python asks for the message only if the assertion fails
+        world.undo()  # Python evaluates the message only if the assertion fails
         require(truth, f"assert {text} failed{said}")
     elif not truth:
         raise AssertionError(*message())

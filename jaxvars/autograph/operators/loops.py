@@ -258,7 +258,7 @@ def _stage_for(
 
 
 def _test_of(items: Sequential, others: list[Run]) -> Callable[[Any], Any]:
-    """Return what says whether there is an iteration: after a `break` no item is asked for."""
+    """Return what says whether there is an iteration: after a `break` no item is read."""
     more = items.more
     if more is None:
         return lambda i: and_(i < items.length, *others)

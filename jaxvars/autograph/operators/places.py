@@ -208,7 +208,7 @@ def above(kind: type) -> tuple[type, ...]:
 
 
 def inherited(kinds: Sequence[type], name: str) -> Array:
-    """Return what an object or class has from classes, if it has none of its own."""
+    """Return what an object or class has from classes, if it has none itself."""
     found = next((vars(base)[name] for base in kinds if name in vars(base)), MISSING)
     return MISSING if hasattr(type(found), "__get__") else found
 

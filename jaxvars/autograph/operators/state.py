@@ -157,11 +157,11 @@ class Block:
         return [*range(self._count), *range(len(self._names), len(self.names))]
 
     def packed_start(self) -> tuple[Any, ...]:
-        """Return the values before the block, as they are handed to `_control`."""
+        """Return the values before the block, as they are passed to `_control`."""
         return tuple(map(self._packed, range(len(self.start)), self.start))
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
-        """Give the names the values that `_control` hands us, or those from before the block."""
+        """Give the names the values that `_control` passes us, or those from before the block."""
         given = self.start if state is None else map(self._unpacked, range(len(state)), state)
         values = list(given)
         for i in self.unset():  # all have a value but in the first iteration, or none has
@@ -175,7 +175,7 @@ class Block:
     def leave(
         self, other: Sequence[Any] | None, *, raised: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the values now, without what is traced, and as they are handed to `_control`.
+        """Return the values now, without what is traced, and as they are passed to `_control`.
 
         Args:
             other: the values on the other way through the block, if they are known.
@@ -193,7 +193,7 @@ class Block:
     def first_or_later(self, run: Run) -> tuple[Block, tuple[Run, Run]]:
         """Return what makes an iteration an `if` on `given`.
 
-        In the first iteration the places that the loop sets must have no value: the body may ask.
+        In the first iteration the places that the loop sets must have no value: the body may check.
         """
 
         def first() -> None:
@@ -306,7 +306,7 @@ class Block:
                 f"{self.names[i]!r} is given another Variable, or a value in its place, in a "
                 f"branch or loop at {self._line} on a traced value: a program cannot choose what "
                 "an object holds, and would lose the Variable. Assign to it, "
-                f"{self.names[i]}.assign(value), or give the value a name of its own."
+                f"{self.names[i]}.assign(value), or give the value a separate name."
             )
 
     def _check_unset(self, i: int, value: Any) -> None:
@@ -397,7 +397,7 @@ def _unlike_a_value(label: str, line: str) -> ControlFlowError:
     return ControlFlowError(
         f"{label} is changed in a branch or loop at {line}, on a traced value. A staged block runs "
         "its Python once, while it is traced, whichever way the program then goes; and what has "
-        "changed is no value that a program can carry. Change it outside of the block, or keep "
+        "changed is not a value that a program can carry. Change it outside of the block, or keep "
         "what changes in a variable."
     )
 

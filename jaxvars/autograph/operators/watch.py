@@ -160,7 +160,7 @@ class Attributes(Entries):
         return Item(self.owner, key, label, inherited(self.kind.__mro__, key))
 
     def undo(self) -> list[Change]:
-        """Put back what was there; a `cached_property` is computed again when it is asked for."""
+        """Put back what was there; a `cached_property` is computed again when it is read."""
         return [
             place
             for place in super().undo()

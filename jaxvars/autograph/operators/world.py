@@ -13,8 +13,8 @@ carried like the names that the block assigns (`autograph/operators/state.py`), 
 
 Rules this file keeps:
 - objects of libraries are not looked into: what they keep for themselves, caches for example, does
-  not concern a program; variables are the affair of frames;
-- what is made inside of a block is its own affair.
+  not concern a program; variables are handled by frames;
+- what is made inside of a block is not compared.
 """
 
 from __future__ import annotations

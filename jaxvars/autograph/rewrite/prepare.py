@@ -1,4 +1,4 @@
-"""The first change to a function's tree: what malt does not take is put into words that it does.
+"""The first change to a function's tree: what malt does not take is rewritten as what it does.
 
 That is `:=` in a loop's test, `self.__private`, `super()`, annotations, `set_loop_options`, and
 the end of a function that returns values, which is a `return None`.
@@ -21,7 +21,7 @@ from jaxvars.autograph.rewrite.source import Unsupported
 
 @final
 class Prepare(ast.NodeTransformer):
-    """Puts what malt does not take into words that it does.
+    """Rewrites what malt does not take as what it does.
 
     Args:
         fn: the function that is converted.
@@ -108,7 +108,7 @@ class Prepare(ast.NodeTransformer):
         if _is_endless(node):
             node.test = at(node.test, ast.Constant(True))
         elif not isinstance(node.test, ast.Compare | ast.BoolOp) and not has_walrus(node.test):
-            opposite = at(node.test, ast.UnaryOp(ast.Not(), node.test))  # `while n` asks for a bool
+            opposite = at(node.test, ast.UnaryOp(ast.Not(), node.test))  # `while n` needs a bool
             node.test = at(node.test, ast.UnaryOp(ast.Not(), opposite))
         if has_walrus(node.test) and node.orelse:
             raise Unsupported(f"it has a `while` with `:=` and `else`: {ast.unparse(node.test)}")

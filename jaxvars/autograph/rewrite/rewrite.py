@@ -3,7 +3,7 @@
 | step | file |
 |---|---|
 | the source is read | `autograph/rewrite/source.py` |
-| what malt does not take is put into other words | `autograph/rewrite/prepare.py` |
+| what malt does not take is rewritten | `autograph/rewrite/prepare.py` |
 | `break`, `continue` and early `return` become flags: diastatic-malt's part | here |
 | expressions become operators | `autograph/rewrite/expressions.py` |
 | `if` and loops become operators on the names they assign | `autograph/rewrite/blocks.py` |
@@ -11,7 +11,7 @@
 | the tree is compiled | `autograph/rewrite/source.py` |
 
 Of malt the transformers of jumps are used. Its analysis of names takes six times as long as all
-of this together, so they are told what they ask of it.
+of this together, so they are passed what they need of it.
 
 Rules this file keeps:
 - malt is imported here alone, and this file only when a function is first converted;
@@ -78,7 +78,7 @@ _OPTIONS = converter.ProgramContext(options=converter.STANDARD_OPTIONS)
 
 
 class _Scope(NamedTuple):
-    """What malt's analysis would say of a block, as far as it is asked."""
+    """What malt's analysis would say of a block, as far as it is needed."""
 
     referenced: frozenset[str]
 

@@ -119,12 +119,12 @@ def _find_lambda(code: CodeType, lines: Sequence[str]) -> ast.Lambda:
         exact = [node for node in found if _has_code(node, code)]
     chosen = {ast.dump(node): node for node in exact or found}
     if len(chosen) > 1:
-        raise Unsupported("there are several lambdas on its line: write them on lines of their own")
+        raise Unsupported("there are several lambdas on its line: write them on separate lines")
     return next(iter(chosen.values()))
 
 
 def _has_code(node: ast.Lambda, code: CodeType) -> bool:
-    """Return whether all instructions of a lambda's code lie in its body."""
+    """Return whether all instructions of a lambda's code are in its body."""
     places = [p for p in code.co_positions() if None not in p]
     inside = [
         (node.body.lineno, node.body.col_offset) <= (start, left)
