@@ -319,11 +319,11 @@ def test_files_are_no_part_of_a_program(tmp_path: Path, verb: str):
 
 
 def test_objects_cannot_have_names_of_methods():
-    with pytest.raises(ValueError, match=r"\['save'\] of its own"):
+    with pytest.raises(ValueError, match=r"itself has \['save'\]"):
         Checkpoint(save=jv.Variable(1.0))
     checkpoint = Checkpoint(w=jv.Variable(1.0))
     for name in ("save", "_private"):
-        with pytest.raises(ValueError, match=f"'{name}'] of its own"):
+        with pytest.raises(ValueError, match=rf"itself has \[.*'{name}'\]"):
             setattr(checkpoint, name, jv.Variable(1.0))
 
 

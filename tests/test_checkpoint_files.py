@@ -293,7 +293,7 @@ def test_an_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(5, "of the caller")
     except OSError:  # is nothing of the file's
         Path(path).write_bytes(b"no zip file")
-        with pytest.raises(CheckpointError, match=r"is no checkpoint .* BadZipFile"):
+        with pytest.raises(CheckpointError, match=r"is not a checkpoint .* BadZipFile"):
             bad.restore(path)
 
 

@@ -382,7 +382,7 @@ def test_a_module_that_looks_at_values_is_initialized_with_them():
     assert interop.from_flax(Peeking(), -jnp.ones((1, 3))).params["Dense_0"]["bias"].shape == (3,)
 
 
-# ---------------------------------------------------------------- random numbers
+# ---------------------------------------------------------------- random values
 def test_a_stream_moves_only_when_it_is_used():
     model = small()
     model(FLAT)
@@ -789,7 +789,7 @@ def test_linens_errors_come_with_a_cure():
         interop.from_flax(loss_of)
     with pytest.raises(InteropError, match="to_flax takes what from_flax made, not Generator"):
         interop.to_flax(jv.random.Generator(0))
-    with pytest.raises(TypeError, match="is no seed"):
+    with pytest.raises(TypeError, match="is not a seed"):
         interop.from_flax(nn.Dense(4), FLAT, rngs="0")
 
 

@@ -656,7 +656,7 @@ def test_metrics_are_found_by_name():
     assert metrics.get(None) is None
     assert metrics.get(metrics.AUC).name == "auc"
     assert metrics.get({"class_name": "IoU", "config": {"num_classes": 2, "target_class_ids": [0]}})
-    with pytest.raises(TypeError, match="3 is no metric"):
+    with pytest.raises(TypeError, match="3 is not a metric"):
         metrics.get(3)
 
 

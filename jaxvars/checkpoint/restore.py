@@ -133,7 +133,7 @@ def _alike(path: Path) -> str:
         f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
         f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
         "the slots of another. Put the model into the Checkpoint, too: Checkpoint(model=model, "
-        "optimizer=optimizer); or give the variables names of their own."
+        "optimizer=optimizer); or give the variables explicit names."
     )
 
 
@@ -386,7 +386,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 
 
 def placed(cell: Cell | Leaf, value: Array) -> Array:
-    """Return a value that was read where the variable lives, in memory of its own."""
+    """Return a value that was read where the variable lives, in separate memory."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
     if is_string(cell.aval.dtype):

@@ -154,7 +154,7 @@ class Policy:
         """Return metrics as numbers.
 
         Raises:
-            TypeError: when they are no mapping from names to numbers.
+            TypeError: when they are not a mapping from names to numbers.
             ValueError: when they lack the one that says which is the best.
         """
         if metrics is None:
@@ -182,7 +182,7 @@ def _is_int(value: Any) -> bool:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"The name of a metric is text, not {name!r}.")
+        raise TypeError(f"The name of a metric is a string, not {name!r}.")
     return name
 
 

@@ -4,7 +4,7 @@
     jv.print("step {step}: loss {:.3f}", loss, step=step)
 
 What is not known while a function is traced is handed to a callback, which JAX runs in the
-order of the program. All else is settled at once: the structure, the template, the texts.
+order of the program. All else is resolved at once: the structure, the template, the strings.
 
 Rules this file keeps:
 - what is printed is the same eagerly and compiled;
@@ -48,7 +48,7 @@ def print(
     In compiled code they are printed each time the program runs, in the order of the program,
     inside loops and branches too. Variables are read; nothing is changed.
 
-    If the first value is text with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`, and
+    If the first value is a string with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`, and
     there are other values, then it is a template, as for `str.format`: every other value must be
     used by it. A number's format applies to each element of an array, and to each number in a
     structure. Braces in a template are doubled: `{{`. All other calls print as Python's `print`.
@@ -141,7 +141,7 @@ def _glue(text: Any, name: str, default: str) -> str:
     if text is None:
         return default
     if not isinstance(text, str):
-        raise TypeError(f"jv.print: {name} is text or None, not {type(text).__name__}.")
+        raise TypeError(f"jv.print: {name} is a string or None, not {type(text).__name__}.")
     return text
 
 

@@ -5,7 +5,7 @@
         step(*batch)
         alarm.step()
 
-A look is a small program that is queued behind the steps, and reads the variables where they lie.
+A look is a small program that is queued behind the steps, and reads the variables where they are placed.
 Its result is looked at when it is there, some steps later; so nothing waits for the device.
 
 Rules this file keeps:

@@ -388,7 +388,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _is_exact(value: Any) -> bool:
-    """Return whether a leaf has floats of 32 bits or more: what can be moved a little."""
+    """Return whether a leaf has floats of 32 bits or more: what can be changed a little."""
     return _is_float(value) and jnp.finfo(jnp.asarray(value).dtype).bits >= 32
 
 

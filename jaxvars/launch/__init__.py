@@ -23,7 +23,7 @@ Several machines: a cluster's own launcher (Slurm, Open MPI) starts the program,
 `jv.parallel.initialize()` asks it.
 
 The launcher never imports JAX, so it starts in no time and needs no memory to speak of: `jaxvars`
-hands over to it as the first thing that is done in such a process.
+calls it as the first thing that is done in such a process.
 
 Runs on Linux and macOS. On Linux the kernel, too, kills workers whose launcher has died.
 """

@@ -93,7 +93,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
         return int(text)
 
     return read
@@ -106,7 +106,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
 
 
@@ -147,7 +147,7 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--gpus-per-process", type=whole_number(1, 4096), metavar="K",
-        help="give each worker K GPUs of its own, by CUDA_VISIBLE_DEVICES",
+        help="give each worker K separate GPUs, by CUDA_VISIBLE_DEVICES",
     )  # fmt: skip
     group.add_argument(
         "--port", type=whole_number(0, 65535), default=0,

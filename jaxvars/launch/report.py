@@ -19,7 +19,7 @@ from jaxvars.launch.output import write_all
 from jaxvars.launch.worker import Worker
 
 _HINTS = {
-    "SIGKILL": ": somebody did it, or the system, which does so when memory runs out",
+    "SIGKILL": ": by a user or the system, which does so when memory runs out",
     "SIGSEGV": ": a crash in compiled code",
     "SIGABRT": ": compiled code gave up; JAX does so when it loses another worker",
 }
@@ -96,7 +96,7 @@ def first(deaths: Sequence[Death]) -> Death:
     """Return the death that caused the others, of those that were seen together.
 
     A worker that loses another one says so and exits, or aborts, and may be gone before the
-    other one is: so a signal that is no abort was first; or else the worker whose last words
+    other one is: so a signal that is not an abort was first; or else the worker whose last words
     came first, if all had some; or else the one that the system says was first.
     """
     all_spoke = all(death.silent < _LAST_WORDS for death in deaths)

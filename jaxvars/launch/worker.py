@@ -1,7 +1,7 @@
 """One worker: a process of the program, its surroundings and its end.
 
 Rules this file keeps:
-- a worker leads a process group of its own, and at its end the whole group is killed, so that
+- a worker leads a separate process group, and at its end the whole group is killed, so that
   its children go with it;
 - the group is killed before the dead worker is reaped: until then its number is its own;
 - on Linux the kernel kills the worker when the launcher dies. The guard does it everywhere.

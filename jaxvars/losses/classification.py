@@ -99,7 +99,7 @@ def sparse_categorical_crossentropy(
 
     Raises:
         ShapeError: when the labels are one-hot, or have another shape.
-        DtypeError: when labels are no whole numbers.
+        DtypeError: when labels are not whole numbers.
         IndexError: when a label is outside of the classes. In compiled code, where nobody
             knows it beforehand, its loss is NaN.
 
