@@ -305,7 +305,7 @@ def test_options_that_are_wrong_are_named():
         losses.sparse_categorical_crossentropy([0], np.zeros((1, 3)), axis=2)
     with pytest.raises(ValueError, match="between 0 and 1, not 2"):
         losses.categorical_generalized_cross_entropy([0], np.zeros((1, 3)), q=2)
-    with pytest.raises(DtypeError, match="is a string"):
+    with pytest.raises(DtypeError, match="has dtype string"):
         losses.mean_squared_error(["a"], ["b"])
 
 

@@ -49,7 +49,7 @@ class Checkpoint(Module):
     saved, and the numbers and strings beside them, as beside Variables. Functions, other objects
     and static fields are constants; other data, such as bytes, is refused. Trees are not changed in
     place: `restore` puts a fresh one of the same structure in the place of the attribute,
-    `checkpoint.params`; and who trains such a tree assigns the new one before saving,
+    `checkpoint.params`; a training loop assigns the new tree before saving,
     `checkpoint.params = params`.
 
     What would be lost is refused: an object with no Variable and no array of a pytree in it, and a
@@ -96,7 +96,7 @@ class Checkpoint(Module):
         the Checkpoint, `optimizer/slots/model/w/momentum`; of variables that are not in it, by
         their names, and several of one name are refused.
         A checkpoint is a folder that orbax can read, or one file if its name ends in `.npz`.
-        Where variables are placed on several processes, all of them save, and the first one writes.
+        Where variables span several processes, all of them save, and the first one writes.
     """
 
     def __init__(self, root: object = None, **objects: object) -> None:

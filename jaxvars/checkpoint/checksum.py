@@ -1,7 +1,7 @@
 """What a value is on disk: plain numbers, what they mean, and a checksum of both.
 
 Rules this file keeps:
-- encoding loses nothing: every dtype, strings and random keys come back bit for bit;
+- encoding loses nothing: all dtypes, strings and random keys come back bit for bit;
 - what comes back is made of numbers and strings only: nothing in a file is run.
 """
 

@@ -50,7 +50,10 @@ def _refusal(name: str, value: object) -> str:
     words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
     why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "
     if isinstance(value, int | float | complex | str | bytes):
-        return f"{why}it is neither a Variable nor an array. Make it one, {name}=jv.Variable({value!r})."
+        return (
+            f"{why}it is neither a Variable nor an array. Make it one, "
+            f"{name}=jv.Variable({value!r})."
+        )
     if isinstance(value, CLOSED_TYPES):
         return f"{why}there is no Variable and no array in it. Leave it out."
     return (

@@ -1,8 +1,8 @@
 """Arrays in the pytrees that a Checkpoint was given: found by path, restored into fresh trees.
 
 Rules this file keeps:
-- a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is not a pytree
-  is a leaf of it: variables in it are found by walking, its own arrays are constants;
+- a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is not a
+  pytree is a leaf of it: variables in it are found by walking, its own arrays are constants;
 - what is saved are the arrays, and Python's numbers and strings beside them, as beside Variables;
   other data, such as bytes, is refused; functions, and objects of other classes, are constants;
 - no tree is changed: the restored one takes its place as an attribute of the Checkpoint, with the
@@ -239,7 +239,7 @@ def _rebuilt(value: Any, path: Path, values: Mapping[str, Array], inside: Set[st
         return values.get(place, value) if _is_saved(value) else value
     new = [_rebuilt(child, (*path, name), values, inside) for name, child in children]
     if all(child is old for child, (_, old) in zip(new, children, strict=True)):
-        return value  # who holds it may go on to add to it
+        return value  # its holder may go on to add to it
     if type(value) is dict:
         return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
     return jax.tree.unflatten(_form(value), new)

@@ -48,9 +48,9 @@ def print(
     In compiled code they are printed each time the program runs, in the order of the program,
     inside loops and branches too. Variables are read; nothing is changed.
 
-    If the first value is a string with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`, and
-    there are other values, then it is a template, as for `str.format`: every other value must be
-    used by it. A number's format applies to each element of an array, and to each number in a
+    If the first value is a string with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`,
+    and there are other values, then it is a template, as for `str.format`: every other value must
+    be used by it. A number's format applies to each element of an array, and to each number in a
     structure. Braces in a template are doubled: `{{`. All other calls print as Python's `print`.
 
     Arrays are printed as NumPy does, short in the middle. Structures (lists, dicts, dataclasses,

@@ -2,8 +2,8 @@
 
     python -m jaxvars
 
-Read it from the top: the network, the optimizer, the training step, then the same step hand-written
-in plain JAX, and what is printed about them. `demo/picture.py` draws.
+Read it from the top: the network, the optimizer, the training step, then the same step
+hand-written in plain JAX, and what is printed about them. `demo/picture.py` draws.
 
 Rules this file keeps:
 - it is a user's program: of the package it uses what `import jaxvars` gives, and the digits;
@@ -306,8 +306,8 @@ def _train_shown(run: Run, epochs: int) -> History:
 
 def _print_speed(speed: Comparison) -> None:
     print(
-        f"Speed:         {speed.ours:,.0f} steps/s with jaxvars, {speed.by_hand:,.0f} by hand in "
-        f"plain JAX: {speed.ratio:.2f}x the time\n"
+        f"Speed:         {speed.ours:,.0f} steps/s with jaxvars, {speed.by_hand:,.0f} hand-written "
+        f"in plain JAX: {speed.ratio:.2f}x the time\n"
         f"               (medians of {_ROUNDS} rounds of {_STEPS} steps, in turns; largest "
         f"difference of a loss: {speed.difference:.1g})"
     )

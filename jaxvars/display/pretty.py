@@ -79,7 +79,7 @@ class Planner:
         self.arrays: list[Any] = []
 
     def top(self, value: Any, spec: str = "") -> Node:
-        """Plan a value that stands for itself: strings without quotes, others as Python prints them.
+        """Plan a value that stands for itself: strings without quotes, others as Python does.
 
         Args:
             value: anything.

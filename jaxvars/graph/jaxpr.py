@@ -46,7 +46,7 @@ class Node:
             written (a variable's new value).
         name: the primitive's name, or that of the input or output.
         type: shape and dtype of what it yields, such as `f32[32,10]`.
-        operands: one entry for each operand: a literal's string, or None for an edge.
+        operands: one entry for each operand: a literal's text, or None for an edge.
         detail: what else is known, such as `axes 0` or `12 ops inside`.
         scope: the functions it was opened from, outermost first, as in `loss/log_softmax`.
     """
@@ -99,7 +99,7 @@ class Wire(NamedTuple):
     type: str
 
 
-Source: TypeAlias = Wire | str  # a str is a literal's string
+Source: TypeAlias = Wire | str  # a str is a literal's text
 
 
 @final

@@ -190,7 +190,7 @@ def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:
 
 
 def _is_linen(module: object) -> bool:
-    linen = sys.modules.get("flax.linen")  # who has a linen module has imported it
+    linen = sys.modules.get("flax.linen")  # where there is a linen module, it was imported
     return linen is not None and isinstance(module, linen.Module)
 
 

@@ -64,7 +64,7 @@ class NnxModule(FlaxModule):
     """An nnx module whose state is variables: what `interop.from_flax` makes of one.
 
     Its variables are attributes, as those of the module: `model.linear["kernel"]`; streams of
-random values are Generators. `train()` and `eval()` set the mode of the model. As all that
+    random values are Generators. `train()` and `eval()` set the mode of the model. As all that
     is not a variable, a compiled function reads the mode when it is traced: one that is called in
     both modes takes `view`s of the model.
     """

@@ -186,8 +186,8 @@ def from_bytes(target: Any, data: bytes) -> State:
         values: Any = serialization.msgpack_restore(bytes(data))
     except Exception as error:  # whatever msgpack, NumPy and flax make of bad data
         raise StateError(
-            f"These {len(data)} bytes are not a State: {type(error).__name__}: {error}. They are cut "
-            "off, damaged, or were not written by interop.to_bytes or flax.serialization."
+            f"These {len(data)} bytes are not a State: {type(error).__name__}: {error}. They are "
+            "cut off, damaged, or were not written by interop.to_bytes or flax.serialization."
         ) from error
     return from_dict(state, values)
 

@@ -20,7 +20,7 @@ if there is one, and saves one now and then. The launcher does the rest, on one 
   the signal, if one killed it), or 128 + the signal that stopped the launcher.
 
 Several machines: a cluster's own launcher (Slurm, Open MPI) starts the program, and
-`jv.parallel.initialize()` asks it.
+`jv.parallel.initialize()` reads what it says.
 
 The launcher never imports JAX, so it starts in no time and needs no memory to speak of: `jaxvars`
 calls it as the first thing that is done in such a process.
@@ -50,7 +50,7 @@ def is_asked_for() -> bool:
     >>> is_asked_for()
     False
     """
-    # While Python looks for a module to run, its argv[0] is "-m"; the name is in the full words.
+    # While Python looks for a module to run, its argv[0] is "-m"; the name is in the full command.
     named = sys.orig_argv[-len(sys.argv) :][:1]
     return sys.argv[:1] == ["-m"] and named in ([_NAME], [f"-m{_NAME}"])
 
@@ -59,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the launcher; the process should do nothing else.
 
     Args:
-        arguments: the words of the command line; those of this process when None.
+        arguments: those of the command line; those of this process when None.
 
     Returns:
-        The exit status: see `python -m jaxvars.launch --help`. 141 when nobody reads the output
-        any more (`| head`).
+        The exit status: see `python -m jaxvars.launch --help`. 141 when the output is no longer
+        read (`| head`).
     """
     from jaxvars.launch.options import parse  # here, as nothing else needs them
     from jaxvars.launch.supervisor import Supervisor

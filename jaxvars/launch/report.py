@@ -1,4 +1,4 @@
-"""What the launcher says: who died, when, of what, and what it did about it.
+"""What the launcher says: which worker died, when, of what, and what it did about it.
 
 Rules this file keeps:
 - each line begins with `[launch]`, and goes to the errors, so that the workers' output is
@@ -19,7 +19,7 @@ from jaxvars.launch.output import write_all
 from jaxvars.launch.worker import Worker
 
 _HINTS = {
-    "SIGKILL": ": by a user or the system, which does so when memory runs out",
+    "SIGKILL": ": by another process or the system, which does so when memory runs out",
     "SIGSEGV": ": a crash in compiled code",
     "SIGABRT": ": compiled code gave up; JAX does so when it loses another worker",
 }
@@ -129,7 +129,7 @@ def say(*lines: str) -> None:
 
 
 def say_death(dead: Sequence[Death], stopped: int) -> None:
-    """Report who died, first the one that was first."""
+    """Report which workers died, first the one that was first."""
     cause = first(dead)
     others = [death for death in dead if death is not cause]
     say(f"{cause}{cause.hint}.")

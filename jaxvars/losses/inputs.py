@@ -28,7 +28,7 @@ def tensor(value: Any, what: str) -> Array:
     """Return a number, list, array or Variable as an array of numbers."""
     array = to_tensor(unwrap(value), what=what)
     if is_string(array.dtype):
-        raise DtypeError(f"{what} is a string; losses and metrics take numbers.")
+        raise DtypeError(f"{what} has dtype string; losses and metrics take numbers.")
     return array
 
 

@@ -42,8 +42,8 @@ def confusion_matrix(
 
     Raises:
         ShapeError: when the shapes do not go together.
-        IndexError: when a label or prediction is not a class. In compiled code, where nobody knows
-            it beforehand, it is not counted.
+        IndexError: when a label or prediction is not a class. In compiled code, where it is not
+            known beforehand, it is not counted.
         ValueError: when `num_classes` must be given.
 
     >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()

@@ -1,8 +1,8 @@
 """`Metric`: a number, or array, that sums up everything seen so far.
 
 A metric is mutable state that is threaded through compiled steps, which is what Variables are
-for. clu and metrax have metrics as immutable values that the caller merges; they depend on flax, a
-training loop and TensorBoard with them, and count in float32.
+for. clu and metrax have metrics as immutable values that the caller merges; they come with flax, a
+training loop and TensorBoard, and count in float32.
 
 Rules this file keeps:
 - a metric's state is Variables that begin at zero, sums of them Tallies, which count exactly

@@ -151,12 +151,12 @@ def global_batch(part: Array, sharding: Any) -> Array:
     Args:
         part: what this process has: an array, or a pytree of them, of the same shapes in each
             process.
-        sharding: how the whole is sharded over the devices of all processes: a `jax.sharding.Sharding`, or
-            a `jax.P` for the mesh in force.
+        sharding: how the whole is sharded over the devices of all processes: a
+            `jax.sharding.Sharding`, or a `jax.P` for the mesh in force.
 
     Returns:
-        The same structure, of arrays that are sharded over several processes. Their first dimension is as
-        many times longer, when it is sharded over the processes.
+        The same structure, of arrays that span several processes. Their first dimension is as many
+        times longer, when it is sharded over the processes.
 
     Raises:
         ShardingError: when there is no mesh in force, or a part does not fit.

@@ -12,7 +12,7 @@
 
 The engine is JAX's own: `jax.distributed` connects the processes, and XLA's collectives,
 gloo on CPU and NCCL on GPU, move the data. Each process runs the same program in the same order: a
-function of arrays that are sharded over several processes must be called by all of them. What only one
+function of arrays that span several processes must be called by all of them. What only one
 should do, as to print or to write a file, goes below `if jv.parallel.is_chief():`, and no
 such function is called there.
 
@@ -31,8 +31,9 @@ On CPU, with several virtual devices in each of several processes, wait for each
 XLA's pool and wait for each other for ever. One device in each process does not need this.
 
 Rules this file keeps:
-- which process this is comes from the arguments, else from `python -m jaxvars.launch`, else from the cluster
-  (JAX knows Slurm, Open MPI and others), and otherwise it is alone: the same program runs so, too;
+- which process this is comes from the arguments, else from `python -m jaxvars.launch`, else from
+  the cluster (JAX knows Slurm, Open MPI and others), and otherwise it is alone: the same program
+  runs so, too;
 - nothing here starts a JAX backend before `initialize` had its chance.
 """
 
@@ -290,7 +291,7 @@ def all_gather(value: Array) -> Array:
 
     Returns:
         The same structure, of NumPy arrays with one more axis at the front: the processes. Of an
-        array that is sharded over several processes, which is one value for all, the whole of it.
+        array that spans several processes, which is one value for all, the whole of it.
 
     >>> all_gather([1.5, 2]), all_gather(np.ones(3)).shape
     ([array([1.5]), array([2])], (1, 3))

@@ -1,6 +1,6 @@
 """Random values: generators with a state, one for all, and functions of a seed.
 
-    rng = jv.random.Generator.from_seed(7)      # a custom stream
+    rng = jv.random.Generator.from_seed(7)      # a separate stream
     x = rng.normal((2, 3))
 
     jv.random.set_seed(7)                       # the one that is there for all

@@ -175,9 +175,7 @@ def known(*values: Array) -> bool:
 
 def check_range(low: Array, high: Array, dtype: Any) -> None:
     if any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (low, high)):
-        raise DtypeError(
-            f"The range of {dtype} values is given by integers, not {low} and {high}."
-        )
+        raise DtypeError(f"The range of {dtype} values is given by integers, not {low} and {high}.")
     if not known(low, high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):

@@ -342,7 +342,9 @@ def _number(data: Any, what: str) -> Array:
         return np.float64(value)
     value = value if isinstance(value, jax.Array) else to_tensor(value, what=what)
     if is_string(value.dtype):
-        raise NotATensorError(f"{what} is a string at {user_line()}; jv.tensorboard.text writes strings.")
+        raise NotATensorError(
+            f"{what} is a string at {user_line()}; jv.tensorboard.text writes strings."
+        )
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
         raise DtypeError(f"{what} is {value.dtype} at {user_line()}: write a real number of it.")
     return value
