@@ -364,7 +364,7 @@ def test_weights_that_are_there_are_kept():
     model = interop.from_flax(Small(), variables=variables)
     same(interop.to_flax(model), variables)
     np.testing.assert_allclose(model(FLAT), Small().apply(variables, FLAT), rtol=1e-6)
-    variables["params"]["Dense_0"]["kernel"].delete()  # the model has memory of its own
+    variables["params"]["Dense_0"]["kernel"].delete()  # the model has separate memory
     assert model(FLAT).shape == (4, 4)
     net = SmallNnx(nnx.Rngs(0))
     net.dense.kernel[...] = jnp.ones((3, 4))
@@ -1078,7 +1078,7 @@ def test_numpy_files(tmp_path):
         state = interop.from_numpy(target, {**file, "text": source.text.value})
     state.commit()
     all_equal(target, source)
-    arrays["layers/0"][:] = 7  # memory of its own
+    arrays["layers/0"][:] = 7  # separate memory
     assert source.layers[0].numpy().max() == 1
 
 
@@ -1145,7 +1145,7 @@ def hostile() -> list[bytes]:
 def test_bad_bytes_are_one_clear_error():
     target = Everything()
     for data in hostile():
-        with pytest.raises(StateError, match=r"are no State|do not fit|are a dict by path"):
+        with pytest.raises(StateError, match=r"are not a State|do not fit|are a dict by path"):
             interop.from_bytes(target, data)
     good = bytearray(interop.to_bytes(target))
     random = np.random.default_rng(0)

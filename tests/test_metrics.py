@@ -474,7 +474,7 @@ def test_a_dtype_that_is_no_float_is_refused():
             metrics.Mean(dtype=wrong)
 
 
-# ---------------------------------------------------------------- metrics of their own
+# ---------------------------------------------------------------- custom metrics
 def test_thresholds_come_in_any_order():
     y_true, y_pred = [0, 1, 1, 0, 1], [0.1, 0.35, 0.8, 0.6, 0.6]
     one = metrics.Recall([0.2, 0.5, 0.7])(y_true, y_pred)

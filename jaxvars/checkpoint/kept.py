@@ -59,6 +59,6 @@ def _refusal(name: str, value: object) -> str:
     return (
         f"{why}there is no Variable and no array in it. If its layers make their variables when "
         "they are first called, call it before. An array that is an attribute of a Module or of "
-        "another object that is no pytree is a constant: make it a jv.Variable, or give the "
+        "another object that is not a pytree is a constant: make it a jv.Variable, or give the "
         "pytree itself, as in Checkpoint(params=params)."
     )

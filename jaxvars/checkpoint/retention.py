@@ -164,7 +164,7 @@ class Policy:
         numbers = {_name(name): _number(name, value) for name, value in metrics.items()}
         if self.best_metric is not None and self.best_metric not in numbers:
             raise ValueError(
-                f"The best checkpoint is told by {self.best_metric!r}, which is not among the "
+                f"The best checkpoint is chosen by {self.best_metric!r}, which is not among the "
                 f"metrics {sorted(numbers)}. {did_you_mean(self.best_metric, list(numbers))}"
             )
         return numbers

@@ -3,7 +3,7 @@
     jv.print("loss:", loss, "step", step)
     jv.print("step {step}: loss {:.3f}", loss, step=step)
 
-What is not known while a function is traced is handed to a callback, which JAX runs in the
+What is not known while a function is traced is passed to a callback, which JAX runs in the
 order of the program. All else is resolved at once: the structure, the template, the strings.
 
 Rules this file keeps:
@@ -212,7 +212,7 @@ def emit(render: Render, values: Sequence[Array], options: Options) -> None:
 # ---------------------------------------------------------------- messages
 def _no_template(names: list[str]) -> str:
     return (
-        f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is no "
-        "template that could use it. Its own options are sep, end, file, flush, summarize and "
-        f'ordered; a template has fields: jv.print("... {{{names[0]}}}", {names[0]}=...).'
+        f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is "
+        "not a template that could use it. Its own options are sep, end, file, flush, summarize "
+        f'and ordered; a template has fields: jv.print("... {{{names[0]}}}", {names[0]}=...).'
     )

@@ -4,7 +4,7 @@
 
 A step adds one to a number and keeps its values by reference. Four times a second a thread of
 rich's looks at them and draws. A value that is still being computed is passed over then; so the
-loop never waits for the device, and the next steps are handed to it while it works.
+loop never waits for the device, and the next steps are dispatched to it while it works.
 
 Rules this file keeps:
 - a step does no arithmetic besides the count, looks at no clock and waits for nothing;
@@ -71,7 +71,7 @@ def progress(
         ValueError: when a number of steps is negative.
 
     The rate leaves out the first step, which compiles. JAX runs behind: a step counts when it has
-    been handed over.
+    been dispatched.
 
     Example:
         >>> import jaxvars as jv

@@ -415,7 +415,8 @@ def assert_shapes(
     Args:
         shapes: pairs of an array and its shape, or a dict of Variables and theirs. A size is a
             number, a name, or None for any. `...` or "*" at the beginning or end of a shape
-            stands for any number of sizes. A shape may be text, one letter for each size: "NHWC".
+            stands for any number of sizes. A shape may be a string, one letter for each size:
+            "NHWC".
         message: what to say first if it does not hold.
 
     Raises:

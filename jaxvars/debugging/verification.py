@@ -232,9 +232,9 @@ class _Check:
         if not (abs(slope - numerical) <= slack or low - slack <= slope <= high + slack):
             raise CheckError(
                 f"{self._title}: the derivative of the pure function, in a random direction, is "
-                f"{slope:.6g}, and {numerical:.6g} by finite differences. Is there a rule of its "
-                "own (custom_jvp, custom_vjp, custom_gradient), a stop_gradient or a rounding in "
-                "it? Then call verify(..., gradients=False)."
+                f"{slope:.6g}, and {numerical:.6g} by finite differences. Is there a custom rule "
+                "(custom_jvp, custom_vjp, custom_gradient), a stop_gradient or a rounding in it? "
+                "Then call verify(..., gradients=False)."
             )
         scale = max(abs(numerical), abs(slope), 1e-6)
         self._rows.append(("slope", "finite differences", abs(slope - numerical) / scale))

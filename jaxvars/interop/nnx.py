@@ -132,7 +132,7 @@ class NnxModule(FlaxModule):
         values = form.read(vars(self))
         module = _merged(graph, form.build(values))
         bound = getattr(module, method) if isinstance(method, str) else None
-        result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - no text
+        result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
         self._sown.put(_take_sown(module))
         graph, new, leaves = _taken_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)

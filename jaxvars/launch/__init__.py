@@ -7,7 +7,7 @@
 The program calls `jv.parallel.initialize()` before anything else, restores its last checkpoint
 if there is one, and saves one now and then. The launcher does the rest, on one machine:
 
-- each worker is told where the others meet, in `JAXVARS_COORDINATOR`, and who it is, in
+- each worker is told where the others meet, in `JAXVARS_COORDINATOR`, and which one it is, in
   `JAXVARS_RANK`, `JAXVARS_WORLD_SIZE` and `JAXVARS_ATTEMPT`;
 - what workers print comes out line by line, with `[rank]` before it, or goes to files;
 - when a worker dies, the launcher knows at once. The others would wait for it, so they are killed

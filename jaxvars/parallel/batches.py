@@ -119,13 +119,13 @@ def local_part(batch: Array) -> Array:
 
     Args:
         batch: an array, or a pytree of them, the same in each process; the first dimension is
-            divided.
+            split.
 
     Returns:
         The same structure.
 
     Raises:
-        ShardingError: when the rows cannot be divided evenly.
+        ShardingError: when the rows cannot be split evenly.
 
     >>> local_part({"x": np.ones((8, 3))})["x"].shape
     (8, 3)
@@ -138,7 +138,7 @@ def _part(rows: Array, me: int, count: int) -> Array:
     shape = np.shape(rows)
     if not shape or shape[0] % count:
         raise ShardingError(
-            f"An array of shape {shape} cannot be divided among {count} processes: its first "
+            f"An array of shape {shape} cannot be split among {count} processes: its first "
             f"dimension must be a multiple of {count}. Leave the last rows out, or add some."
         )
     size = shape[0] // count

@@ -44,7 +44,7 @@ class Record(NamedTuple):
         values: arrays, perhaps still being computed.
         step: an integer, or an array of one.
         condition: a bool, or an array of one: whether to write it.
-        seconds: when it was handed over.
+        seconds: when it was queued.
     """
 
     what: str
