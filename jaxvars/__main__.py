@@ -62,11 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program.
 
     Args:
-        arguments: the words of the command line; those of this process when None.
+        arguments: those of the command line; those of this process when None.
 
     Returns:
         The exit status: 0, or as a shell counts it, 130 when interrupted (Ctrl-C) and 141 when
-        nobody reads the output any more (`| head`).
+        the output is no longer read (`| head`).
     """
     options = _parser().parse_args(arguments)
     try:

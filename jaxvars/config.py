@@ -175,7 +175,7 @@ def set_visible_devices(
     among = [device_type.upper()] if device_type else ["CPU", "GPU", "TPU"]
     for device in chosen:
         if device.device_type not in among:
-            raise DeviceError(f"{device.name!r} is no {among[0]}.")
+            raise DeviceError(f"{device.name!r} is not a {among[0]}.")
     _refuse_late(has_started(), "other visible devices", "they are fixed")
     if "CPU" in among and not any(d.device_type == "CPU" for d in chosen):
         raise DeviceError("JAX always has its CPU: list it, or choose among the others, 'GPU'.")

@@ -74,7 +74,7 @@ def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeyp
         alarm.step()
     assert len(looks) == 1
     alarm.step(), alarm.step()
-    assert looks[0].read == 0, "it isn't there yet, and nobody waits"
+    assert looks[0].read == 0, "it isn't there yet, and nothing waits"
     looks[0].ready = True
     alarm.step()
     assert looks[0].read == 1
@@ -143,7 +143,7 @@ def test_a_look_leaves_donation_as_it_is():
     step = jv.compile(lambda: w.assign_add(1.0, read_value=False))
     alarm = NanAlarm(w, every=1)
     step(), step(), alarm.step(), step(), step()
-    SHARED.discard(w.cell.key)  # as if nobody had ever read it
+    SHARED.discard(w.cell.key)  # as if it had never been read
     alarm.step()
     assert w.cell.key not in SHARED, "so the next step copies nothing"
     step()

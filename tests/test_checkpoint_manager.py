@@ -482,7 +482,7 @@ def test_a_manager_is_of_a_checkpoint(w, tmp_path):
         ({"checkpoint_number": 2.0}, TypeError, r"number of a checkpoint is an integer, not 2\.0"),
         ({"checkpoint_number": "a"}, TypeError, "integer, not 'a'"),
         ({"checkpoint_number": -1}, ValueError, "not negative, as -1 is"),
-        ({"metrics": {"los": 1.0}}, ValueError, "best checkpoint is told by 'loss'"),
+        ({"metrics": {"los": 1.0}}, ValueError, "best checkpoint is chosen by 'loss'"),
         ({"metrics": {"loss": "x"}}, TypeError, "one number"),
     ],
 )

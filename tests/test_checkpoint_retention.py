@@ -163,7 +163,7 @@ def test_metrics_are_numbers_of_any_kind():
     [
         ({"val_lose": 1.0}, ValueError, r"'val_loss', which is not .* \['val_lose'\].*val_lose"),
         ([1.0], TypeError, "metrics are a dict"),
-        ({3: 1.0}, TypeError, "name of a metric is text, not 3"),
+        ({3: 1.0}, TypeError, "name of a metric is a string, not 3"),
         ({"val_loss": "low"}, TypeError, "Metric 'val_loss' is one number, not 'low'"),
         ({"val_loss": "3.5"}, TypeError, "one number"),
         ({"val_loss": np.ones(2)}, TypeError, "one number"),

@@ -155,7 +155,7 @@ def test_texts():
         assert_equal(["a", "b"], ["a", "c"])
     with pytest.raises(CheckError, match=r"x != y does not hold: 'a', 'a' \("):
         assert_none_equal("a", "a")
-    with pytest.raises(CheckError, match="texts are equal or not, and have no order"):
+    with pytest.raises(CheckError, match="strings are equal or not, and have no order"):
         assert_less("a", "b")
 
 

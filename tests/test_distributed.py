@@ -160,7 +160,7 @@ def test_a_global_batch_lies_as_asked():
         x, (n,) = jv.parallel.global_batch((np.ones((8, 2)), [np.arange(4)]), jax.P("data"))
         assert x.sharding.is_equivalent_to(jax.NamedSharding(mesh, jax.P("data")), 2)
         assert n.tolist() == [0, 1, 2, 3]
-        with pytest.raises(ShardingError, match=r"A part of shape \(3,\) cannot be spread"):
+        with pytest.raises(ShardingError, match=r"A part of shape \(3,\) cannot be sharded"):
             jv.parallel.global_batch(np.ones(3), jax.P("data"))
 
 

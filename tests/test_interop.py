@@ -364,7 +364,7 @@ def test_weights_that_are_there_are_kept():
     model = interop.from_flax(Small(), variables=variables)
     same(interop.to_flax(model), variables)
     np.testing.assert_allclose(model(FLAT), Small().apply(variables, FLAT), rtol=1e-6)
-    variables["params"]["Dense_0"]["kernel"].delete()  # the model has memory of its own
+    variables["params"]["Dense_0"]["kernel"].delete()  # the model has separate memory
     assert model(FLAT).shape == (4, 4)
     net = SmallNnx(nnx.Rngs(0))
     net.dense.kernel[...] = jnp.ones((3, 4))
@@ -382,7 +382,7 @@ def test_a_module_that_looks_at_values_is_initialized_with_them():
     assert interop.from_flax(Peeking(), -jnp.ones((1, 3))).params["Dense_0"]["bias"].shape == (3,)
 
 
-# ---------------------------------------------------------------- random numbers
+# ---------------------------------------------------------------- random values
 def test_a_stream_moves_only_when_it_is_used():
     model = small()
     model(FLAT)
@@ -789,7 +789,7 @@ def test_linens_errors_come_with_a_cure():
         interop.from_flax(loss_of)
     with pytest.raises(InteropError, match="to_flax takes what from_flax made, not Generator"):
         interop.to_flax(jv.random.Generator(0))
-    with pytest.raises(TypeError, match="is no seed"):
+    with pytest.raises(TypeError, match="is not a seed"):
         interop.from_flax(nn.Dense(4), FLAT, rngs="0")
 
 
@@ -1078,7 +1078,7 @@ def test_numpy_files(tmp_path):
         state = interop.from_numpy(target, {**file, "text": source.text.value})
     state.commit()
     all_equal(target, source)
-    arrays["layers/0"][:] = 7  # memory of its own
+    arrays["layers/0"][:] = 7  # separate memory
     assert source.layers[0].numpy().max() == 1
 
 
@@ -1145,7 +1145,7 @@ def hostile() -> list[bytes]:
 def test_bad_bytes_are_one_clear_error():
     target = Everything()
     for data in hostile():
-        with pytest.raises(StateError, match=r"are no State|do not fit|are a dict by path"):
+        with pytest.raises(StateError, match=r"are not a State|do not fit|are a dict by path"):
             interop.from_bytes(target, data)
     good = bytearray(interop.to_bytes(target))
     random = np.random.default_rng(0)

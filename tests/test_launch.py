@@ -104,7 +104,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat")  # a zombie that nobody has reaped yet runs no more
+    state = Path(f"/proc/{pid}/stat")  # a zombie that is not reaped yet runs no more
     with suppress(FileNotFoundError):
         return state.read_text().rpartition(")")[2].split()[0] != "Z"
     return not state.parent.parent.joinpath("self").exists()
@@ -404,10 +404,10 @@ def test_a_signal_ends_the_pause_before_a_restart(start):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-n", "0", __file__], "'0' is no whole number from 1"),
+        (["-n", "0", __file__], "'0' is not a whole number from 1"),
         (["-n", "1", "--min-processes", "2", __file__], "--min-processes 2 is more than the -n 1"),
         (["nowhere.py"], "there is no file 'nowhere.py' (write -m before the name of a module)"),
-        (["--backoff", "-1", __file__], "'-1' is no number of seconds"),
+        (["--backoff", "-1", __file__], "'-1' is not a number of seconds"),
         (["--logs", f"{__file__}/x", __file__], "cannot make"),
         (["--restart", "1", __file__], "unrecognized arguments: --restart"),
         (["--gpus-per-process", "1", "--devices-per-process", "1", __file__], "choose one"),

@@ -69,7 +69,7 @@ def test_all_state_of_the_optimizer_is_found_and_none_of_it_is_trainable() -> No
     assert optimizer.trainable_variables == ()
 
 
-# ---------------------------------------------------------------- by hand
+# ---------------------------------------------------------------- hand-written
 def test_the_step_by_hand_is_the_same_step() -> None:
     run = _demo.Run(seed=0)
     by_hand = _demo.make_step_by_hand(run.model, run.optimizer)
@@ -149,10 +149,10 @@ def test_files_that_are_named_as_next_exist() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epochs", "0"], "argument --epochs: '0' is no whole number from 1 to 10000"),
-        (["--epochs", "many"], "argument --epochs: 'many' is no whole number"),
-        (["--epochs", "2.5"], "argument --epochs: '2.5' is no whole number"),
-        (["--seed", "-1"], "argument --seed: '-1' is no whole number from 0"),
+        (["--epochs", "0"], "argument --epochs: '0' is not a whole number from 1 to 10000"),
+        (["--epochs", "many"], "argument --epochs: 'many' is not a whole number"),
+        (["--epochs", "2.5"], "argument --epochs: '2.5' is not a whole number"),
+        (["--seed", "-1"], "argument --seed: '-1' is not a whole number from 0"),
         (["--seed", str(2**32)], "argument --seed:"),
         (["--epochs", "3", "--quick"], "not allowed with argument"),
         (["--save"], "argument --save: expected one argument"),

@@ -474,7 +474,7 @@ def test_a_dtype_that_is_no_float_is_refused():
             metrics.Mean(dtype=wrong)
 
 
-# ---------------------------------------------------------------- metrics of their own
+# ---------------------------------------------------------------- custom metrics
 def test_thresholds_come_in_any_order():
     y_true, y_pred = [0, 1, 1, 0, 1], [0.1, 0.35, 0.8, 0.6, 0.6]
     one = metrics.Recall([0.2, 0.5, 0.7])(y_true, y_pred)
@@ -615,7 +615,7 @@ def test_mistakes_are_named_and_change_nothing():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: metrics.AUC(curve="rok"), "'ROK' is no curve.*'ROC'"),
+        (lambda: metrics.AUC(curve="rok"), "There is no curve 'ROK'.*'ROC'"),
         (lambda: metrics.AUC(summation_method="minor"), "no summation method.*'minoring'"),
         (lambda: metrics.AUC(num_thresholds=1), "above 1, not 1"),
         (lambda: metrics.AUC(num_labels=3), "multi_label=True"),
@@ -623,14 +623,14 @@ def test_mistakes_are_named_and_change_nothing():
         (lambda: metrics.Precision(top_k=0), "k is an integer of at least 1"),
         (lambda: metrics.PrecisionAtRecall(2.0), "Recall is from 0 to 1, not 2.0"),
         (lambda: metrics.RecallAtPrecision(0.5, num_thresholds=0), "above 0, not 0"),
-        (lambda: metrics.F1Score("mikro"), "'mikro' is no average.*'micro'"),
+        (lambda: metrics.F1Score("mikro"), "There is no average 'mikro'.*'micro'"),
         (lambda: metrics.FBetaScore(beta=0.0), "beta is above 0"),
         (lambda: metrics.F1Score(threshold=2.0), "at most 1, not 2.0"),
-        (lambda: metrics.R2Score("mean"), "is no class aggregation"),
+        (lambda: metrics.R2Score("mean"), "There is no class aggregation"),
         (lambda: metrics.R2Score(num_regressors=-1), "at least 0"),
         (lambda: metrics.IoU(2, [2]), r"below 2, the number of classes, not \[2\]"),
         (lambda: metrics.MeanIoU(0), "target_class_ids|above 0"),
-        (lambda: metrics.ConfusionMatrix(2, "rows"), "is no normalization"),
+        (lambda: metrics.ConfusionMatrix(2, "rows"), "There is no normalization"),
         (lambda: metrics.get("acuracy"), "no metric 'acuracy'.*'accuracy'|'Accuracy'"),
         (lambda: metrics.Mean().merge_state([metrics.Mean(dtype="float16")]), "different dtype"),
     ],
@@ -656,7 +656,7 @@ def test_metrics_are_found_by_name():
     assert metrics.get(None) is None
     assert metrics.get(metrics.AUC).name == "auc"
     assert metrics.get({"class_name": "IoU", "config": {"num_classes": 2, "target_class_ids": [0]}})
-    with pytest.raises(TypeError, match="3 is no metric"):
+    with pytest.raises(TypeError, match="3 is not a metric"):
         metrics.get(3)
 
 

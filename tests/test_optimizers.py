@@ -748,7 +748,7 @@ def test_a_scaled_optimizer_passes_the_rest_on():
     optimizer.finalize_variable_values([v])
     with pytest.raises(TypeError, match="around another optimizer"):
         optimizers.LossScaleOptimizer(optax.adam(0.1))
-    with pytest.raises(ValueError, match="loss_scale_factor of its own"):
+    with pytest.raises(ValueError, match="loss_scale_factor itself"):
         optimizers.LossScaleOptimizer(optimizers.SGD(0.1, loss_scale_factor=2.0))
 
 

@@ -384,9 +384,9 @@ def test_a_mistake_raises_before_anything_runs(wrap, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"x": 1}, r"got x=, but the first argument is no template.*\{x\}"),
-        ({"sep": 1}, "sep is text or None, not int"),
-        ({"end": b""}, "end is text or None, not bytes"),
+        ({"x": 1}, r"got x=, but the first argument is not a template.*\{x\}"),
+        ({"sep": 1}, "sep is a string or None, not int"),
+        ({"end": b""}, "end is a string or None, not bytes"),
         ({"summarize": -2}, "summarize is a number of elements, or -1 for all, not -2"),
         ({"summarize": 1.5}, "summarize is a number of elements"),
         ({"file": "log.txt"}, "file is 'log.txt', which cannot be written to. Give an open file"),

@@ -151,7 +151,7 @@ def test_the_last_values_are_waited_for_at_the_end(monkeypatch):
 
 
 class InFlight:
-    """An array that is being computed until somebody waits for it."""
+    """An array that is being computed until it is waited for."""
 
     shape, dtype, size = (), np.dtype(np.float32), 1
     is_fully_addressable = True

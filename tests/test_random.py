@@ -414,10 +414,10 @@ def test_a_traced_seed_is_the_same(seed):
 @pytest.mark.parametrize(
     ("seed", "error", "message"),
     [
-        ("seven", TypeError, r"'seven' is no seed. A seed is an integer, a pair"),
-        (1.5, TypeError, r"1.5 is no seed"),
-        (True, TypeError, r"True is no seed"),
-        ([1, 2, 3], TypeError, r"\[1, 2, 3\] is no seed"),
+        ("seven", TypeError, r"'seven' is not a seed. A seed is an integer, a pair"),
+        (1.5, TypeError, r"1.5 is not a seed"),
+        (True, TypeError, r"True is not a seed"),
+        ([1, 2, 3], TypeError, r"\[1, 2, 3\] is not a seed"),
         (2**64, ValueError, r"has more than 64 bits"),
         ([2**32, 1], ValueError, r"numbers of more than 32 bits"),
     ],
@@ -553,7 +553,7 @@ def test_set_global_generator():
     assert random.get_global_generator() is mine
     np.testing.assert_allclose(draws(lambda: random.normal(())), numbers(), rtol=1e-6)
     with pytest.raises(
-        TypeError, match=r"7 is no Generator; for a seed use jv.random.set_seed\(7\)"
+        TypeError, match=r"7 is not a Generator; for a seed use jv.random.set_seed\(7\)"
     ):
         random.set_global_generator(7)
 
@@ -735,8 +735,8 @@ def test_categorical_of_batches():
 @pytest.mark.parametrize(
     ("draw", "error", "message"),
     [
-        (lambda g: g.normal("ab"), ShapeError, r"'ab' is no shape: write integers"),
-        (lambda g: g.normal((2.5,)), ShapeError, r"\(2.5,\) is no shape"),
+        (lambda g: g.normal("ab"), ShapeError, r"'ab' is not a shape: write integers"),
+        (lambda g: g.normal((2.5,)), ShapeError, r"\(2.5,\) is not a shape"),
         (lambda g: g.normal((-1,)), ShapeError, r"\(-1,\) has a negative size"),
         (lambda g: g.normal((2,), jnp.ones(3)), ShapeError, r"mean of shape \(3,\) does not broad"),
         (lambda g: g.normal((), stddev=jnp.ones(3)), ShapeError, r"stddev of shape \(3,\)"),

@@ -755,7 +755,7 @@ def test_a_program_for_another_platform_says_so(tmp_path):
 
 # ---------------------------------------------------------------- damaged files
 def rewritten(path, out, change):
-    """Write a file again, as a forger would: with digests that are right."""
+    """Write a file again, as a forger would: with checksums that are right."""
     from jaxvars.export import files as _saved_files
 
     words, members = _saved_files.read(path, None)

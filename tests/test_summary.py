@@ -1,4 +1,4 @@
-"""`jv.tensorboard`: what is in the event file, eagerly and compiled, and that nobody waits."""
+"""`jv.tensorboard`: what is in the event file, eagerly and compiled, and that nothing waits."""
 
 from __future__ import annotations
 
@@ -188,9 +188,9 @@ def test_two_writers_of_one_folder_have_two_files(tmp_path):
     [
         (lambda: summary.scalar("x", [1.0, 2.0], step=0), ShapeError, r"'x' has shape \(2,\)"),
         (lambda: summary.scalar("x", 1j, step=0), DtypeError, "scalar 'x' is complex64"),
-        (lambda: summary.scalar("x", "a", step=0), NotATensorError, "scalar 'x' is text"),
+        (lambda: summary.scalar("x", "a", step=0), NotATensorError, "scalar 'x' is a string"),
         (lambda: summary.scalar("x", None, step=0), NotATensorError, "scalar 'x'"),
-        (lambda: summary.scalar(3, 1.0, step=0), TypeError, "name of a summary is text, not 3"),
+        (lambda: summary.scalar(3, 1.0, step=0), TypeError, "name of a summary is a string, not 3"),
         (lambda: summary.scalar("x", 1.0), ValueError, r"scalar 'x' has no step \(test_summary"),
         (lambda: summary.scalar("x", 1.0, step=1.5), TypeError, r"A step is an integer, not 1\.5"),
         (lambda: summary.scalar("x", 1.0, step=True), TypeError, "A step is an integer, not True"),
@@ -199,7 +199,7 @@ def test_two_writers_of_one_folder_have_two_files(tmp_path):
         (lambda: summary.image("x", jnp.ones((8, 8)), step=0), ShapeError, r"x\[None, :, :, None"),
         (lambda: summary.image("x", np.ones((1, 2, 2, 1), int), step=0), DtypeError, "is int32"),
         (lambda: summary.image("x", jnp.ones((1, 2, 2, 1)), 0, 0), ValueError, "max_outputs=0"),
-        (lambda: summary.text("x", 3, step=0), NotATensorError, "text 'x' is no text"),
+        (lambda: summary.text("x", 3, step=0), NotATensorError, "text 'x' is not a string"),
         (lambda: summary.record_if(3).__enter__(), TypeError, "record_if takes a bool"),
         (lambda: summary.create_file_writer("x", max_queue=0), ValueError, "max_queue=0"),
     ],
@@ -236,7 +236,7 @@ def test_what_goes_wrong_in_the_thread_is_raised_once_by_the_next_call(tmp_path)
     writer.close()
 
 
-# ---------------------------------------------------------------- nobody waits
+# ---------------------------------------------------------------- nothing waits
 class Late:
     """An array that is still being computed until it is let go."""
 

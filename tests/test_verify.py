@@ -92,7 +92,7 @@ def test_a_wrong_rule_is_found_by_finite_differences():
         return x**2
 
     square.defjvps(lambda t, out, x: 3 * x * t)
-    with pytest.raises(CheckError, match=r"finite differences. Is there a rule of its own"):
+    with pytest.raises(CheckError, match=r"finite differences. Is there a custom rule"):
         verify(lambda x: square(x), X)
     assert len(verify(lambda x: square(x), X, gradients=False)) == 2
 

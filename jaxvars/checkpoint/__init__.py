@@ -7,10 +7,10 @@
 What is saved are the Variables in the objects, and the arrays in pytrees, such as an optax state;
 what holds neither is refused. A restored tree is a fresh one: `checkpoint.params`.
 
-A checkpoint is a folder that orbax wrote, or one `.npz` file, and holds a digest of each value. It
-is there as a whole or not at all; a damaged one, or one that does not fit, is refused with a list
-of all that is wrong, before any variable is changed. Values whose variables do not exist yet wait
-for them.
+A checkpoint is a folder that orbax wrote, or one `.npz` file, and holds a checksum of each value.
+It is there as a whole or not at all; a damaged one, or one that does not fit, is refused with a
+list of all that is wrong, before any variable is changed. Values whose variables do not exist yet
+wait for them.
 
     manager = jv.checkpoint.CheckpointManager(checkpoint, "runs/7", max_to_keep=3)
     manager.restore_or_initialize()                 # from the newest, if there is one

@@ -1,4 +1,4 @@
-"""A job in a thread of its own, that is always waited for and whose error is always told.
+"""A job in a separate thread, that is always waited for and whose error is always told.
 
 Rules this file keeps:
 - the thread ends with its job: there is no pool, and nothing is left when nothing is saved;

@@ -34,7 +34,7 @@ from jaxvars.errors import CheckpointError, ForeignTransformError, user_line
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
-_OWN = ("_name", "_root", "_underway")  # attributes that are no objects to be saved
+_OWN = ("_name", "_root", "_underway")  # attributes that are not objects to be saved
 
 
 @final
@@ -43,18 +43,18 @@ class Checkpoint(Module):
 
     The objects are attributes of the Checkpoint, and more may be assigned later. A variable is
     known by its path, like `model/layers/0/w`: what it is called, and where the objects are in
-    memory, does not matter. Text and random keys are saved, too.
+    memory, does not matter. Strings and random keys are saved, too.
 
     Of a pytree, such as a dict of parameters, an optax state or a module of equinox, the arrays are
     saved, and the numbers and strings beside them, as beside Variables. Functions, other objects
     and static fields are constants; other data, such as bytes, is refused. Trees are not changed in
     place: `restore` puts a fresh one of the same structure in the place of the attribute,
-    `checkpoint.params`; and who trains such a tree assigns the new one before saving,
+    `checkpoint.params`; a training loop assigns the new tree before saving,
     `checkpoint.params = params`.
 
     What would be lost is refused: an object with no Variable and no array of a pytree in it, and a
     module of flax or Keras that is not adapted. Arrays that are attributes of a Module, or of
-    another object that is no pytree, are constants of it, neither saved nor restored.
+    another object that is not a pytree, are constants of it, neither saved nor restored.
 
     Args:
         root: an object whose variables' paths begin with nothing.
@@ -90,13 +90,13 @@ class Checkpoint(Module):
         >>> folder.cleanup()
 
     Differs from TensorFlow:
-        Every value is verified by a digest. What does not fit or is damaged raises one
+        Every value is verified by a checksum. What does not fit or is damaged raises one
         CheckpointError that lists it all, and nothing is restored. Paths are those of
         attributes and keys, and an optimizer's slots are found by the paths of their variables in
         the Checkpoint, `optimizer/slots/model/w/momentum`; of variables that are not in it, by
         their names, and several of one name are refused.
         A checkpoint is a folder that orbax can read, or one file if its name ends in `.npz`.
-        Where variables lie on several processes, all of them save, and the first one writes.
+        Where variables span several processes, all of them save, and the first one writes.
     """
 
     def __init__(self, root: object = None, **objects: object) -> None:
@@ -253,7 +253,7 @@ class Checkpoint(Module):
         whether all fitted. A tree with arrays is restored at once, into a fresh one that takes its
         place: `checkpoint.params`. Its values do not wait for a tree that is assigned later.
 
-        An initial value that is drawn from a generator moves it on, also where it is not needed:
+        An initial value that is drawn from a generator advances it, also where it is not needed:
         to go on bit for bit, restore when all variables are there, or draw initial values from a
         generator that is not saved.
 
@@ -325,7 +325,7 @@ class Status:
     def assert_existing_objects_matched(self) -> Status:
         """Raise CheckpointError unless all variables that there are have values from it.
 
-        Values whose variables have not been created are no matter.
+        Values whose variables have not been created do not matter.
 
         Returns:
             The same status.
@@ -409,5 +409,5 @@ def _refuse_own(names: Iterable[str], *also: str) -> None:
     taken = [name for name in names if name in own or name[0] == "_"]
     if taken:
         raise ValueError(
-            f"A Checkpoint has {taken} of its own, or may have: give the objects other names."
+            f"A Checkpoint itself has {taken}, or may have: give the objects other names."
         )

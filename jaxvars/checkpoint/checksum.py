@@ -1,8 +1,8 @@
-"""What a value is on disk: plain numbers, what they mean, and a digest of both.
+"""What a value is on disk: plain numbers, what they mean, and a checksum of both.
 
 Rules this file keeps:
-- encoding loses nothing: every dtype, text and random keys come back bit for bit;
-- what comes back is made of numbers and text only: nothing in a file is run.
+- encoding loses nothing: all dtypes, strings and random keys come back bit for bit;
+- what comes back is made of numbers and strings only: nothing in a file is run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Entry:
         return math.prod(self.stored_shape) * jnp.dtype(self.stored_dtype).itemsize
 
     def to_json(self) -> dict[str, Any]:
-        """Return this as plain lists and text."""
+        """Return this as plain lists and strings."""
         return {
             "shape": list(self.shape),
             "dtype": self.dtype,
@@ -114,7 +114,7 @@ def decode(stored: np.ndarray, entry: Entry) -> Array:
     if entry.dtype == "string":
         words = json.loads(stored.tobytes())
         if not all(isinstance(word, str) for word in words):
-            raise ValueError("no text")
+            raise ValueError("not strings")
         return np.array(words, dtype=string).reshape(entry.shape)
     if entry.dtype.startswith("key<"):
         return jax.random.wrap_key_data(jnp.asarray(stored), impl=key_impl(entry.dtype))

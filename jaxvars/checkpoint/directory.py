@@ -112,7 +112,7 @@ class Directory:
     def _scan(self) -> dict[Path, Record | None]:
         before, known = self._known, {}  # another thread may be here, too
         for path in self._listed(rf"{re.escape(self.name)}-(0|[1-9]\d*){re.escape(self._suffix)}"):
-            # It is no checkpoint, or has just been deleted: no other error may hide the newest.
+            # It is not a checkpoint, or has just been deleted: no other error may hide the newest.
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 status = status_of(path / RECORD) or path.stat()
                 key = (path, status.st_ino, status.st_mtime_ns, status.st_size)
@@ -258,7 +258,7 @@ def _foreign(path: Path, number: int) -> Record:
     """Return a record for a checkpoint that no manager wrote: it is older than all theirs.
 
     Raises:
-        FileNotFoundError: when it is no checkpoint.
+        FileNotFoundError: when it is not a checkpoint.
     """
     try:
         seconds = open_stored(path).time_ns / 1e9
@@ -295,7 +295,7 @@ def _text_in(path: Path) -> bytes | None:
 def _parsed(words: Any) -> Record:
     try:
         if words["sha256"] != digest_of(words["record"]):
-            raise ValueError("its digest is not that of what was written")
+            raise ValueError("its checksum is not that of what was written")
         return Record.from_json(words["record"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a record: {error!r}") from None

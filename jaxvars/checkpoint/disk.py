@@ -74,7 +74,7 @@ def tamed(action: Callable[[], T], what: str = "") -> T:
 
 
 def _no_damage(error: BaseException, before: BaseException | None) -> BaseException | None:
-    """Return the error that is no damage, of those that led to one: zipfile hides some."""
+    """Return the error that is not damage, of those that led to one: zipfile hides some."""
     chain: BaseException | None = error
     while chain is not None and chain is not before:
         unread = isinstance(chain, OSError) and chain.errno not in _WRONG

@@ -1,6 +1,6 @@
 """Writing checkpoints: a folder, by orbax, or one .npz file.
 
-Either holds the values as plain arrays, and a manifest: what each variable is, with a digest.
+Either holds the values as plain arrays, and a manifest: what each variable is, with a checksum.
 
 Rules this file keeps:
 - a checkpoint appears whole, under its name, or not at all, whenever the process is killed;
@@ -59,7 +59,7 @@ def write(
 
     Args:
         path: where; absolute or not.
-        values: arrays of JAX, or NumPy's of text.
+        values: arrays of JAX, or NumPy's of strings.
         about: more to keep with them, of what JSON can say: `Stored.about`.
 
     Raises:
@@ -90,7 +90,7 @@ def _check_target(target: Path) -> None:
         raise CheckpointError(
             f"{target} is a folder, which orbax writes in process 0 alone, and this is process "
             f"{jax.process_index()}. Let the first one write it, `if jv.parallel.is_chief(): "
-            "checkpoint.save(...)`, or give each process a file of its own, whose name ends in .npz"
+            "checkpoint.save(...)`, or give each process a separate file, whose name ends in .npz"
         )
     if target.suffix != ".npz" and "\\" in str(target):
         raise CheckpointError(
@@ -110,7 +110,7 @@ def _encoded(values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, E
         raise CheckpointError(
             "A file is written by one process, and these variables have parts in others:\n  "
             + "\n  ".join(far)
-            + "\nHave all processes call checkpoint.save(), which brings them together."
+            + "\nHave all processes call checkpoint.save(), which gathers them."
         )
     if half := [path for path in values if path != path.encode(errors="ignore").decode()]:
         raise CheckpointError(

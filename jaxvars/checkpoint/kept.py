@@ -50,12 +50,15 @@ def _refusal(name: str, value: object) -> str:
     words = f"{kind} {value!r}" if isinstance(value, CLOSED_TYPES) else f"{kind} object"
     why = f"The Checkpoint at {user_line()} would save nothing of {name!r} ({words}): "
     if isinstance(value, int | float | complex | str | bytes):
-        return f"{why}it is no Variable and no array. Make it one, {name}=jv.Variable({value!r})."
+        return (
+            f"{why}it is neither a Variable nor an array. Make it one, "
+            f"{name}=jv.Variable({value!r})."
+        )
     if isinstance(value, CLOSED_TYPES):
         return f"{why}there is no Variable and no array in it. Leave it out."
     return (
         f"{why}there is no Variable and no array in it. If its layers make their variables when "
         "they are first called, call it before. An array that is an attribute of a Module or of "
-        "another object that is no pytree is a constant: make it a jv.Variable, or give the "
+        "another object that is not a pytree is a constant: make it a jv.Variable, or give the "
         "pytree itself, as in Checkpoint(params=params)."
     )

@@ -56,7 +56,7 @@ class CheckpointManager:
 
     All that it writes is there whole or not at all, whenever the process is killed. Several
     managers, also of other processes, may read and write one directory: they take turns. Where
-    variables lie on several processes, all of them save together, and the first one writes, at
+    variables span several processes, all of them save together, and the first one writes, at
     once, whatever `async_save` says.
 
     Args:
@@ -237,7 +237,7 @@ class CheckpointManager:
                 number is replaced.
             check_interval: False saves within the `checkpoint_interval`, too, but not twice at
                 one step.
-            metrics: numbers by name, to be kept with it: `{"val_loss": 0.3}`.
+            metrics: numbers by name, to be stored with it: `{"val_loss": 0.3}`.
 
         Returns:
             The path; it is there when `save` returns, or with `async_save` after `wait()`. None
@@ -297,7 +297,7 @@ class CheckpointManager:
         self.checkpoint._saved(count)
 
     def _run_together(self, save: Save, count: int) -> None:
-        """Save what lay on several processes: all wait for the first, which writes."""
+        """Save what spans several processes: all wait for the first, which writes."""
         place = self._directory.path_of(save.number)
         by_the_first(lambda: self._writer.put(save), f"Saving {place}")
         self.checkpoint._saved(count)

@@ -7,7 +7,7 @@ Rules this file keeps:
   for here before they are used; when all values have been taken the search ends;
 - a variable that is not new gets a value only when it is asked for: it may have been trained;
 - of two checkpoints for one variable, by other names, the one counts that was restored last;
-- who waits does not keep the objects alive, and ends with them.
+- what waits does not keep the objects alive, and ends with them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Roots: TypeAlias = Mapping[str | None, object]  # None is the name of what has n
 _LOCK = threading.RLock()
 _restoring: list[
     None
-] = []  # not empty while variables are found or given values, by who has the lock
+] = []  # not empty while variables are found or given values, by the holder of the lock
 _BOXES = (list, tuple, deque, Mapping, Set)  # objects in them may live longer than they do
 _NO_CELL = -1  # in the place of a cell's key, for an array
 _NO_PATHS: Mapping[int, str] = {}
@@ -133,7 +133,7 @@ def _alike(path: Path) -> str:
         f"The optimizer at {'/'.join(path[: path.index(tied)][:-1])!r} has slots for several "
         f"variables called {name!r}, none of which is in the Checkpoint: it could give one of them "
         "the slots of another. Put the model into the Checkpoint, too: Checkpoint(model=model, "
-        "optimizer=optimizer); or give the variables names of their own."
+        "optimizer=optimizer); or give the variables explicit names."
     )
 
 
@@ -245,7 +245,7 @@ class Restore(PendingRestore):
             self._take({p: cells[p] for p in self.waiting if p in cells})
 
     def _found(self) -> dict[str, Cell]:
-        """Return the cells of the variables that there are; who reads some meanwhile is no news."""
+        """Return the cells of the variables that there are; reads meanwhile are not reported."""
         with _LOCK:
             _restoring.append(None)
             try:
@@ -386,7 +386,7 @@ def _misfit(entry: Entry, cell: Cell | Leaf) -> str:
 
 
 def placed(cell: Cell | Leaf, value: Array) -> Array:
-    """Return a value that was read where the variable lives, in memory of its own."""
+    """Return a value that was read where the variable lives, in separate memory."""
     if isinstance(cell, Leaf):
         return cell.placed(value)
     if is_string(cell.aval.dtype):

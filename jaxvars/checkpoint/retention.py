@@ -154,7 +154,7 @@ class Policy:
         """Return metrics as numbers.
 
         Raises:
-            TypeError: when they are no mapping from names to numbers.
+            TypeError: when they are not a mapping from names to numbers.
             ValueError: when they lack the one that says which is the best.
         """
         if metrics is None:
@@ -164,7 +164,7 @@ class Policy:
         numbers = {_name(name): _number(name, value) for name, value in metrics.items()}
         if self.best_metric is not None and self.best_metric not in numbers:
             raise ValueError(
-                f"The best checkpoint is told by {self.best_metric!r}, which is not among the "
+                f"The best checkpoint is chosen by {self.best_metric!r}, which is not among the "
                 f"metrics {sorted(numbers)}. {did_you_mean(self.best_metric, list(numbers))}"
             )
         return numbers
@@ -182,7 +182,7 @@ def _is_int(value: Any) -> bool:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"The name of a metric is text, not {name!r}.")
+        raise TypeError(f"The name of a metric is a string, not {name!r}.")
     return name
 
 

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - sizes are checked against the manifest, and that against the size of the files, before memory
   is taken; no pickle, nothing compressed, nothing of a file is run or names another file;
-- every value is compared with its digest. What is wrong is collected for all variables, and
+- every value is compared with its checksum. What is wrong is collected for all variables, and
   raised as one CheckpointError where they were asked for.
 """
 
@@ -42,7 +42,7 @@ def set_aside(target: Path) -> Path:
 
 
 def digest_of(words: Mapping[str, Any]) -> str:
-    """Return the digest of what JSON can say."""
+    """Return the checksum of what JSON can say."""
     return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
 
 
@@ -58,7 +58,7 @@ class Stored(ABC):
         path: where it is.
         entries: what it says of each variable, by path.
         time_ns: when it was written.
-        about: what else was kept with it.
+        about: what else was stored with it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -94,7 +94,7 @@ class Stored(ABC):
         if stored.shape != entry.stored_shape or stored.dtype != jnp.dtype(entry.stored_dtype):
             raise DamageError("its file is of another form than was written")
         if not entry.holds(stored):
-            raise DamageError("its digest is not that of what was written")
+            raise DamageError("its checksum is not that of what was written")
         return stored
 
     def _array_or_nothing(self, path: str, entry: Entry) -> np.ndarray:
@@ -147,7 +147,7 @@ def open_stored(path: PathLike) -> Stored:
         return tamed(lambda: (Folder if is_folder(place) else File)(place))
     except DamageError as error:
         raise CheckpointError(
-            f"{target} is no checkpoint of jaxvars that can be restored: {error}."
+            f"{target} is not a checkpoint of jaxvars that can be restored: {error}."
         ) from None
 
 

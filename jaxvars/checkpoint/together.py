@@ -1,8 +1,8 @@
-"""Saving what lies on several processes: all bring it together, and the first writes.
+"""Saving what spans several processes: all gather it, and the first writes.
 
 Rules this file keeps:
-- whether a save is made together is decided by where the variables lie, so that all processes
-  decide alike; one that has all of them whole may save alone;
+- whether a save is made together is decided by where the variables are placed, so that all
+  processes decide alike; one that has all of them whole may save alone;
 - all learn whether it was written: none goes on as if it had been.
 """
 
@@ -26,7 +26,7 @@ def lie_apart(values: Mapping[str, Array]) -> bool:
 def brought_together(values: Mapping[str, Array]) -> dict[str, Array]:
     """Return values of which this process has all; to be called by all processes.
 
-    What lies on several of them is gathered, one value after the other, into memory of the host.
+    What spans several of them is gathered, one value after the other, into memory of the host.
     """
     from jax.experimental.multihost_utils import process_allgather
 

@@ -1,8 +1,8 @@
 """Arrays in the pytrees that a Checkpoint was given: found by path, restored into fresh trees.
 
 Rules this file keeps:
-- a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is no pytree
-  is a leaf of it: variables in it are found by walking, its own arrays are constants;
+- a tree is entered as `jax.tree` does; a Variable, a Module and any other object that is not a
+  pytree is a leaf of it: variables in it are found by walking, its own arrays are constants;
 - what is saved are the arrays, and Python's numbers and strings beside them, as beside Variables;
   other data, such as bytes, is refused; functions, and objects of other classes, are constants;
 - no tree is changed: the restored one takes its place as an attribute of the Checkpoint, with the
@@ -33,7 +33,7 @@ from jaxvars.typing import Array
 
 _PLAIN = {bool: "b", int: "iu", float: "f", complex: "c", str: "T"}
 _DATA = (Number, str, bytes, bytearray, Enum)  # of _PLAIN, or else refused
-_BOXES = (list, tuple, deque, Set, Mapping)  # those that are no pytrees
+_BOXES = (list, tuple, deque, Set, Mapping)  # those that are not pytrees
 
 
 @final
@@ -79,7 +79,7 @@ class Leaf:
         if not _is_kept(array.dtype):
             raise CheckpointError(
                 f"The value at {path} is {value!r}, whose dtype is not saved. Make it an array of "
-                "numbers, or of text with dtype np.dtypes.StringDType(), or leave it out."
+                "numbers, or of strings with dtype np.dtypes.StringDType(), or leave it out."
             )
         return array
 
@@ -99,7 +99,7 @@ class Leaf:
         return kind in _PLAIN[type(self.value)]
 
     def placed(self, value: Array) -> Array:
-        """Return a value that was read as a leaf like this one, in memory of its own."""
+        """Return a value that was read as a leaf like this one, in separate memory."""
         mine = self.value
         if type(mine) in _PLAIN:
             new = type(mine)(value.item())
@@ -239,7 +239,7 @@ def _rebuilt(value: Any, path: Path, values: Mapping[str, Array], inside: Set[st
         return values.get(place, value) if _is_saved(value) else value
     new = [_rebuilt(child, (*path, name), values, inside) for name, child in children]
     if all(child is old for child, (_, old) in zip(new, children, strict=True)):
-        return value  # who holds it may go on to add to it
+        return value  # its holder may go on to add to it
     if type(value) is dict:
         return dict(zip(value, new, strict=True))  # pyright: ignore[reportUnknownArgumentType] - a dict
     return jax.tree.unflatten(_form(value), new)

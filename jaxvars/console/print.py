@@ -3,8 +3,8 @@
     jv.print("loss:", loss, "step", step)
     jv.print("step {step}: loss {:.3f}", loss, step=step)
 
-What is not known while a function is traced is handed to a callback, which JAX runs in the
-order of the program. All else is settled at once: the structure, the template, the texts.
+What is not known while a function is traced is passed to a callback, which JAX runs in the
+order of the program. All else is resolved at once: the structure, the template, the strings.
 
 Rules this file keeps:
 - what is printed is the same eagerly and compiled;
@@ -48,9 +48,9 @@ def print(
     In compiled code they are printed each time the program runs, in the order of the program,
     inside loops and branches too. Variables are read; nothing is changed.
 
-    If the first value is text with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`, and
-    there are other values, then it is a template, as for `str.format`: every other value must be
-    used by it. A number's format applies to each element of an array, and to each number in a
+    If the first value is a string with fields like `{}`, `{0}`, `{name}`, `{name.attribute:.3f}`,
+    and there are other values, then it is a template, as for `str.format`: every other value must
+    be used by it. A number's format applies to each element of an array, and to each number in a
     structure. Braces in a template are doubled: `{{`. All other calls print as Python's `print`.
 
     Arrays are printed as NumPy does, short in the middle. Structures (lists, dicts, dataclasses,
@@ -141,7 +141,7 @@ def _glue(text: Any, name: str, default: str) -> str:
     if text is None:
         return default
     if not isinstance(text, str):
-        raise TypeError(f"jv.print: {name} is text or None, not {type(text).__name__}.")
+        raise TypeError(f"jv.print: {name} is a string or None, not {type(text).__name__}.")
     return text
 
 
@@ -212,7 +212,7 @@ def emit(render: Render, values: Sequence[Array], options: Options) -> None:
 # ---------------------------------------------------------------- messages
 def _no_template(names: list[str]) -> str:
     return (
-        f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is no "
-        "template that could use it. Its own options are sep, end, file, flush, summarize and "
-        f'ordered; a template has fields: jv.print("... {{{names[0]}}}", {names[0]}=...).'
+        f"jv.print got {', '.join(f'{name}=' for name in names)}, but the first argument is "
+        "not a template that could use it. Its own options are sep, end, file, flush, summarize "
+        f'and ordered; a template has fields: jv.print("... {{{names[0]}}}", {names[0]}=...).'
     )

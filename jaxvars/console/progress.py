@@ -4,7 +4,7 @@
 
 A step adds one to a number and keeps its values by reference. Four times a second a thread of
 rich's looks at them and draws. A value that is still being computed is passed over then; so the
-loop never waits for the device, and the next steps are handed to it while it works.
+loop never waits for the device, and the next steps are dispatched to it while it works.
 
 Rules this file keeps:
 - a step does no arithmetic besides the count, looks at no clock and waits for nothing;
@@ -71,7 +71,7 @@ def progress(
         ValueError: when a number of steps is negative.
 
     The rate leaves out the first step, which compiles. JAX runs behind: a step counts when it has
-    been handed over.
+    been dispatched.
 
     Example:
         >>> import jaxvars as jv
@@ -189,7 +189,7 @@ class Progress(Generic[T]):
         """Show values beside the bar, until there are newer ones of the same names.
 
         Args:
-            **values: numbers, arrays (still being computed or not), Variables, text. They are
+            **values: numbers, arrays (still being computed or not), Variables, strings. They are
                 kept, and looked at when the bar is drawn.
 
         Raises:
@@ -218,12 +218,12 @@ class Progress(Generic[T]):
 
     @property
     def shown(self) -> str:
-        """The values as text, as far as they are known without waiting."""
+        """The values as strings, as far as they are known without waiting."""
         self._look(wait=False)
         return " ".join(f"{name}={text}" for name, text in self._texts.items())
 
     def _look(self, *, wait: bool) -> None:
-        """Make texts of the values that are there."""
+        """Make strings of the values that are there."""
         for name, value in list(self._values.items()):
             text = _text(value, wait=wait)
             self._texts[name] = text if text is not None else self._texts.get(name, "...")
@@ -250,7 +250,7 @@ class Progress(Generic[T]):
             close_bar(self)
 
     def line(self) -> str:
-        """Return the bar as a line of text.
+        """Return the bar as one line of text.
 
         >>> bar = progress(total=4, description="training")
         >>> bar.advance(2), bar.show(loss=0.5)
@@ -284,9 +284,9 @@ def _iterable(source: Any) -> Any:
     return range(count)
 
 
-# ---------------------------------------------------------------- text
+# ---------------------------------------------------------------- strings
 def _text(value: Any, *, wait: bool) -> str | None:
-    """Return a value as text; None if it isn't there yet, or is gone."""
+    """Return a value as a string; None if it isn't there yet, or is gone."""
     value = unwrap(value)
     if not isinstance(value, jax.Array):
         return cell_text(value)

@@ -1,6 +1,6 @@
 """The display of `progress`: the bars that are open at one time on one console.
 
-rich draws, in a thread of its own; `Display` tells it what.
+rich draws, in a separate thread; `Display` tells it what.
 
 Rules this file keeps:
 - what is drawn takes no lock of ours: closing a display holds it and waits for the drawing;
@@ -37,7 +37,7 @@ class Bar(Protocol):
 
     @property
     def shown(self) -> str:
-        """The values as text."""
+        """The values as strings."""
         ...
 
     def line(self) -> str:
@@ -183,5 +183,5 @@ def _columns() -> list[Any]:
 def _can_animate(console: Console) -> bool:
     if console.is_jupyter:
         return importlib.util.find_spec("ipywidgets") is not None
-    # A pipe is no terminal though FORCE_COLOR has rich think so.
+    # A pipe is not a terminal though FORCE_COLOR has rich think so.
     return console.is_interactive and console.file.isatty()

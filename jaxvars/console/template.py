@@ -23,7 +23,7 @@ _CONVERSIONS = {"s": str, "r": repr, "a": ascii}
 
 
 def is_template(text: object) -> bool:
-    """Return whether a value is text with fields like `{}`, `{0}`, `{name}`, `{name.part:.2f}`.
+    """Return whether a value is a string with fields like `{}`, `{0}`, `{name}`, `{name.part:.2f}`.
 
     >>> is_template("loss {:.2f}"), is_template("{'a': 1}"), is_template("{ "), is_template("x")
     (True, False, False, False)
@@ -38,7 +38,7 @@ def is_template(text: object) -> bool:
 
 
 def fill(planner: Planner, text: str, values: Sequence[Any], fields: Mapping[str, Any]) -> Pieces:
-    """Return the texts and plans that a template consists of.
+    """Return the strings and plans that a template consists of.
 
     Raises:
         ValueError: when a field has no value, a value no field, or a format does not suit.

@@ -54,7 +54,7 @@ def assert_equal(x: Any, y: Any, message: str | None = None) -> None:
     """Check that x == y, element by element.
 
     Args:
-        x: numbers, text, or arrays of them; a Variable is read.
+        x: numbers, strings, or arrays of them; a Variable is read.
         y: the same, of the same shape or one that broadcasts with it.
         message: what to say first if it does not hold.
 
@@ -255,9 +255,9 @@ def _require(good: Array, message: str, values: Mapping[str, Array]) -> None:
 
 
 def _compare_texts(x: Array, y: Array, sign: str, message: str) -> None:
-    """Compare texts, which are never traced."""
+    """Compare strings, which are never traced."""
     if sign not in ("==", "!="):
-        raise CheckError(f"{message}: texts are equal or not, and have no order ({user_line()}).")
+        raise CheckError(f"{message}: strings are equal or not, and have no order ({user_line()}).")
     good = (np.asarray(x) == np.asarray(y)) == (sign == "==")
     if not good.all():
         index = np.argwhere(~good)[0].tolist()
@@ -415,7 +415,8 @@ def assert_shapes(
     Args:
         shapes: pairs of an array and its shape, or a dict of Variables and theirs. A size is a
             number, a name, or None for any. `...` or "*" at the beginning or end of a shape
-            stands for any number of sizes. A shape may be text, one letter for each size: "NHWC".
+            stands for any number of sizes. A shape may be a string, one letter for each size:
+            "NHWC".
         message: what to say first if it does not hold.
 
     Raises:

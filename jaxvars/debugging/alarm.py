@@ -5,8 +5,8 @@
         step(*batch)
         alarm.step()
 
-A look is a small program that is queued behind the steps, and reads the variables where they lie.
-Its result is looked at when it is there, some steps later; so nothing waits for the device.
+A look is a small program that is queued behind the steps, and reads the variables where they are
+placed. Its result is looked at when it is there, some steps later; so nothing waits for the device.
 
 Rules this file keeps:
 - a step costs a count, and while a look is under way the question whether it is done;

@@ -40,7 +40,7 @@ def stand(listener: recorder.Listener, what: str) -> None:
     """Let a listener see what this thread runs from now on.
 
     Args:
-        listener: who is told.
+        listener: what is notified.
         what: what it does, for the message.
 
     Raises:

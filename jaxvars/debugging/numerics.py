@@ -48,7 +48,7 @@ def enable_check_numerics() -> None:
     jaxvars.errors.CheckError: log gave a number that is not finite: value = -inf (...
     >>> disable_check_numerics()
 
-    Differs from TensorFlow: an infinity that is only passed on is no mistake, so that masks of
+    Differs from TensorFlow: an infinity that is only passed on is not a mistake, so that masks of
     -inf may be added.
     """
     stand(_NUMERICS, "The check of numerics")

@@ -3,9 +3,9 @@
     Executing op matmul in device /job:localhost/replica:0/task:0/device:CPU:0
 
 Rules this file keeps:
-- a line is written when the operation has been handed to the device;
-- a compiled function is one operation, by its name: what XLA makes of it has no devices of its
-  own.
+- a line is written when the operation has been dispatched to the device;
+- a compiled function is one operation, by its name: what XLA makes of it has no separate
+  devices.
 """
 
 from __future__ import annotations

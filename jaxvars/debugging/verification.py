@@ -232,9 +232,9 @@ class _Check:
         if not (abs(slope - numerical) <= slack or low - slack <= slope <= high + slack):
             raise CheckError(
                 f"{self._title}: the derivative of the pure function, in a random direction, is "
-                f"{slope:.6g}, and {numerical:.6g} by finite differences. Is there a rule of its "
-                "own (custom_jvp, custom_vjp, custom_gradient), a stop_gradient or a rounding in "
-                "it? Then call verify(..., gradients=False)."
+                f"{slope:.6g}, and {numerical:.6g} by finite differences. Is there a custom rule "
+                "(custom_jvp, custom_vjp, custom_gradient), a stop_gradient or a rounding in it? "
+                "Then call verify(..., gradients=False)."
             )
         scale = max(abs(numerical), abs(slope), 1e-6)
         self._rows.append(("slope", "finite differences", abs(slope - numerical) / scale))
@@ -388,7 +388,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _is_exact(value: Any) -> bool:
-    """Return whether a leaf has floats of 32 bits or more: what can be moved a little."""
+    """Return whether a leaf has floats of 32 bits or more: what can be changed a little."""
     return _is_float(value) and jnp.finfo(jnp.asarray(value).dtype).bits >= 32
 
 

@@ -2,8 +2,8 @@
 
     python -m jaxvars
 
-Read it from the top: the network, the optimizer, the training step, then the same step by hand
-in plain JAX, and what is printed about them. `demo/picture.py` draws.
+Read it from the top: the network, the optimizer, the training step, then the same step
+hand-written in plain JAX, and what is printed about them. `demo/picture.py` draws.
 
 Rules this file keeps:
 - it is a user's program: of the package it uses what `import jaxvars` gives, and the digits;
@@ -166,7 +166,7 @@ def _transform() -> optax.GradientTransformation:
     return optax.adamw(_RATE, weight_decay=1e-2)
 
 
-# ---------------------------------------------------------------- the same by hand
+# ---------------------------------------------------------------- the same, hand-written
 def make_step_by_hand(model: Network, optimizer: Optimizer) -> Step:
     """Return the training step in plain JAX: all of its state in one donated tuple."""
     transform = optimizer.transform
@@ -207,7 +207,7 @@ class Comparison:
     Attributes:
         ours: steps per second with jaxvars, the median of the rounds.
         by_hand: the same for the step in plain JAX.
-        ratio: the time of ours over that by hand, the median of the rounds.
+        ratio: the time of ours over that of the hand-written step, the median of the rounds.
         difference: the largest difference of a loss between them.
     """
 
@@ -218,7 +218,7 @@ class Comparison:
 
 
 def compare(run: Run) -> Comparison:
-    """Time the step with jaxvars and the one by hand, in turns, and put the variables back."""
+    """Time the step with jaxvars and the hand-written one, in turns, and put the variables back."""
     before = jv.State.of(run.model, run.optimizer)
     batch = tuple(map(jnp.asarray, next(run.batches())))
     ours, by_hand = run.step, make_step_by_hand(run.model, run.optimizer)
@@ -306,8 +306,8 @@ def _train_shown(run: Run, epochs: int) -> History:
 
 def _print_speed(speed: Comparison) -> None:
     print(
-        f"Speed:         {speed.ours:,.0f} steps/s with jaxvars, {speed.by_hand:,.0f} by hand in "
-        f"plain JAX: {speed.ratio:.2f}x the time\n"
+        f"Speed:         {speed.ours:,.0f} steps/s with jaxvars, {speed.by_hand:,.0f} hand-written "
+        f"in plain JAX: {speed.ratio:.2f}x the time\n"
         f"               (medians of {_ROUNDS} rounds of {_STEPS} steps, in turns; largest "
         f"difference of a loss: {speed.difference:.1g})"
     )

@@ -30,7 +30,7 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
     ...     '''Return a product.
     ...
     ...     Raises:
-    ...         TypeError: when one is no number.
+    ...         TypeError: when one is not a number.
     ...     '''
     >>> complete(scale, {"x": "a number.", "factor": "another."})
     >>> print(scale.__doc__)
@@ -41,7 +41,7 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
         factor: another.
     <BLANKLINE>
     Raises:
-        TypeError: when one is no number.
+        TypeError: when one is not a number.
     """
     parts = inspect.cleandoc(thing.__doc__).split("\n\n")
     first = next((i for i, part in enumerate(parts) if _HEADER.match(part)), len(parts))

@@ -60,5 +60,6 @@ def find(
     if thing is None or callable(thing):
         return thing
     raise TypeError(
-        f'{identifier!r} is no {kind}: give a name like "mse", or a function of y_true and y_pred.'
+        f'{identifier!r} is not a {kind}: give a name like "mse", or a function of y_true '
+        "and y_pred."
     )

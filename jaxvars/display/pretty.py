@@ -1,12 +1,12 @@
 """Any value as text over several lines: what `jv.print` prints.
 
 It goes in two steps, because compiled code knows its arrays only when it runs: `Planner` takes a
-value apart into a tree of texts, groups and `Slot`s, and `Layout` writes that tree down once the
+value apart into a tree of strings, groups and `Slot`s, and `Layout` writes that tree down once the
 arrays are there.
 
 Rules this file keeps:
 - the structure is the real one: what a value is made of, in its order, with the names it has;
-- arrays are short in the middle, texts are whole;
+- arrays are short in the middle, strings are whole;
 - lines are wrapped at 88 columns where a value can be wrapped;
 - the text does not depend on NumPy's print options, so it is the same in every thread.
 """
@@ -31,7 +31,7 @@ _NARROW = 24  # an array gets at least this many columns, wherever it begins
 
 
 class Text(NamedTuple):
-    """A text that is known."""
+    """A string that is known."""
 
     text: str
 
@@ -79,11 +79,11 @@ class Planner:
         self.arrays: list[Any] = []
 
     def top(self, value: Any, spec: str = "") -> Node:
-        """Plan a value that stands for itself: text without quotes, others as Python prints them.
+        """Plan a value that stands for itself: strings without quotes, others as Python does.
 
         Args:
             value: anything.
-            spec: a format specification for the numbers and arrays in it, or for its text.
+            spec: a format specification for the numbers and arrays in it, or for its string.
 
         Raises:
             ValueError, TypeError: when the specification does not suit what it is for.
@@ -204,7 +204,7 @@ class Layout:
         self._summarize = summarize
 
     def join(self, pieces: Iterable[str | Node]) -> str:
-        """Return texts and plans written one after the other."""
+        """Return strings and plans written one after the other."""
         text = ""
         for piece in pieces:
             if not isinstance(piece, str):

@@ -5,12 +5,12 @@ A class says once what is worth seeing, as rich's protocol has it: it yields `va
 come `text_repr` for `__repr__`, `html_repr` for `_repr_html_` (Jupyter) and `treescope_repr` for
 `__treescope_repr__`; rich itself reads the protocol without our help.
 
-`display/text.py` (arrays, words) and `display/table.py` are parts of it, and reached from here.
+`display/text.py` (arrays, names) and `display/table.py` are parts of it, and reached from here.
 
 Rules this file keeps:
 - showing an object changes nothing and runs no JAX operation;
 - what is shown is small, whatever the object: arrays by statistics, containers cut;
-- text does not depend on the terminal, on NumPy's print options or on addresses in memory.
+- a string does not depend on the terminal, on NumPy's print options or on addresses in memory.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _same(value: Any, default: Any) -> bool:
         return False
 
 
-# ---------------------------------------------------------------- text
+# ---------------------------------------------------------------- strings
 def text_repr(obj: Shown) -> str:
     """Return an object as its constructor would be written, for `__repr__`.
 
@@ -110,7 +110,7 @@ def text_repr(obj: Shown) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return any value as text that is short and the same in every run.
+    """Return any value as a string that is short and the same in every run.
 
     >>> value_text({"w": np.zeros((64, 10)), "act": max})
     "{'w': float64[64,10] mean=0 min=0 max=0, 'act': max}"
@@ -182,7 +182,7 @@ _FAINT = "opacity:.65"
 def html_repr(obj: Shown) -> str:
     """Return an object as HTML, for `_repr_html_`: a tree to open and close.
 
-    It brings its own style, in colours that a light and a dark page can carry.
+    It has its own style, in colours that a light and a dark page can carry.
 
     Example:
         >>> class Dense:

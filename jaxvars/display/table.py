@@ -1,7 +1,7 @@
 """A table that people read and programs use: `Module.summary()`, `fn.traces` and others.
 
 Rules this file keeps:
-- a table is a sequence of its rows, and a row holds values, not text: 1258 and not `1.2 KiB`;
+- a table is a sequence of its rows, and a row holds values, not strings: 1258 and not `1.2 KiB`;
 - `str(table)` is the same on any machine: plain ASCII rules, no terminal asked for its width.
 """
 
@@ -34,7 +34,7 @@ class Table(Sequence[Row]):
         title: the heading; may be empty.
         columns: the headers.
         rows: a value for each column; None is shown as nothing.
-        footer: more rows, below a rule: totals. They are no part of the sequence.
+        footer: more rows, below a rule: totals. They are not part of the sequence.
         formats: how to show the values of a column, such as `{"bytes": human_bytes}`.
 
     Attributes:
@@ -166,7 +166,7 @@ class Table(Sequence[Row]):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
         from rich.table import Table as RichTable
-        from rich.text import Text  # plain text: `[64,10]` is no markup
+        from rich.text import Text  # plain text: `[64,10]` is not markup
 
         title = Text(self.title, style="bold") if self.title else None
         table = RichTable(title=title, title_justify="left")

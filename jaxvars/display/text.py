@@ -1,9 +1,9 @@
-"""Short texts for values: arrays, bytes, and mistyped names.
+"""Short strings for values: arrays, bytes, and mistyped names.
 
 Rules this file keeps:
 - nothing here runs a JAX operation: values are read through NumPy, so a tape or a trace around
   it sees nothing, and an array without a known value shows its type;
-- a text does not depend on the terminal or on NumPy's print options.
+- a string does not depend on the terminal or on NumPy's print options.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LARGE = 1 << 24  # elements above which statistics would take too long for a re
 
 
 def array_text(x: Any) -> str:
-    """Return an array in few words: all of a small one, statistics of another.
+    """Return an array in short: all of a small one, statistics of another.
 
     Args:
         x: a JAX or NumPy array, of any shape and dtype.
@@ -143,7 +143,7 @@ def did_you_mean(name: str, options: Iterable[str]) -> str:
 
 
 def cells(text: str) -> int:
-    """Return how many columns a fixed-width font needs for a text.
+    """Return how many columns a fixed-width font needs for a string.
 
     >>> cells("wx"), cells("重み")
     (2, 4)

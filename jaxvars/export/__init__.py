@@ -6,9 +6,9 @@
     loaded = jv.export.load("model.jaxvars")     # in another process, without the class
     y = loaded(x)
 
-What is saved are compiled functions as XLA is given them (StableHLO, by `jax.export`), for open
-sizes and several platforms, and the variables that they read and assign. A saved training step
-trains: it moves the variables that were loaded, its optimizer's and its generator's with them, all
+What is saved are compiled functions as they are passed to XLA (StableHLO, by `jax.export`), for
+open sizes and several platforms, and the variables that they read and assign. A saved training step
+trains: it updates the loaded variables, its optimizer's and its generator's with them, all
 of them or none. A tape around a loaded function has gradients by its arguments and by the
 variables; so it can be part of another model, and be saved again. `jax.vmap` of one runs it for an
 example at a time; of forward-mode derivatives (`jax.jvp`, `ForwardAccumulator`) it has none.
@@ -86,9 +86,10 @@ def save(
             arguments, the one with the fewest unknown dimensions runs. An argument is a
             `TensorSpec` or an array in place of an array (a size of None is open: on the first axis
             the same for all arguments, the batch; relations between others are written as
-            `jax.export.symbolic_shape`), or a bool, number, text or None that is static. Of unknown
-            dimensions nothing may be asked whose answer is not the same for all of them: that is
-            refused (but for `isinstance`, `is` and a size as text, which cannot be seen).
+            `jax.export.symbolic_shape`), or a bool, number, string or None that is static. Of
+            unknown dimensions nothing may be asked whose answer is not the same for all of them:
+            that is refused (but for `isinstance`, `is` and a size as a string, which cannot be
+            seen).
         platforms: "cpu", "cuda", "rocm", "tpu": what the programs are for; what JAX uses now when
             None. It need not be there.
         vjp_order: how often the programs can be differentiated, 0 for not. None: once, if a program
@@ -97,11 +98,11 @@ def save(
             does not promise to read later, like custom kernels.
 
     Returns:
-        The digest of the file, to be given to `load`.
+        The checksum of the file, to be passed to `load` as `digest`.
 
     Raises:
         SavedError: when there is nothing to save, or something that a file cannot hold: a call
-            back into Python, a program for several devices, an argument of a class of your own.
+            back into Python, a program for several devices, an argument of a custom class.
             Nothing is written then.
         OSError: when the file cannot be written.
 
@@ -158,7 +159,7 @@ def load(path: PathLike, *, digest: str | None = None) -> Loaded:
 
     Args:
         path: of the file.
-        digest: what `save` returned, to be sure that it is that file.
+        digest: the checksum that `save` returned, to be sure that it is that file.
 
     Returns:
         A `Loaded`: a Module with the variables under their paths, and the functions.
@@ -248,7 +249,7 @@ def _refuse_ambiguity(
                 what = "the settings of JAX (jax.default_matmul_precision, ...) or objects, both"
             raise SavedError(
                 f"Two programs of {name} differ in {what} part of the program. Save each under a "
-                "name of its own, traced for what it is for: "
+                "separate name, traced for what it is for: "
                 'signatures={"one": fn.trace(...), "other": fn.trace(...)}.'
             )
 
@@ -271,7 +272,7 @@ def _variables(obj: Any, found: Found) -> dict[str, Variable]:
 def _owner(cell: Cell) -> Variable:
     owner = cell.owner()
     if not isinstance(owner, Variable):
-        raise SavedError(f"Variable {cell.name!r} is gone: nobody but the program knew of it.")
+        raise SavedError(f"Variable {cell.name!r} is gone: only the program knew of it.")
     return owner
 
 

@@ -56,7 +56,7 @@ def versions() -> dict[str, str]:
 
 # ---------------------------------------------------------------- writing
 def write(path: PathLike, manifest: Words, members: Mapping[str, bytes]) -> str:
-    """Write a file, in place of what was there; return the digest of its manifest.
+    """Write a file, in place of what was there; return the checksum of its manifest.
 
     Raises:
         OSError: when it cannot be written; then what was there is there still.
@@ -117,7 +117,7 @@ def sound(path: PathLike, action: Callable[[], T]) -> T:
 
 
 def read(path: PathLike, digest: str | None) -> tuple[Words, dict[str, bytes]]:
-    """Return the manifest and the other members of a file, each compared with its digest.
+    """Return the manifest and the other members of a file, each compared with its checksum.
 
     Raises:
         SavedError: when there is none, or when it is not as it was written.
@@ -140,7 +140,7 @@ def _read(path: Path, digest: str | None) -> tuple[Words, dict[str, bytes]]:
         _check_format(path, words)
         if digest not in (None, found):
             raise SavedError(
-                f"{path} has the digest {found}, and not {digest}: it is another file."
+                f"{path} has the checksum {found}, and not {digest}: it is another file."
             )
         listed = words["members"]
         if set(archive.namelist()) != {_MANIFEST, _DIGEST, *listed}:

@@ -101,7 +101,7 @@ def named_tuple(kind: str, fields: tuple[str, ...]) -> Any:
 
 # ---------------------------------------------------------------- as JSON
 def to_json(form: Form, what: str) -> Any:
-    """Return a form as lists, dicts, text and numbers.
+    """Return a form as lists, dicts, strings and numbers.
 
     Args:
         form: to be written.
@@ -127,8 +127,8 @@ def to_json(form: Form, what: str) -> Any:
         return {"ordered" if kind is OrderedDict else "dict": _items(form.items(), what)}
     found = form.kind if isinstance(form, Baked) else kind.__name__
     raise SavedError(
-        f"{what} holds a {found}, which a file cannot hold: there are arrays, numbers, text and "
-        "None, in lists, tuples, named tuples, and dicts with text or numbers as keys."
+        f"{what} holds a {found}, which a file cannot hold: there are arrays, numbers, strings "
+        "and None, in lists, tuples, named tuples, and dicts with strings or numbers as keys."
     )
 
 
@@ -177,7 +177,7 @@ def _key(key: Any) -> Any:
     return key
 
 
-# ---------------------------------------------------------------- as text
+# ---------------------------------------------------------------- as a string
 def describe(form: Form) -> str:
     """Return a form as a reader would write it.
 

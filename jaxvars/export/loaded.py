@@ -4,7 +4,7 @@ Rules this file keeps:
 - it holds the variables under the paths that they were saved under, and nothing else that
   `walk` could find: the rest is in slots that it does not enter;
 - a function keeps the variables alive that it uses, not the Loaded;
-- a copy has variables and functions of its own.
+- a copy has its own variables and functions.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Loaded(Module):
     Made by `jv.export.load`. `loaded["layers/0/w"]` or `loaded.layers[0].w` is a Variable,
     `loaded.step` a function, and `loaded(x)` calls the object, if it could be called. It is a
     Module: `named_variables`, `trainable_variables`, `summary()` work, and so do
-    `jv.State.of(loaded)` and checkpoints. A copy has variables of its own.
+    `jv.State.of(loaded)` and checkpoints. A copy has its own variables.
     """
 
     __slots__ = ("__functions", "__parts", "__variables")

@@ -176,7 +176,7 @@ def _weakly(value: Array) -> Array:
 
 
 def sizes(shape: Sequence[Any]) -> tuple[int | str, ...]:
-    """Return a shape with text in place of unknown dimensions."""
+    """Return a shape with strings in place of unknown dimensions."""
     return tuple(size if isinstance(size, int) else str(size) for size in shape)
 
 

@@ -160,8 +160,8 @@ class _Exportable(NamedTuple):
         if made.nr_devices != 1:
             raise SavedError(
                 f"{self.name} is a program for {made.nr_devices} devices, because of the shardings "
-                "in it; a file holds programs for one. Save a function without them: whoever "
-                "loads it places the variables and the arguments."
+                "in it; a file holds programs for one. Save a function without them: the "
+                "loading program places the variables and the arguments."
             )
         return made
 

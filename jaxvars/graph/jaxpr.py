@@ -230,7 +230,7 @@ def _read(env: Mapping[Any, Source], atom: Any) -> Source:
 
 
 def _number(value: Any) -> str:
-    """Return a scalar as short text; nothing if it is not a known number."""
+    """Return a scalar as a short string; nothing if it is not a known number."""
     try:
         number = value.item() if hasattr(value, "item") else value
     except (TypeError, ValueError):  # a tracer, or several numbers

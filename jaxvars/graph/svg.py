@@ -273,7 +273,7 @@ def _document(width: float, height: float, title: str, body: str) -> str:
 
 
 def _style() -> str:
-    """Return the style sheet: light, and dark where the reader's system asks for it."""
+    """Return the style sheet: light, and dark where the reader's system prefers it."""
     fixed = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
     rules = [
         f"text{{font-family:{fixed};text-anchor:middle}}",

@@ -5,10 +5,10 @@
     w = jv.Variable(lambda: init((64, 10)))      # also on a compiled function's first call
 
 The names and arguments are Keras's, each also in small letters (`glorot_uniform`); `get` finds one
-by name. The numbers are those of `jax.nn.initializers`.
+by name. The values are those of `jax.nn.initializers`.
 
 Rules this file keeps:
-- with an integer as seed each call gives the same numbers; without one they are drawn from
+- with an integer as seed each call gives the same values; without one they are drawn from
   the global generator, and with a `Generator` from that, so that each call gives others.
 
 >>> init = he_normal(seed=7)
@@ -94,8 +94,8 @@ def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
     if identifier is None or (callable(identifier) and not config):
         return identifier
     raise TypeError(
-        f"{identifier!r} is no initializer{' that takes arguments' if config else ''}: give a name "
-        'like "glorot_uniform", or a function of shape and dtype.'
+        f"{identifier!r} is not an initializer{' that takes arguments' if config else ''}: give a "
+        'name like "glorot_uniform", or a function of shape and dtype.'
     )
 
 

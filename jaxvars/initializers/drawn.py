@@ -1,4 +1,4 @@
-"""Initializers of random numbers, whatever the layer."""
+"""Initializers of random values, whatever the layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxvars.typing import Array
 
 @final
 class RandomNormal(Random):
-    """Normally distributed numbers.
+    """Normally distributed values.
 
     Args:
         mean: their mean.
@@ -42,7 +42,7 @@ class RandomNormal(Random):
 
 @final
 class RandomUniform(Random):
-    """Uniformly distributed numbers: `minval <= x < maxval`.
+    """Uniformly distributed values: `minval <= x < maxval`.
 
     Args:
         minval: the smallest.
@@ -64,7 +64,7 @@ class RandomUniform(Random):
 
 @final
 class TruncatedNormal(Random):
-    """Normally distributed numbers, none further from the mean than two `stddev`.
+    """Normally distributed values, none further from the mean than two `stddev`.
 
     Args:
         mean: their mean.

@@ -74,7 +74,7 @@ class Initializer(ABC):
 
 
 class Random(Initializer):
-    """An initializer that draws random numbers, from `seed` or from the global generator."""
+    """An initializer that draws random values, from `seed` or from the global generator."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -103,4 +103,4 @@ def one_of(name: str, what: str, known: tuple[str, ...]) -> str:
     if name in known:
         return name
     hint = did_you_mean(str(name), known) or f" There are: {', '.join(known)}."
-    raise ValueError(f"{name!r} is no {what}.{hint}")
+    raise ValueError(f"There is no {what} {name!r}.{hint}")

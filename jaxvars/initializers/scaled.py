@@ -1,4 +1,4 @@
-"""Initializers of random numbers whose variance suits the layer: its inputs and outputs.
+"""Initializers of random values whose variance suits the layer: its inputs and outputs.
 
 Rules this file keeps:
 - the fans of a shape are Keras's, for any rank.
@@ -43,7 +43,7 @@ class Scaled(Random):
 
 
 def fans(shape: Sizes) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs of a layer whose weights have a shape.
+    """Return how many inputs and outputs a layer has whose weights have a shape.
 
     The last two axes are inputs and outputs, those before them a kernel that is moved over an
     image; a vector has as many inputs as outputs.
@@ -70,7 +70,7 @@ def _count(mode: str, fan_in: int, fan_out: int) -> float:
 
 @final
 class VarianceScaling(Scaled):
-    """Random numbers of variance `scale / n`, n being the layer's inputs, outputs or both.
+    """Random values of variance `scale / n`, n being the layer's inputs, outputs or both.
 
     Args:
         scale: a positive number.

@@ -15,7 +15,7 @@ so on, with flax's own paths. It is called like the flax module, eagerly, in com
 under a tape, and is copied and saved like any Module; what a call changes is written back.
 
 Of linen modules, collections are attributes: `model.params["Dense_0"]["kernel"]`,
-`model.batch_stats`. Keys for random numbers come from generators, `model.rngs`; a stream moves on
+`model.batch_stats`. Keys for random values come from generators, `model.rngs`; a stream advances
 when it is used. Of nnx modules, what the module has as attributes the model has, too:
 `model.linear["kernel"]`; streams are Generators that go on where nnx's were.
 
@@ -83,10 +83,10 @@ def from_flax(
         *args: examples of the input of a linen module, for `module.init`: arrays, or specs
             (`jv.TensorSpec`, `jax.ShapeDtypeStruct`). Without any, and without `variables`, the
             first call makes the state.
-        rngs: where random numbers come from: a `jv.random.Generator`; a seed or key; or a dict
+        rngs: where random values come from: a `jv.random.Generator`; a seed or key; or a dict
             of these by stream. For linen, a seed is used as `module.init` uses it, a Generator
             gives a key by a draw, and then each call is one draw from each stream that it used;
-            when it is no dict, the streams are "params", for `init`, and "dropout". When None,
+            when it is not a dict, the streams are "params", for `init`, and "dropout". When None,
             they begin with a draw of the global generator. For nnx, the module's streams begin
             again by draws; when None they go on.
         method: for linen, what to initialize with and call instead of `__call__`: a name, or a
@@ -98,7 +98,7 @@ def from_flax(
         A Module to call like the flax module.
 
     Raises:
-        InteropError: when it is no flax module, is bound, or cannot be initialized so.
+        InteropError: when it is not a flax module, is bound, or cannot be initialized so.
 
     >>> import flax.linen as nn
     >>> import jaxvars as jv
@@ -190,7 +190,7 @@ def to_flax(model: FlaxModule, *, bound: bool = False) -> Any:
 
 
 def _is_linen(module: object) -> bool:
-    linen = sys.modules.get("flax.linen")  # who has a linen module has imported it
+    linen = sys.modules.get("flax.linen")  # where there is a linen module, it was imported
     return linen is not None and isinstance(module, linen.Module)
 
 

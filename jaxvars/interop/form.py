@@ -94,7 +94,7 @@ def leaves_of(tree: Any, is_box: Callable[[object], bool], start: Path = ()) -> 
 
 
 def paired(leaves: Sequence[Leaf]) -> list[Leaf]:
-    """Mark keys and counts of random numbers that a Generator can hold, by twos."""
+    """Mark keys and counts of random values that a Generator can hold, by twos."""
     keys = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (KEY,) and _is_key(leaf.value)}
     counts = {leaf.path[:-1] for leaf in leaves if leaf.path[-1:] == (COUNT,) and _is_count(leaf)}
     both = keys & counts
@@ -231,7 +231,7 @@ def _read(root: Tree, leaf: Leaf) -> Array:
     state = LOCAL.frame.get(cell)
     if leaf.part == COUNT:
         return unseen(lambda: state[3])
-    example = LOCAL.frame.get(EXAMPLE)  # each example of a map has a key of its own
+    example = LOCAL.frame.get(EXAMPLE)  # each example of a map has a separate key
     return unseen(lambda: jax.random.wrap_key_data(state[:2] ^ example, impl=IMPL))
 
 
@@ -279,7 +279,7 @@ def _text(key: Any) -> str:
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
             return str(getattr(key, name))
-    raise InteropError(f"{key!r}, in a tree of flax's, is no key that has a name.")
+    raise InteropError(f"{key!r}, in a tree of flax's, is not a key that has a name.")
 
 
 def _name(path: Path) -> str:

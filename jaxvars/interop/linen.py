@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - a call is one `apply` with the values of the moment; what it changed is written back;
-- the streams of random numbers that a call used move on, the others do not (`interop/rngs.py`);
+- the streams of random values that a call used advance, the others do not (`interop/rngs.py`);
 - a module is initialized once: by `from_flax`, or by the first call;
 - nothing changes if a call raises.
 """
@@ -30,7 +30,7 @@ Method: TypeAlias = str | Callable[..., Any] | None
 
 _CURES = {
     "InvalidRngError": (
-        "A stream of random numbers is missing. Name all that the module asks for: "
+        "A stream of random values is missing. Name all that the module uses: "
         'interop.from_flax(module, x, rngs={"params": 0, "dropout": 1, "noise": 2}).'
     ),
     "ScopeParamShapeError": (
@@ -56,7 +56,7 @@ class LinenModule(FlaxModule):
 
     Attributes:
         params: the trainable variables: `model.params["Dense_0"]["kernel"]`.
-        rngs: the generator of each stream of random numbers, by name.
+        rngs: the generator of each stream of random values, by name.
 
     The other collections are attributes of their names, too: `model.batch_stats`.
     """
@@ -238,10 +238,10 @@ class LinenModule(FlaxModule):
 
 @final
 class _Run:
-    """A module and a method to apply, and which streams of random numbers that used.
+    """A module and a method to apply, and which streams of random values that used.
 
     Args:
-        module: unbound; `nn.apply` takes this in its place, and asks it for a clone in a scope.
+        module: unbound; `nn.apply` takes this in its place, and gets from it a clone in a scope.
         method: of the module.
     """
 
@@ -326,7 +326,7 @@ def _by_arrays(
 def _compiled(run: Callable[[list[Array]], Any], arrays: list[Array]) -> Any:
     try:
         return jax.jit(run)(arrays)  # a third of the time that it takes eagerly
-    except (TypeError, IndexError):  # a module that looks at values, or keeps what is no array
+    except (TypeError, IndexError):  # a module that looks at values, or keeps what is not an array
         return run(arrays)
 
 

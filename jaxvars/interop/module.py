@@ -57,7 +57,7 @@ class FlaxModule(Module, ABC):
 
     @abstractmethod
     def _field(self, name: str) -> Any:
-        """Return an attribute of the flax module that is no method, or raise AttributeError."""
+        """Return an attribute of the flax module that is not a method, or raise AttributeError."""
 
     @abstractmethod
     def _refused(self, name: str) -> str | None:

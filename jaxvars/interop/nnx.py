@@ -3,9 +3,9 @@
 Rules this file keeps:
 - a module is merged for each call, inside whatever is being traced; when a function is compiled
   that happens once, and its calls cost what jaxvars' cost;
-- Params are trainable, all other state is not; streams of random numbers are Generators that
-  go on where nnx's were, with the same numbers;
-- what a call sows is no state: it is there until the next call, where the call was made;
+- Params are trainable, all other state is not; streams of random values are Generators that
+  go on where nnx's were, with the same values;
+- what a call sows is not state: it is there until the next call, where the call was made;
 - nothing changes if a call raises.
 """
 
@@ -64,8 +64,8 @@ class NnxModule(FlaxModule):
     """An nnx module whose state is variables: what `interop.from_flax` makes of one.
 
     Its variables are attributes, as those of the module: `model.linear["kernel"]`; streams of
-    random numbers are Generators. `train()` and `eval()` set the mode of the model. As all that
-    is no variable, a compiled function reads the mode when it is traced: one that is called in
+    random values are Generators. `train()` and `eval()` set the mode of the model. As all that
+    is not a variable, a compiled function reads the mode when it is traced: one that is called in
     both modes takes `view`s of the model.
     """
 
@@ -132,7 +132,7 @@ class NnxModule(FlaxModule):
         values = form.read(vars(self))
         module = _merged(graph, form.build(values))
         bound = getattr(module, method) if isinstance(method, str) else None
-        result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - no text
+        result = bound(*args, **kwargs) if bound else method(module, *args, **kwargs)  # pyright: ignore[reportCallIssue] - not a string
         self._sown.put(_take_sown(module))
         graph, new, leaves = _taken_apart(module)
         settle(vars(self), leaves, form.by_path(values), _is_trainable)

@@ -1,4 +1,4 @@
-"""Random numbers for linen modules: keys that come from Generators, and go back if not used.
+"""Random values for linen modules: keys that come from Generators, and go back if not used.
 
 Linen takes a key for each of its streams ("dropout", ...) with each call, whether it needs it or
 not. Here a stream is a `Generator`, and a call is one draw from those that it used.
@@ -116,11 +116,11 @@ class Draws:
             self._draw(name, generator.state.cell)
 
     def settle(self, used: set[str]) -> None:
-        """Leave the streams that were used moved on, and the others where they were.
+        """Leave the streams that were used advanced, and the others where they were.
 
         Raises:
             ForeignTransformError: when one was used where it must not be written.
-            InteropError: when the generator of one that was used has moved by itself.
+            InteropError: when the generator of one that was used has advanced by itself.
         """
         if self._taken:
             for name, cell, before, after in reversed(self._steps):
@@ -171,5 +171,5 @@ def _check_unmoved(cell: Cell, before: Array) -> None:
     if LOCAL.frame.get(cell) is not before:
         raise InteropError(
             f"The flax module draws from generator {cell.name!r}, which is one of its streams, "
-            "too: both would get the same numbers. Give from_flax another one in rngs=."
+            "too: both would get the same values. Give from_flax another one in rngs=."
         )

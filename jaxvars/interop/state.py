@@ -167,7 +167,7 @@ def from_bytes(target: Any, data: bytes) -> State:
         data: what `to_bytes` gave, or flax's `to_bytes` of dicts in dicts with the same paths.
 
     Raises:
-        StateError: when they are no such bytes; or listing all that is missing, unknown, or of
+        StateError: when they are not such bytes; or listing all that is missing, unknown, or of
             another shape or dtype.
 
     >>> import jaxvars as jv
@@ -186,8 +186,8 @@ def from_bytes(target: Any, data: bytes) -> State:
         values: Any = serialization.msgpack_restore(bytes(data))
     except Exception as error:  # whatever msgpack, NumPy and flax make of bad data
         raise StateError(
-            f"These {len(data)} bytes are no State: {type(error).__name__}: {error}. They are cut "
-            "off, damaged, or were not written by interop.to_bytes or flax.serialization."
+            f"These {len(data)} bytes are not a State: {type(error).__name__}: {error}. They are "
+            "cut off, damaged, or were not written by interop.to_bytes or flax.serialization."
         ) from error
     return from_dict(state, values)
 

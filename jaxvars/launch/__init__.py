@@ -7,7 +7,7 @@
 The program calls `jv.parallel.initialize()` before anything else, restores its last checkpoint
 if there is one, and saves one now and then. The launcher does the rest, on one machine:
 
-- each worker is told where the others meet, in `JAXVARS_COORDINATOR`, and who it is, in
+- each worker is told where the others meet, in `JAXVARS_COORDINATOR`, and which one it is, in
   `JAXVARS_RANK`, `JAXVARS_WORLD_SIZE` and `JAXVARS_ATTEMPT`;
 - what workers print comes out line by line, with `[rank]` before it, or goes to files;
 - when a worker dies, the launcher knows at once. The others would wait for it, so they are killed
@@ -20,10 +20,10 @@ if there is one, and saves one now and then. The launcher does the rest, on one 
   the signal, if one killed it), or 128 + the signal that stopped the launcher.
 
 Several machines: a cluster's own launcher (Slurm, Open MPI) starts the program, and
-`jv.parallel.initialize()` asks it.
+`jv.parallel.initialize()` reads what it says.
 
 The launcher never imports JAX, so it starts in no time and needs no memory to speak of: `jaxvars`
-hands over to it as the first thing that is done in such a process.
+calls it as the first thing that is done in such a process.
 
 Runs on Linux and macOS. On Linux the kernel, too, kills workers whose launcher has died.
 """
@@ -50,7 +50,7 @@ def is_asked_for() -> bool:
     >>> is_asked_for()
     False
     """
-    # While Python looks for a module to run, its argv[0] is "-m"; the name is in the full words.
+    # While Python looks for a module to run, its argv[0] is "-m"; the name is in the full command.
     named = sys.orig_argv[-len(sys.argv) :][:1]
     return sys.argv[:1] == ["-m"] and named in ([_NAME], [f"-m{_NAME}"])
 
@@ -59,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the launcher; the process should do nothing else.
 
     Args:
-        arguments: the words of the command line; those of this process when None.
+        arguments: those of the command line; those of this process when None.
 
     Returns:
-        The exit status: see `python -m jaxvars.launch --help`. 141 when nobody reads the output
-        any more (`| head`).
+        The exit status: see `python -m jaxvars.launch --help`. 141 when the output is no longer
+        read (`| head`).
     """
     from jaxvars.launch.options import parse  # here, as nothing else needs them
     from jaxvars.launch.supervisor import Supervisor

@@ -35,7 +35,7 @@ one kills them."""
 @final
 @dataclass(frozen=True)
 class Options:
-    """What the command line says; the words of `_add_*` below explain each."""
+    """What the command line says; the help of `_add_*` below explains each."""
 
     processes: int
     min_processes: int
@@ -53,7 +53,7 @@ class Options:
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """Return what the words of the command line say; end the process if that is nothing."""
+    """Return the options of a command line; end the process if there are none to run with."""
     parser = _parser()
     words = vars(parser.parse_args(arguments))
     words["arguments"] = tuple(words["arguments"])
@@ -74,7 +74,7 @@ def _problem(options: Options) -> str | None:
             "to begin with"
         )
     if options.devices_per_process and options.gpus_per_process:
-        return "--devices-per-process asks for CPUs and --gpus-per-process for GPUs; choose one"
+        return "--devices-per-process is for CPUs and --gpus-per-process for GPUs; choose one"
     visible, wanted = visible_gpus(os.environ), options.processes * (options.gpus_per_process or 0)
     if visible and wanted > len(visible):
         return f"{wanted} GPUs are asked for, and CUDA_VISIBLE_DEVICES names {len(visible)}"
@@ -93,7 +93,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if not text.isdecimal() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
         return int(text)
 
     return read
@@ -106,7 +106,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds
 
 
@@ -147,7 +147,7 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--gpus-per-process", type=whole_number(1, 4096), metavar="K",
-        help="give each worker K GPUs of its own, by CUDA_VISIBLE_DEVICES",
+        help="give each worker K separate GPUs, by CUDA_VISIBLE_DEVICES",
     )  # fmt: skip
     group.add_argument(
         "--port", type=whole_number(0, 65535), default=0,

@@ -1,4 +1,4 @@
-"""What the launcher says: who died, when, of what, and what it did about it.
+"""What the launcher says: which worker died, when, of what, and what it did about it.
 
 Rules this file keeps:
 - each line begins with `[launch]`, and goes to the errors, so that the workers' output is
@@ -19,7 +19,7 @@ from jaxvars.launch.output import write_all
 from jaxvars.launch.worker import Worker
 
 _HINTS = {
-    "SIGKILL": ": somebody did it, or the system, which does so when memory runs out",
+    "SIGKILL": ": by another process or the system, which does so when memory runs out",
     "SIGSEGV": ": a crash in compiled code",
     "SIGABRT": ": compiled code gave up; JAX does so when it loses another worker",
 }
@@ -96,7 +96,7 @@ def first(deaths: Sequence[Death]) -> Death:
     """Return the death that caused the others, of those that were seen together.
 
     A worker that loses another one says so and exits, or aborts, and may be gone before the
-    other one is: so a signal that is no abort was first; or else the worker whose last words
+    other one is: so a signal that is not an abort was first; or else the worker whose last words
     came first, if all had some; or else the one that the system says was first.
     """
     all_spoke = all(death.silent < _LAST_WORDS for death in deaths)
@@ -129,7 +129,7 @@ def say(*lines: str) -> None:
 
 
 def say_death(dead: Sequence[Death], stopped: int) -> None:
-    """Report who died, first the one that was first."""
+    """Report which workers died, first the one that was first."""
     cause = first(dead)
     others = [death for death in dead if death is not cause]
     say(f"{cause}{cause.hint}.")

@@ -1,7 +1,7 @@
 """One worker: a process of the program, its surroundings and its end.
 
 Rules this file keeps:
-- a worker leads a process group of its own, and at its end the whole group is killed, so that
+- a worker leads a separate process group, and at its end the whole group is killed, so that
   its children go with it;
 - the group is killed before the dead worker is reaped: until then its number is its own;
 - on Linux the kernel kills the worker when the launcher dies. The guard does it everywhere.
@@ -47,7 +47,7 @@ class Worker:
 
     Args:
         rank: its number.
-        command: the words to start it with.
+        command: the command line that starts it.
         environment: what it finds in `os.environ`.
         sinks: take the lines of its standard output and of its errors.
 
@@ -162,7 +162,7 @@ def _die_with(parent: int) -> Callable[[], None] | None:
 
 # ---------------------------------------------------------------- what to start
 def command(options: Options) -> list[str]:
-    """Return the words that start a worker."""
+    """Return the command line that starts a worker."""
     how = ["-m", options.program] if options.module else [options.program]
     return [sys.executable, *how, *options.arguments]
 

@@ -99,9 +99,9 @@ def sparse_categorical_crossentropy(
 
     Raises:
         ShapeError: when the labels are one-hot, or have another shape.
-        DtypeError: when labels are no whole numbers.
-        IndexError: when a label is outside of the classes. In compiled code, where nobody
-            knows it beforehand, its loss is NaN.
+        DtypeError: when labels are not whole numbers.
+        IndexError: when a label is outside of the classes. In compiled code, where it
+            is not known beforehand, its loss is NaN.
 
     >>> print(sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.25, 0.75]]).round(4))
     [0.6931 1.3863]

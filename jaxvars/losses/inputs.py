@@ -5,7 +5,7 @@ Rules this file keeps:
   shapes must agree, for what merely broadcasts is nearly always a mistake;
 - 16-bit floats and integers are computed with in float32;
 - what can be known before a program runs is checked before: shapes and dtypes always, labels
-  when they are no tracers (`losses/labels.py`).
+  when they are not tracers (`losses/labels.py`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def tensor(value: Any, what: str) -> Array:
     """Return a number, list, array or Variable as an array of numbers."""
     array = to_tensor(unwrap(value), what=what)
     if is_string(array.dtype):
-        raise DtypeError(f"{what} is text; losses and metrics take numbers.")
+        raise DtypeError(f"{what} has dtype string; losses and metrics take numbers.")
     return array
 
 
 def float_dtype(dtype: Any, what: str) -> Any:
-    """Return a dtype, float32 for None; raise DtypeError when it is no float.
+    """Return a dtype, float32 for None; raise DtypeError when it is not a float.
 
     >>> float_dtype(None, "Mean").name, float_dtype("bfloat16", "Mean").name
     ('float32', 'bfloat16')

@@ -42,7 +42,7 @@ def _label_hint(y_true: Array, y_pred: Array) -> str:
 
 
 def check_whole(labels: Array, what: str) -> None:
-    """Raise DtypeError where labels are known and are no whole numbers."""
+    """Raise DtypeError where labels are known and are not whole numbers."""
     if labels.dtype.kind in "iub" or context.is_tracer(labels):
         return
     known = np.asarray(labels).astype(np.float64)
@@ -55,7 +55,7 @@ def check_whole(labels: Array, what: str) -> None:
 
 
 def check_labels(labels: Array, classes: int, what: str, ignored: int | None = None) -> None:
-    """Raise where labels are known and are no integers from 0 to below the number of classes."""
+    """Raise where labels are known and are not integers from 0 to below the number of classes."""
     check_whole(labels, what)
     if context.is_tracer(labels) or not labels.size:
         return

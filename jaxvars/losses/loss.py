@@ -43,7 +43,7 @@ class Loss(ABC):
 
     Raises:
         ValueError: when there is no such reduction.
-        DtypeError: when the dtype is no float.
+        DtypeError: when the dtype is not a float.
 
     Example:
         >>> class Pinball(Loss):
@@ -68,7 +68,7 @@ class Loss(ABC):
         if self.reduction is not None and self.reduction not in REDUCTIONS:
             hint = did_you_mean(str(self.reduction), REDUCTIONS)
             raise ValueError(
-                f"{self.reduction!r} is no reduction.{hint or f' There are: {REDUCTIONS}.'}"
+                f"{self.reduction!r} is not a reduction.{hint or f' There are: {REDUCTIONS}.'}"
             )
         if self.dtype is not None:
             float_dtype(self.dtype, type(self).__name__)

@@ -60,7 +60,7 @@ def elementwise(
             try:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:
-                return formula(*args, **kwargs)  # Python's own words for what is wrong
+                return formula(*args, **kwargs)  # Python's own message about what is wrong
             static = {name: _hashable(given.get(name, x), x) for name, x in others.items()}
             numbers = {name: given.get(name, x) for name, x in floats.items()}
             return compare(formula, given["y_true"], given["y_pred"], static, **numbers)

@@ -78,7 +78,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
     """Return 1 where the best score is that of the label, else 0.
 
     Args:
-        y_true: integer labels, of shape [...] or [..., 1]. A label that is no class is never
+        y_true: integer labels, of shape [...] or [..., 1]. A label that is not a class is never
             right.
         y_pred: scores, of shape [..., classes].
 
@@ -87,7 +87,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Array:
 
     Raises:
         ShapeError: when the labels have another shape.
-        DtypeError: when labels are no whole numbers.
+        DtypeError: when labels are not whole numbers.
 
     >>> sparse_categorical_accuracy([1, 0], [[0.2, 0.8], [0.3, 0.7]]).tolist()
     [1.0, 0.0]
@@ -105,7 +105,7 @@ def _sparse(y_true: Any, y_pred: Any, what: str) -> tuple[Array, Array]:
     if not pred.ndim:
         raise ShapeError(f"y_pred of {what} has an axis for the classes, the last one.")
     labels = sparse_labels(true, pred, pred.ndim - 1, what)
-    check_whole(labels, what)  # no more: a label that is no class is never right
+    check_whole(labels, what)  # no more: a label that is not a class is never right
     return labels, pred
 
 
@@ -139,14 +139,14 @@ def sparse_top_k_categorical_accuracy(
         y_true: integer labels, of shape [...] or [..., 1].
         y_pred: scores, of shape [..., classes].
         k: how many are enough.
-        from_sorted_ids: whether `y_pred` are no scores but labels, the best first.
+        from_sorted_ids: whether `y_pred` are not scores but labels, the best first.
 
     Returns:
         An array of shape [...].
 
     Raises:
         ShapeError: when the labels have another shape.
-        DtypeError: when labels are no whole numbers.
+        DtypeError: when labels are not whole numbers.
 
     >>> sparse_top_k_categorical_accuracy([2], [[0.1, 0.7, 0.2]], k=2).tolist()
     [1.0]
@@ -235,7 +235,7 @@ class TopKCategoricalAccuracy(MeanOfKnown, fn=top_k_categorical_accuracy):
 class SparseTopKCategoricalAccuracy(
     MeanOfKnown,
     fn=sparse_top_k_categorical_accuracy,
-    from_sorted_ids="whether predictions are no scores but labels, the best first.",
+    from_sorted_ids="whether predictions are not scores but labels, the best first.",
 ):
     """How often the score of the integer label is among the k best.
 

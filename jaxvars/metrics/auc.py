@@ -1,4 +1,4 @@
-"""`AUC`: the area under the curve that true and false answers make as the threshold moves."""
+"""`AUC`: the area under the curve that true and false answers make as the threshold changes."""
 
 from __future__ import annotations
 

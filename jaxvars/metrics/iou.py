@@ -52,14 +52,14 @@ class IoU(_IoU):
     """The mean, over some classes, of intersection over union of labels and predictions.
 
     Raises:
-        ValueError: when a target is no class.
+        ValueError: when a target is not a class.
 
     Example:
         >>> metric = IoU(num_classes=2, target_class_ids=[0])
         >>> round(float(metric([0, 0, 1, 1], [0, 1, 0, 1])), 4)
         0.3333
 
-    Differs from TensorFlow: weights that are no integers count as they are.
+    Differs from TensorFlow: weights that are not integers count as they are.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class MeanIoU(_IoU):
         >>> round(float(MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1])), 4)
         0.3333
 
-    Differs from TensorFlow: weights that are no integers count as they are.
+    Differs from TensorFlow: weights that are not integers count as they are.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class OneHotIoU(_IoU):
         axis: the axis of the classes.
 
     Raises:
-        ValueError: when a target is no class.
+        ValueError: when a target is not a class.
 
     >>> metric = OneHotIoU(num_classes=2, target_class_ids=[0, 1])
     >>> float(metric([[1, 0], [0, 1]], [[0.8, 0.2], [0.7, 0.3]]).round(4))

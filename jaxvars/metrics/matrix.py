@@ -42,8 +42,8 @@ def confusion_matrix(
 
     Raises:
         ShapeError: when the shapes do not go together.
-        IndexError: when a label or prediction is no class. In compiled code, where nobody knows
-            it beforehand, it is not counted.
+        IndexError: when a label or prediction is not a class. In compiled code, where it is not
+            known beforehand, it is not counted.
         ValueError: when `num_classes` must be given.
 
     >>> confusion_matrix([0, 1, 2], [0, 2, 2]).tolist()
@@ -130,7 +130,7 @@ class MatrixMetric(KnownMetric, ABC):
 
         Args:
             y_true: labels: integers, or one-hot.
-            y_pred: predicted labels: integers, or scores. What is no class is not counted.
+            y_pred: predicted labels: integers, or scores. What is not a class is not counted.
             sample_weight: a number, or weights along the first axes.
 
         Raises:

@@ -1,8 +1,8 @@
 """`Metric`: a number, or array, that sums up everything seen so far.
 
 A metric is mutable state that is threaded through compiled steps, which is what Variables are
-for. clu and metrax have metrics as immutable values that the caller merges; they bring flax, a
-training loop and TensorBoard with them, and count in float32.
+for. clu and metrax have metrics as immutable values that the caller merges; they come with flax, a
+training loop and TensorBoard, and count in float32.
 
 Rules this file keeps:
 - a metric's state is Variables that begin at zero, sums of them Tallies, which count exactly
@@ -67,7 +67,7 @@ class Metric(Module, ABC):
         name: what it is called; the class name in snake case when None.
 
     Raises:
-        DtypeError: when the dtype is no float.
+        DtypeError: when the dtype is not a float.
 
     Example:
         >>> class Largest(Metric):
@@ -159,7 +159,7 @@ class Metric(Module, ABC):
         """
         return add_variable(self, shape, initializer, dtype, name)
 
-    add_weight = add_variable  # Keras's other word
+    add_weight = add_variable  # Keras's other name
 
     def add_tally(self, name: str, shape: Shape = ()) -> Tally:
         """Make a sum for the state that counts exactly beyond 2**24; keep it in an attribute.

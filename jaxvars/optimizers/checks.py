@@ -76,7 +76,7 @@ def trainable_in(root: object) -> dict[str, Variable]:
 
 
 def is_unnamed(variable: Variable) -> bool:
-    """Return whether a variable was made without a name of its own."""
+    """Return whether a variable was made without an explicit name."""
     return variable.name.rpartition("/")[2] == DEFAULT_NAME
 
 

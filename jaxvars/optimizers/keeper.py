@@ -53,7 +53,7 @@ class Keeper(Module, ABC):
         self.slots: dict[str, dict[str, Variable]] = {}
         if self.gradient_accumulation_steps:
             self.shared["accumulated"] = self._counter("accumulated")
-        # Under the name that walking shows: reading the attribute still asks the property.
+        # Under the name that walking shows: reading the attribute still calls the property.
         vars(self)["learning_rate"] = as_rate(learning_rate, f"{self.name}/learning_rate")
         self._ties: dict[str, Tie] = {}
         self._undecayed: tuple[list[Tie], list[str]] = ([], [])
@@ -151,7 +151,7 @@ class Keeper(Module, ABC):
 
         Raises:
             ValueError: when the optimizer has state already; and at the first update, when a
-                variable has neither a name of its own nor a path to search in.
+                variable has neither an explicit name nor a path to search in.
         """
         if self._ties:
             raise ValueError("Call exclude_from_weight_decay before the first update.")

@@ -65,7 +65,7 @@ class LossScaleOptimizer(Optimizer):
         if dynamic_growth_steps < 1 or inner_optimizer.loss_scale_factor is not None:
             raise ValueError(
                 "LossScaleOptimizer needs dynamic_growth_steps of at least 1, and an optimizer "
-                "that has no loss_scale_factor of its own."
+                "that has no loss_scale_factor itself."
             )
         super().__init__(inner_optimizer._rate, name=name)
         self.inner_optimizer = inner_optimizer
@@ -102,7 +102,7 @@ class LossScaleOptimizer(Optimizer):
 
         Args:
             grads_and_vars: pairs of a gradient of the scaled loss and a variable.
-            **extra: what the inner optimizer asks for.
+            **extra: what the inner optimizer takes.
 
         Returns:
             `iterations`, which counts no skipped steps.

@@ -75,7 +75,7 @@ class Optimizer(Keeper, ABC):
             grads_and_vars: pairs, like `zip(gradients, variables)`; a gradient has the shape
                 of its variable, and any floating dtype. For a complex variable it is, as for
                 optax, the conjugate of what JAX and a tape call the gradient.
-            **extra: what the optax transformation asks for, like `value`.
+            **extra: what the optax transformation takes, like `value`.
 
         Returns:
             `iterations`.
@@ -104,7 +104,7 @@ class Optimizer(Keeper, ABC):
             The loss, as it was before the update.
 
         Raises:
-            TypeError: when the loss is no function, and there is no tape.
+            TypeError: when the loss is not a function, and there is no tape.
 
         >>> import jaxvars as jv
         >>> w = jv.Variable(3.0)

@@ -23,7 +23,7 @@ class Optax(Optimizer):
         **options: see `jaxvars.optimizers`.
 
     Raises:
-        TypeError: when it is no transformation.
+        TypeError: when it is not a transformation.
         ValueError: when there is weight decay but no learning rate.
 
     Example:

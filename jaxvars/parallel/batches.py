@@ -1,6 +1,6 @@
 """`Batches`: arrays on their way to a mesh, a few steps ahead.
 
-Rule this file keeps: JAX sends in the background, so there is no thread of ours to stop.
+Rule this file keeps: JAX sends in the background, so there is no thread to stop here.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Batches:
     Args:
         source: NumPy or JAX arrays, or pytrees of them: a list, a generator, or anything else
             that can be iterated.
-        spec: how they are spread, as for `jv.shard`.
+        spec: how they are sharded, as for `jv.shard`.
         mesh: the mesh; the one in force when None.
         prefetch: how many batches are sent ahead.
         local: each process gives its own part of the batch (True), or all of them the whole one.
-        drop_remainder: leave out batches that cannot be divided so (True), or refuse them.
+        drop_remainder: leave out batches that cannot be sharded so (True), or refuse them.
 
     Raises:
-        ShardingError: (when iterated) for a batch that cannot be divided; it names the array.
+        ShardingError: (when iterated) for a batch that cannot be sharded; it names the array.
         ValueError: when `prefetch` is negative.
 
     >>> import jax, numpy as np, jaxvars as jv
@@ -95,7 +95,7 @@ class Batches:
         return len(self._source)  # pyright: ignore[reportArgumentType] - raises TypeError else
 
     def _sent(self) -> Iterator[Any]:
-        first = True  # if the first one cannot be divided, it is no remainder
+        first = True  # if the first one cannot be sharded, it is not a remainder
         for batch in self._source:
             try:
                 yield self._global(batch) if self._local else self._whole(batch)
@@ -119,13 +119,13 @@ def local_part(batch: Array) -> Array:
 
     Args:
         batch: an array, or a pytree of them, the same in each process; the first dimension is
-            divided.
+            split.
 
     Returns:
         The same structure.
 
     Raises:
-        ShardingError: when the rows cannot be divided evenly.
+        ShardingError: when the rows cannot be split evenly.
 
     >>> local_part({"x": np.ones((8, 3))})["x"].shape
     (8, 3)
@@ -138,7 +138,7 @@ def _part(rows: Array, me: int, count: int) -> Array:
     shape = np.shape(rows)
     if not shape or shape[0] % count:
         raise ShardingError(
-            f"An array of shape {shape} cannot be divided among {count} processes: its first "
+            f"An array of shape {shape} cannot be split among {count} processes: its first "
             f"dimension must be a multiple of {count}. Leave the last rows out, or add some."
         )
     size = shape[0] // count
@@ -151,12 +151,12 @@ def global_batch(part: Array, sharding: Any) -> Array:
     Args:
         part: what this process has: an array, or a pytree of them, of the same shapes in each
             process.
-        sharding: how the whole lies on the devices of all processes: a `jax.sharding.Sharding`, or
-            a `jax.P` for the mesh in force.
+        sharding: how the whole is sharded over the devices of all processes: a
+            `jax.sharding.Sharding`, or a `jax.P` for the mesh in force.
 
     Returns:
-        The same structure, of arrays that lie on several processes. Their first dimension is as
-        many times longer, when it is divided among the processes.
+        The same structure, of arrays that span several processes. Their first dimension is as many
+        times longer, when it is sharded over the processes.
 
     Raises:
         ShardingError: when there is no mesh in force, or a part does not fit.
@@ -175,7 +175,7 @@ def global_batch(part: Array, sharding: Any) -> Array:
             return jax.make_array_from_process_local_data(sharding, local)
         except ValueError as error:
             raise ShardingError(
-                f"A part of shape {np.shape(leaf)} cannot be spread as {sharding}: {error}"
+                f"A part of shape {np.shape(leaf)} cannot be sharded as {sharding}: {error}"
             ) from error
 
     return map_leaves(whole, read_value(part))

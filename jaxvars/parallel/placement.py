@@ -1,11 +1,11 @@
-"""`place`: how the variables of a whole model are spread, by rules from paths to specs.
+"""`place`: how the variables of a whole model are sharded, by rules from paths to specs.
 
     jv.place(model, [(r"embedding$", jax.P("model", None)), (r"kernel$", jax.P(None, "model")),
                      (r".*", jax.P())], mesh=mesh)
 
 Rules this file keeps:
 - the first rule whose pattern is found in a path holds for it; a variable without a rule, or
-  whose rule does not fit, is refused with all others like it, and nothing moves;
+  whose rule does not fit, is refused with all others like it, and no value is moved;
 - the slots of an optimizer go where their variable goes.
 """
 
@@ -39,7 +39,7 @@ Rules: TypeAlias = Iterable[tuple[str, Spec]] | Mapping[str, Spec] | Spec
 def place(
     model: object, rules: Rules, *, mesh: Mesh | None = None, optimizer: Optimizer | None = None
 ) -> Table:
-    """Spread the variables of a model by rules from their paths to specs.
+    """Shard the variables of a model by rules from their paths to specs.
 
     Moves their values, all or none, and has them stay there: what is assigned later goes to
     the same place. Compiled functions that use them are compiled again by XLA, and not traced.
@@ -57,7 +57,7 @@ def place(
         What is where, and the bytes on each device, like `Module.table()`.
 
     Raises:
-        ShardingError: when a variable has no rule, or cannot be spread so; it lists them all.
+        ShardingError: when a variable has no rule, or cannot be sharded so; it lists them all.
         ForeignTransformError: in a compiled function or a JAX transform.
 
     >>> import jax, jaxvars as jv
@@ -70,7 +70,7 @@ def place(
     if LOCAL.frame is not LOCAL.eager or context.is_staging():
         raise ForeignTransformError(
             "jv.place moves variables: call it outside of compiled functions and JAX transforms. "
-            "In them, jv.shard says how a value is spread."
+            "In them, jv.shard says how a value is sharded."
         )
     pairs = [(str(pattern), spec) for pattern, spec in _pairs(rules)]
     mesh = mesh or current_mesh()
@@ -122,7 +122,7 @@ def _spec(path: str, variable: Variable, rules: list[tuple[str, Spec]], mesh: Me
 def _followers(
     optimizer: Optimizer, moved: Sequence[tuple[Variable, Any]]
 ) -> list[tuple[Variable, Any]]:
-    """Return the state of an optimizer for some variables, with its homes."""
+    """Return the state of an optimizer for some variables, with its placements."""
     homes = {id(variable): home for variable, home in moved}
     found = [
         (slot, slot_home(homes[id(variable)], variable.shape, slot.shape))
@@ -137,7 +137,7 @@ def _followers(
 
 
 def _move(found: Sequence[tuple[Variable, Any]]) -> None:
-    """Move variables to new homes, and have the programs that use them compiled again."""
+    """Move variables to new placements, and have the programs that use them compiled again."""
     new = [(v.cell, home) for v, home in found if v.cell.home != home]
     exclusively(lambda: settle_at(new))
     renew_users([cell for cell, _ in new])
@@ -146,9 +146,9 @@ def _move(found: Sequence[tuple[Variable, Any]]) -> None:
 def fully_sharded(
     axis: str | tuple[str, ...] = "data", *, minimum: int = 1
 ) -> Callable[[tuple[int, ...], Mesh | None], PartitionSpec]:
-    """Return a rule that divides the largest dimension that can be: for `jv.place`.
+    """Return a rule that shards the largest dimension that can be: for `jv.place`.
 
-    With the batch divided along the same axis this is fully sharded data parallelism (FSDP,
+    With the batch sharded along the same axis this is fully sharded data parallelism (FSDP,
     ZeRO-3): each device keeps a part of each variable and its slots, and XLA gathers a variable
     when it is needed.
 

@@ -10,10 +10,10 @@
             part = jv.parallel.local_part(batch)  # only the part that this one needs
             loss = step(jv.parallel.global_batch(part, jax.P("data")))
 
-The engine is JAX's own: `jax.distributed` brings the processes together, and XLA's collectives,
+The engine is JAX's own: `jax.distributed` connects the processes, and XLA's collectives,
 gloo on CPU and NCCL on GPU, move the data. Each process runs the same program in the same order: a
-function of arrays that lie on several processes must be called by all of them. What only one
-should do, as to print or to write a file, stands below `if jv.parallel.is_chief():`, and no
+function of arrays that span several processes must be called by all of them. What only one
+should do, as to print or to write a file, goes below `if jv.parallel.is_chief():`, and no
 such function is called there.
 
 Checkpoints are written by process 0, and read by all:
@@ -23,16 +23,17 @@ Checkpoints are written by process 0, and read by all:
     if jv.parallel.is_chief():
         manager.save()
 
-That is so for variables that each process has whole. Where some are spread over processes, all of
-them call `save`: they bring the values together, and process 0 writes.
+That is so for variables that each process has whole. Where some are sharded over processes, all of
+them call `save`: they gather the values, and process 0 writes.
 
 On CPU, with several virtual devices in each of several processes, wait for each step, as
 `float(loss)` does: of steps that are queued without end, the collectives can take all threads of
 XLA's pool and wait for each other for ever. One device in each process does not need this.
 
 Rules this file keeps:
-- who one is comes from the arguments, else from `python -m jaxvars.launch`, else from the cluster
-  (JAX knows Slurm, Open MPI and others), and otherwise one is alone: the same program runs so, too;
+- which process this is comes from the arguments, else from `python -m jaxvars.launch`, else from
+  the cluster (JAX knows Slurm, Open MPI and others), and otherwise it is alone: the same program
+  runs so, too;
 - nothing here starts a JAX backend before `initialize` had its chance.
 """
 
@@ -138,7 +139,7 @@ def _problem(error: str, given: Mapping[str, Any]) -> str:
         return (
             "jv.parallel.initialize() came too late: JAX has looked for its devices already, "
             "and found only those of this process. Call it before all that computes, makes a "
-            "Variable or asks for jax.devices():\n"
+            "Variable or calls jax.devices():\n"
             "    import jaxvars as jv\n"
             "    jv.parallel.initialize()\n"
             "    ...  # everything else"
@@ -185,7 +186,7 @@ def shutdown() -> None:
     _alone = False
 
 
-# ---------------------------------------------------------------- who am I
+# ---------------------------------------------------------------- which process this is
 def rank() -> int:
     """Return the number of this process, from 0; JAX's `process_index`.
 
@@ -290,7 +291,7 @@ def all_gather(value: Array) -> Array:
 
     Returns:
         The same structure, of NumPy arrays with one more axis at the front: the processes. Of an
-        array that lies on several processes, which is one value for all, the whole of it.
+        array that spans several processes, which is one value for all, the whole of it.
 
     >>> all_gather([1.5, 2]), all_gather(np.ones(3)).shape
     ([array([1.5]), array([2])], (1, 3))
@@ -307,7 +308,7 @@ def all_gather(value: Array) -> Array:
 def check_same(*objects: object, **named: object) -> None:
     """Check that variables which each process has whole are the same in all of them.
 
-    A model that is made in each process begins with the same values only if its random numbers
+    A model that is made in each process begins with the same values only if its random values
     do: call `jv.random.set_seed` before. Nothing else would tell, and each process would go on
     with its own.
 

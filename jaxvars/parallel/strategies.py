@@ -1,4 +1,4 @@
-"""Training on several devices at once, in TensorFlow's words: strategies over a mesh.
+"""Training on several devices at once, in TensorFlow's terms: strategies over a mesh.
 
     strategy = jv.parallel.MirroredStrategy()
 
@@ -9,15 +9,15 @@
         loss = strategy.run(step, args=(x, y))
 
 A strategy is a mesh with one axis, "data". Variables made in its scope are the same on each
-device, batches are divided along the axis, and a step is one program over the whole batch, which
-XLA divides. So the result is that of one device on the whole batch, to rounding.
+device, batches are sharded along the axis, and a step is one program over the whole batch, which
+XLA partitions. So the result is that of one device on the whole batch, to rounding.
 
 Differs from TensorFlow: there are no replicas that a step could see, and no values for each.
 `tf.reduce_mean(loss)` over a replica's part becomes the mean over the whole batch, batch
-normalization uses the statistics of the whole batch, and gradients need no all-reduce of one's
-own: do not divide a loss by `num_replicas_in_sync`.
+normalization uses the statistics of the whole batch, and gradients need no explicit
+all-reduce: do not divide a loss by `num_replicas_in_sync`.
 
-For models that are divided, too, see `jv.mesh`, `jv.place` and `fully_sharded`.
+For models that are sharded, too, see `jv.mesh`, `jv.place` and `fully_sharded`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ReduceOp(enum.Enum):
 
 # ---------------------------------------------------------------- strategies
 class Strategy(ABC):
-    """The base of the strategies: a mesh with one axis, and TensorFlow's words for it.
+    """The base of the strategies: a mesh with one axis, and TensorFlow's terms for it.
 
     Attributes:
         mesh: the mesh; its axis is called "data".
@@ -87,7 +87,7 @@ class Strategy(ABC):
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is divided over."""
+        """How many devices a batch is sharded over."""
         return self.mesh.size
 
     @contextmanager
@@ -113,19 +113,19 @@ class Strategy(ABC):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run a step on the whole batch, as one program that XLA divides over the devices.
+        """Run a step on the whole batch, as one program that XLA partitions over the devices.
 
         Args:
             fn: a function that reads and assigns variables. It is compiled, unless it is
                 already, or the call is inside of a compiled function.
-            args: arguments. Those of a distributed dataset are divided, others are whole.
+            args: arguments. Those of a distributed dataset are sharded, others are whole.
             kwargs: the same.
 
         Returns:
             What `fn` returns for the whole batch.
 
         Raises:
-            ShardingError: when a variable or an argument lies on other devices.
+            ShardingError: when a variable or an argument is placed on other devices.
 
         Differs from TensorFlow: `fn` runs once, for all devices together. See `jv.parallel`.
         """
@@ -168,14 +168,14 @@ class Strategy(ABC):
 
         Args:
             value: an array, or a pytree of them.
-            axis: for TensorFlow's sake: an array knows along which dimension it is divided.
+            axis: for TensorFlow's sake: an array knows along which dimension it is sharded.
         """
         return shard(value, PartitionSpec(), mesh=self.mesh)
 
     def experimental_distribute_dataset(
         self, dataset: Iterable[Any], options: Any = None
     ) -> Batches:
-        """Divide the batches of a dataset along their first dimension.
+        """Shard the batches of a dataset along their first dimension.
 
         Args:
             dataset: NumPy or JAX arrays, or pytrees of them: a list, a generator, a loader. Its
@@ -183,7 +183,7 @@ class Strategy(ABC):
             options: ignored.
 
         Raises:
-            ShardingError: (when iterated) for a batch that cannot be divided.
+            ShardingError: (when iterated) for a batch that cannot be sharded.
         """
         return Batches(dataset, mesh=self.mesh)
 
@@ -318,7 +318,7 @@ class InputContext:
     Attributes:
         num_input_pipelines: how many processes there are.
         input_pipeline_id: which of them this is.
-        num_replicas_in_sync: how many devices a batch is divided over.
+        num_replicas_in_sync: how many devices a batch is sharded over.
 
     >>> InputContext(2, 0, 8).get_per_replica_batch_size(64)
     8

@@ -51,7 +51,7 @@ def trace(logdir: Folder, *, python: bool = False) -> Generator[Path]:
     is cut off.
 
     Args:
-        logdir: the folder to write to; each trace gets one of its own below `plugins/profile`.
+        logdir: the folder to write to; each trace gets a separate one below `plugins/profile`.
         python: record every call of a Python function, too, which makes them slow.
 
     Yields:
@@ -178,7 +178,7 @@ def profile(
     """Run a step some times, record a trace of it, and say where the time goes.
 
     The steps are real ones: they assign variables. Afterwards these have the values that they had
-    before, as `restore` says, so that a profile in the middle of a training changes nothing.
+    before, as `restore` says, so that a profile in the middle of a training run changes nothing.
 
     Args:
         fn: the step. It should return something of its program, as the loss, to be waited for.

@@ -1,6 +1,6 @@
-"""Random numbers: generators with a state, one for all, and functions of a seed.
+"""Random values: generators with a state, one for all, and functions of a seed.
 
-    rng = jv.random.Generator.from_seed(7)      # a stream of your own
+    rng = jv.random.Generator.from_seed(7)      # a separate stream
     x = rng.normal((2, 3))
 
     jv.random.set_seed(7)                       # the one that is there for all
@@ -9,7 +9,7 @@
     x = jv.random.stateless_normal((2, 3), seed=7)   # always the same
 
 A generator's state is a Variable: compiled functions, loops, checkpoints and copies carry it on,
-and the same seed gives the same numbers in all of them. A compiled function draws again each time
+and the same seed gives the same values in all of them. A compiled function draws again each time
 it is run. The functions here that take no seed draw from the global generator.
 
 >>> set_seed(7)
@@ -61,7 +61,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 def _draws_like(other: Callable[..., Array]) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
     """Return a decorator that completes a docstring from that of the function of a seed."""
 
@@ -74,7 +74,7 @@ def _draws_like(other: Callable[..., Array]) -> Callable[[Callable[P, Array]], C
 
 @_draws_like(stateless_normal)
 def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Array:
-    """Draw normally distributed numbers from the global generator.
+    """Draw normally distributed values from the global generator.
 
     >>> normal((2, 3), mean=5.0).shape
     (2, 3)
@@ -86,7 +86,7 @@ def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float
 def truncated_normal(
     shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Array:
-    """Draw normally distributed numbers, none further from the mean than two `stddev`.
+    """Draw normally distributed values, none further from the mean than two `stddev`.
 
     >>> bool(abs(truncated_normal((100,))).max() <= 2)
     True
@@ -96,7 +96,7 @@ def truncated_normal(
 
 @_draws_like(stateless_uniform)
 def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Array:
-    """Draw uniformly distributed numbers from the global generator: `minval <= x < maxval`.
+    """Draw uniformly distributed values from the global generator: `minval <= x < maxval`.
 
     >>> int(uniform((), 3, 4, dtype="int32"))
     3
@@ -158,7 +158,7 @@ def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
 
 @_draws_like(stateless_exponential)
 def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
-    """Draw exponentially distributed numbers of mean `1 / rate`.
+    """Draw exponentially distributed values of mean `1 / rate`.
 
     >>> bool(exponential(()) >= 0)
     True
@@ -168,7 +168,7 @@ def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
 
 @_draws_like(stateless_gamma)
 def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
-    """Draw gamma distributed numbers of mean `alpha / beta`.
+    """Draw gamma distributed values of mean `alpha / beta`.
 
     >>> bool(gamma((), alpha=2.0) > 0)
     True
@@ -184,7 +184,7 @@ def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Array:
     """Draw classes with probabilities `softmax(logits)`.
 
     Returns:
-        Numbers of classes, of shape [..., num_samples].
+        Indices of classes, of shape [..., num_samples].
 
     >>> categorical([[-1e9, 0.0]], 3).tolist()
     [[1, 1, 1]]

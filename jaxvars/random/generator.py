@@ -1,18 +1,18 @@
-"""`Generator`: a stream of random numbers whose state is a variable.
+"""`Generator`: a stream of random values whose state is a variable.
 
     rng = jv.random.Generator.from_seed(7)
-    x = rng.normal((2, 3))          # moves the stream on
+    x = rng.normal((2, 3))          # advances the stream
 
 The state is four 32-bit words: a key of `jax.random` (Threefry) and a counter of 64 bits. Draw
 number n uses `jax.random.fold_in(key, n)`. As the state is a Variable, a stream goes on by itself
 through compiled functions, staged loops, copies and checkpoints, and is the same in all of them.
 
 Rules this file keeps:
-- each draw moves the counter on by one, whatever its shape: `skip(n)` is n draws;
-- reading and moving on are one step, so that no two threads draw the same;
-- a draw that is refused, for its shape or parameters, does not move the stream on;
-- in a `vectorized_map` each example draws from a key of its own, made of the generator's and the
-  number of the example (`control/vmap_index.py`); the counter then moves on by as many draws as the
+- each draw advances the counter by one, whatever its shape: `skip(n)` is n draws;
+- reading and advancing are one step, so that no two threads draw the same;
+- a draw that is refused, for its shape or parameters, does not advance the stream;
+- in a `vectorized_map` each example draws from a separate key, made of the generator's and the
+  number of the example (`control/vmap_index.py`); the counter then advances by as many draws as the
   example made that made most.
 """
 
@@ -42,9 +42,9 @@ _WORDS = 4  # two of the key, then the counter, high word first
 
 @final
 class Generator(Module):
-    """A stream of random numbers, the same for the same seed.
+    """A stream of random values, the same for the same seed.
 
-    Each method that draws moves the stream on: in a compiled function, when it is run.
+    Each method that draws advances the stream: in a compiled function, when it is run.
 
     Args:
         seed: an integer, two of them, or a key of `jax.random`; from the operating system when
@@ -68,7 +68,7 @@ class Generator(Module):
         (True, True)
 
     Differs from TensorFlow:
-        There is one algorithm, Threefry, and the numbers are those of `jax.random`. Integers are
+        There is one algorithm, Threefry, and the values are those of `jax.random`. Integers are
         32-bit where none are asked for. In a `vectorized_map` the examples draw differently.
     """
 
@@ -109,7 +109,7 @@ class Generator(Module):
 
     @context.restoring()
     def split(self, count: int = 1) -> list[Generator]:
-        """Return new generators with streams of their own; one draw.
+        """Return new generators with separate streams; one draw.
 
         Args:
             count: how many.
@@ -165,7 +165,7 @@ class Generator(Module):
         delta = unwrap(delta)
         count = delta if context.is_tracer(delta) else operator.index(delta)
         if not context.is_tracer(delta) and not 0 <= count < 2**64:
-            raise ValueError(f"A stream moves on by 0 or more draws, not by {count}.")
+            raise ValueError(f"A stream advances by 0 or more draws, not by {count}.")
         words = words_of(count)
         LOCAL.frame.modify(self.state.cell, lambda old: _skipped(old, words))
 
@@ -191,23 +191,23 @@ class Generator(Module):
         """
         self.state.assign(_first_state(key_of(seed)))
 
-    # ------------------------------------------------------------ numbers
+    # ------------------------------------------------------------ values
     def normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
     ) -> Array:
-        """Draw normally distributed numbers; see `stateless_normal`."""
+        """Draw normally distributed values; see `stateless_normal`."""
         return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
     ) -> Array:
-        """Draw normally distributed numbers, within two `stddev` of the mean."""
+        """Draw normally distributed values, within two `stddev` of the mean."""
         return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
 
     def uniform(
         self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
     ) -> Array:
-        """Draw uniformly distributed numbers: `minval <= x < maxval`; see `stateless_uniform`."""
+        """Draw uniformly distributed values: `minval <= x < maxval`; see `stateless_uniform`."""
         return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
 
     def uniform_full_int(self, shape: Shape, dtype: Any = "uint32") -> Array:
@@ -231,11 +231,11 @@ class Generator(Module):
         return _stateless.stateless_poisson(shape, self.next_key, lam, dtype)
 
     def exponential(self, shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
-        """Draw exponentially distributed numbers of mean `1 / rate`."""
+        """Draw exponentially distributed values of mean `1 / rate`."""
         return _stateless.stateless_exponential(shape, self.next_key, rate, dtype)
 
     def gamma(self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
-        """Draw gamma distributed numbers of mean `alpha / beta`; see `stateless_gamma`."""
+        """Draw gamma distributed values of mean `alpha / beta`; see `stateless_gamma`."""
         return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
 
     # ------------------------------------------------------------ choices

@@ -65,7 +65,7 @@ def words_of(seed: Any) -> Array:
     if numbers.dtype.kind == "O" and not numbers.shape and isinstance(seed, int):
         raise ValueError(f"The seed {seed} has more than 64 bits. {_SEED_CURE}")
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (2,)):
-        raise TypeError(f"{seed!r} is no seed. {_SEED_CURE}")
+        raise TypeError(f"{seed!r} is not a seed. {_SEED_CURE}")
     if not numbers.shape:
         return _split_words(int(numbers))
     pair = [int(x) for x in numbers]
@@ -80,7 +80,7 @@ def _split_words(number: int) -> Array:
 
 def _traced_words(seed: Array) -> Array:
     if not jnp.issubdtype(seed.dtype, jnp.integer) or seed.shape not in ((), (2,)):
-        raise TypeError(f"{seed.dtype}{list(seed.shape)} is no seed. {_SEED_CURE}")
+        raise TypeError(f"{seed.dtype}{list(seed.shape)} is not a seed. {_SEED_CURE}")
     if seed.shape:
         return seed.astype(jnp.uint32)
     high = (
@@ -109,7 +109,7 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     except (TypeError, ValueError):
         if (open_shape := _with_open_sizes(shape)) is not None:
             return open_shape
-        raise ShapeError(f"{shape!r} is no shape: write integers, for example (2, 3).") from None
+        raise ShapeError(f"{shape!r} is not a shape: write integers, for example (2, 3).") from None
     if any(size < 0 for size in found):
         raise ShapeError(f"The shape {found} has a negative size.")
     return found
@@ -153,14 +153,14 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
 
 
 def numbers(dtype: Any, values: Sequence[Array]) -> list[Array]:
-    refuse_if_forked("Random numbers are drawn")
+    refuse_if_forked("Random values are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
 
 @context.restoring()
 def unseen(draw: Callable[[], Array]) -> Array:
     """Draw without a tape taking note of it."""
-    refuse_if_forked("Random numbers are drawn")
+    refuse_if_forked("Random values are drawn")
     with context.at(context.strip(context.current())):
         return draw()
 
@@ -175,9 +175,7 @@ def known(*values: Array) -> bool:
 
 def check_range(low: Array, high: Array, dtype: Any) -> None:
     if any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (low, high)):
-        raise DtypeError(
-            f"The range of {dtype} numbers is given by integers, not {low} and {high}."
-        )
+        raise DtypeError(f"The range of {dtype} values is given by integers, not {low} and {high}.")
     if not known(low, high):
         return
     if np.any(np.asarray(low) >= np.asarray(high)):

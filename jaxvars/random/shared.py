@@ -46,7 +46,7 @@ def set_global_generator(generator: Generator) -> None:
 
     Args:
         generator: a `Generator`. Compiled functions that drew from the one before go on with it
-            as long as somebody keeps it.
+            as long as it is referenced.
 
     Raises:
         TypeError: when it is none.
@@ -55,7 +55,7 @@ def set_global_generator(generator: Generator) -> None:
     """
     if not isinstance(generator, Generator):
         raise TypeError(
-            f"{generator!r} is no Generator; for a seed use jv.random.set_seed({generator!r})."
+            f"{generator!r} is not a Generator; for a seed use jv.random.set_seed({generator!r})."
         )
     _Global.generator = generator
 

@@ -1,8 +1,8 @@
-"""Random numbers from a seed: pure functions, the same result for the same seed.
+"""Random values from a seed: pure functions, the same result for the same seed.
 
     jv.random.stateless_normal((2, 3), seed=7)
 
-These are what `Generator` (`random/generator.py`) draws with. The numbers are `jax.random`'s.
+These are what `Generator` (`random/generator.py`) draws with. The values are `jax.random`'s.
 
 Rules this file keeps:
 - `shape` is the shape of the result, and parameters broadcast to it (`random/seeds.py` checks
@@ -80,7 +80,7 @@ def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
 def stateless_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Array:
-    """Return normally distributed numbers.
+    """Return normally distributed values.
 
     Raises:
         ShapeError: when a parameter does not broadcast to the shape.
@@ -89,7 +89,7 @@ def stateless_normal(
     >>> stateless_normal((2,), seed=7).tolist() == jax.random.normal(jax.random.key(7), 2).tolist()
     True
     """
-    size, kind = as_shape(shape), checked_dtype(dtype, jnp.inexact, "Normal numbers", "jnp.float32")
+    size, kind = as_shape(shape), checked_dtype(dtype, jnp.inexact, "Normal values", "jnp.float32")
     return _scaled(lambda: jax.random.normal(key_of(seed), size, kind), mean, stddev, size)
 
 
@@ -97,12 +97,12 @@ def stateless_normal(
 def stateless_truncated_normal(
     shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
 ) -> Array:
-    """Return normally distributed numbers, none further from the mean than two `stddev`.
+    """Return normally distributed values, none further from the mean than two `stddev`.
 
     >>> bool(jnp.all(jnp.abs(stateless_truncated_normal((100,), seed=7)) <= 2))
     True
     """
-    size, kind = as_shape(shape), floating(dtype, "Normal numbers")
+    size, kind = as_shape(shape), floating(dtype, "Normal values")
 
     def draw() -> Array:
         return jax.random.truncated_normal(key_of(seed), -2, 2, size, kind)
@@ -123,7 +123,7 @@ def _scaled(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[i
 def stateless_uniform(
     shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
 ) -> Array:
-    """Return uniformly distributed numbers: `minval <= x < maxval`.
+    """Return uniformly distributed values: `minval <= x < maxval`.
 
     Raises:
         ValueError: when integers are asked for without a maxval, or the range is empty.
@@ -133,7 +133,7 @@ def stateless_uniform(
     """
     if jnp.issubdtype(as_dtype(dtype), jnp.integer):
         return stateless_randint(shape, seed, minval, maxval, dtype)
-    size, kind = as_shape(shape), floating(dtype, "Uniform numbers")
+    size, kind = as_shape(shape), floating(dtype, "Uniform values")
     maxval = 1 if maxval is None else maxval
     bounds = fitting(size, minval=minval, maxval=maxval)
     noise = unseen(lambda: jax.random.uniform(key_of(seed), size, kind))
@@ -250,12 +250,12 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
 def stateless_exponential(
     shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
 ) -> Array:
-    """Return exponentially distributed numbers, of mean `1 / rate`.
+    """Return exponentially distributed values, of mean `1 / rate`.
 
     >>> bool(jnp.all(stateless_exponential((100,), seed=7) >= 0))
     True
     """
-    size, kind = as_shape(shape), floating(dtype, "Exponential numbers")
+    size, kind = as_shape(shape), floating(dtype, "Exponential values")
     (rate,) = numbers(kind, fitting(size, rate=rate))
     return unseen(lambda: jax.random.exponential(key_of(seed), size, kind)) / rate
 
@@ -264,7 +264,7 @@ def stateless_exponential(
 def stateless_gamma(
     shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
 ) -> Array:
-    """Return gamma distributed numbers, of mean `alpha / beta`.
+    """Return gamma distributed values, of mean `alpha / beta`.
 
     Can be differentiated by both parameters.
 
@@ -273,6 +273,6 @@ def stateless_gamma(
 
     Differs from TensorFlow: the shape is that of the whole result, as everywhere here.
     """
-    size, kind = as_shape(shape), floating(dtype, "Gamma distributed numbers")
+    size, kind = as_shape(shape), floating(dtype, "Gamma distributed values")
     alpha, beta = numbers(kind, fitting(size, alpha=alpha, beta=beta))
     return jax.random.gamma(key_of(seed), alpha, size, kind) / beta

@@ -1,4 +1,4 @@
-"""Numbers, histograms, images and texts for TensorBoard: TensorFlow's `tf.summary`.
+"""Numbers, histograms, images and text for TensorBoard: TensorFlow's `tf.summary`.
 
     writer = jv.tensorboard.create_file_writer("logs")
     with writer.as_default():
@@ -10,7 +10,7 @@
 It needs an extra: `pip install "jaxvars[tensorboard]"`. (What layers and parameters a model has is
 told by `model.summary()`, a method of every Module.)
 
-A call hands its array over and returns: a thread of the writer waits for the device. In a function
+A call passes its array on and returns: a thread of the writer waits for the device. In a function
 that is compiled the call becomes part of the program, and writes each time the program runs.
 
 Rules this file keeps:
@@ -196,7 +196,7 @@ def scalar(name: str, data: Any, step: Any = None) -> None:
     Raises:
         ShapeError: when it has another shape.
         DtypeError: when it is complex.
-        NotATensorError: when it is no number.
+        NotATensorError: when it is not a number.
         ValueError: when there is no step, or the value differs between the examples of a `vmap`.
         TypeError: when the name or the step are of the wrong kind.
         RuntimeError: when the writer is closed, or has failed before.
@@ -228,7 +228,7 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30) -> None
     Raises:
         ValueError: when `buckets` is not positive; and as for `scalar`.
         DtypeError: when it is complex.
-        NotATensorError: when it is no array of numbers.
+        NotATensorError: when it is not an array of numbers.
 
     >>> with create_noop_writer().as_default():
     ...     histogram("kernel", jnp.ones((8, 8)), step=1)
@@ -283,15 +283,15 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3) -> None:
 
 
 def text(name: str, data: str, step: Any = None) -> None:
-    """Write a text, which TensorBoard shows as Markdown.
+    """Write text, which TensorBoard shows as Markdown.
 
     Args:
         name: see `scalar`.
-        data: the text, or a Variable of one.
+        data: the text, a string, or a Variable of one.
         step: see `scalar`.
 
     Raises:
-        NotATensorError: when it is no text.
+        NotATensorError: when it is not a string.
         ValueError: as for `scalar`.
 
     >>> with create_noop_writer().as_default():
@@ -301,7 +301,7 @@ def text(name: str, data: str, step: Any = None) -> None:
     if isinstance(known, np.ndarray) and is_string(known.dtype) and not known.shape:
         known = str(known.item())
     if not isinstance(known, str):
-        raise NotATensorError(f"text {name!r} is no text at {user_line()}, but {known!r}.")
+        raise NotATensorError(f"text {name!r} is not a string at {user_line()}, but {known!r}.")
 
     def build(tag: str) -> Iterator[Any]:
         from tensorboardX import summary
@@ -342,7 +342,9 @@ def _number(data: Any, what: str) -> Array:
         return np.float64(value)
     value = value if isinstance(value, jax.Array) else to_tensor(value, what=what)
     if is_string(value.dtype):
-        raise NotATensorError(f"{what} is text at {user_line()}; jv.tensorboard.text writes texts.")
+        raise NotATensorError(
+            f"{what} is a string at {user_line()}; jv.tensorboard.text writes strings."
+        )
     if jnp.issubdtype(value.dtype, jnp.complexfloating):
         raise DtypeError(f"{what} is {value.dtype} at {user_line()}: write a real number of it.")
     return value

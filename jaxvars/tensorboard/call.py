@@ -39,7 +39,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any
         step: as the user said it; None for the default one.
     """
     if not isinstance(name, str):
-        raise TypeError(f"The name of a summary is text, not {name!r} ({user_line()}).")
+        raise TypeError(f"The name of a summary is a string, not {name!r} ({user_line()}).")
     tag = "/".join((*NAMES.scopes, name))
     if WRITER.setting.value is None and not is_tracing():
         return
@@ -54,7 +54,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any
 
 
 class _Call(NamedTuple):
-    """What a call says that is no array."""
+    """What a call says that is not an array."""
 
     what: str
     line: Callable[[], str]
@@ -63,7 +63,7 @@ class _Call(NamedTuple):
     def put(
         self, writer: SummaryWriter | None, operands: Sequence[Array], *, may_wait: bool
     ) -> None:
-        """Hand a summary over to a writer, if there is one."""
+        """Pass a summary to a writer, if there is one."""
         *values, step, condition = operands
         if writer is None or condition is False:
             return

@@ -1,11 +1,11 @@
-"""`SummaryWriter`: writes events for TensorBoard in a thread of its own.
+"""`SummaryWriter`: writes events for TensorBoard in a separate thread.
 
-Whoever writes hands over the arrays as they are. The thread waits for them, makes numbers of
+The caller passes the arrays as they are. The thread waits for them, makes numbers of
 them, and writes; so a training loop never waits for the device.
 
 Rules this file keeps:
-- events are in the file in the order in which they were handed over;
-- a program that hands something over never waits for room: what the thread waits for may be the
+- events are in the file in the order in which they were passed;
+- a program that passes something on never waits for room: what the thread waits for may be the
   result of a program that comes after it;
 - an error of the thread is raised by the next call of the writer, once;
 - what is dropped without `close` is closed when it is collected, at the latest when Python ends;
@@ -44,7 +44,7 @@ class Record(NamedTuple):
         values: arrays, perhaps still being computed.
         step: an integer, or an array of one.
         condition: a bool, or an array of one: whether to write it.
-        seconds: when it was handed over.
+        seconds: when it was queued.
     """
 
     what: str
@@ -129,7 +129,7 @@ class SummaryWriter:
             self._file.raise_error()
 
     def put(self, record: Record, *, may_wait: bool) -> None:
-        """Hand over what is to be written.
+        """Queue what is to be written.
 
         Args:
             record: what.
@@ -172,7 +172,7 @@ class _File:
         self._thread.start()
 
     def put(self, record: Record, *, may_wait: bool) -> None:
-        """Hand over what is to be written."""
+        """Queue what is to be written."""
         self.raise_error()
         if self._is_closed:
             raise RuntimeError(
