@@ -233,7 +233,7 @@ def test_shapes_and_types(draw, dtype, shape):
         (lambda: R.Generator.from_seed(1, alg=1.5), TypeError, "Can't convert argument `alg`"),
         (lambda: R.uniform([2], [0, 1], 3, dtype=tf.int32), ValueError, "minval must be a scalar"),
         (lambda: R.stateless_normal([2], [1.0, 2.0]), "Invalid", "allowed values: int32, int64"),
-        (lambda: R.set_global_generator(3), TypeError, "is no Generator"),
+        (lambda: R.set_global_generator(3), TypeError, "is not a Generator"),
     ],
 )
 def test_errors(draw, error, words):

@@ -1,8 +1,8 @@
 """Where code runs: eagerly, or while a `tf.function` is traced; and `tf.init_scope`.
 
 Rules this file keeps:
-- inside of a function the core's converted code hands out Tensors (`tensors/wrapping.py`);
-- what runs in `init_scope`, or is called back by a program, runs eagerly, whoever called.
+- inside of a function the core's converted code returns Tensors (`tensors/wrapping.py`);
+- what runs in `init_scope`, or is called back by a program, runs eagerly, whatever called it.
 """
 
 from __future__ import annotations

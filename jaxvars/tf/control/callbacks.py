@@ -157,7 +157,7 @@ class _Call:
         try:
             with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
                 return [np.asarray(x) for x in self.tensors(*values)]
-        except Exception as error:  # of which XLA would hand on the text alone
+        except Exception as error:  # of which XLA would pass on the message alone
             Raised.error = raised = _of_tensorflow(error)
             raise raised from error
 

@@ -125,7 +125,7 @@ def _numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
 
 
 def _type(texts: list[str], nothing: str) -> Any:
-    """Return what a column without a value is: an empty value of the type that all texts have."""
+    """Return what a column without a value is: an empty value of the type that all strings have."""
     given = [text for text in texts if text not in ("", nothing)]
     for dtype in (int32, int64, float32):
         if all(_is_of(text, dtype) for text in given):

@@ -63,7 +63,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class InputReplicationMode(enum.Enum):
-    """For whom a dataset function is called: for each process, whatever is asked for."""
+    """For whom a dataset function is called: for each process, whatever is requested."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"

@@ -20,7 +20,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @final
 class _Default:
-    """A default value in the text of a signature."""
+    """A default value in the string of a signature."""
 
     def __repr__(self) -> str:
         return "<captured_default_value>"

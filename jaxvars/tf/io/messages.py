@@ -7,7 +7,7 @@
 Rules this file keeps:
 - they are those of the protobuf library, with TensorFlow's field numbers: the same bytes;
 - they are in a separate pool, so that TensorFlow may be imported in the same process;
-- protobuf is imported when a message is first asked for.
+- protobuf is imported when a message is first requested.
 
 Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 """

@@ -37,7 +37,7 @@ def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
         dtype: its type; whatever it is if None.
 
     Raises:
-        InvalidArgumentError: when they are no TensorProto, or one of another type.
+        InvalidArgumentError: when they are not a TensorProto, or one of another type.
     """
     found = parse("TensorProto", data)
     kind = as_dtype(found.dtype) if found.dtype else None

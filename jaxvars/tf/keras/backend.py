@@ -43,7 +43,7 @@ def set_floatx(value: str) -> None:
     """Set the type of floats where none is given.
 
     Raises:
-        ValueError: when it is no floating type.
+        ValueError: when it is not a floating type.
     """
     accepted = ("bfloat16", "float16", "float32", "float64")
     if value not in accepted:

@@ -54,7 +54,7 @@ def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     pairing=hinted, aliases=("add",),
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
-    """Add, element by element; join text.
+    """Add, element by element; join strings.
 
     Example: `tf.math.add(r(2, 3), r(3))`.
     """

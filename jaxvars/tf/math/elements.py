@@ -21,7 +21,7 @@ _FLOAT, _NUMBERS, _INEXACT = "float", "float complex int", "float complex"
 
 
 def _flat(rounded: Array) -> Array:
-    """Return a rounded number, without a gradient where one could be asked for."""
+    """Return a rounded number, without a gradient where one could be requested."""
     return rounded if current() is EVAL else lax.stop_gradient(rounded)
 
 

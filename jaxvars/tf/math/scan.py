@@ -1,7 +1,7 @@
 """The part of `tf.math` along one axis: running sums, positions of extremes, the largest few.
 
 Rules this file keeps:
-- positions are int64, or the type that is asked for;
+- positions are int64, or the type that is requested;
 - NaN is never the greatest or smallest one for `argmax` and `argmin`, as in TensorFlow.
 """
 

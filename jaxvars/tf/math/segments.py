@@ -30,7 +30,7 @@ _NUMBERS, _ORDERED = "float complex int", "float int"
 _SIZE = "The size of the result depends on values."
 _LIMIT_WORDS = (
     "the number of segments depends on values, which a compiled function does not know. Use "
-    "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and its kin"
+    "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and the like"
 )
 
 

@@ -29,7 +29,7 @@ class Module(CoreModule):
         name: what it is called; the class name in snake case when None.
 
     Raises:
-        ValueError: when the name is no Python identifier.
+        ValueError: when the name is not a Python identifier.
 
     >>> from jaxvars import tf
     >>> class Scale(tf.Module):

@@ -55,7 +55,7 @@ class Variable(Updates, Proxy):
         caching_device: accepted, and of no effect.
         name: what it is called; open name scopes come before it.
         variable_def: must be None.
-        dtype: the type to give, if the value is no tensor of another one.
+        dtype: the type to give, if the value is not a tensor of another one.
         import_scope: must be None.
         constraint: a function that an optimizer applies to the value after each update.
         synchronization: accepted, and of no effect.
@@ -129,7 +129,7 @@ class Variable(Updates, Proxy):
     def _become(self, other: Any) -> None:
         """Stand for what another variable stands for."""
         if not isinstance(other, Variable):
-            raise TypeError(f"A variable creator returned {other!r}, which is no tf.Variable.")
+            raise TypeError(f"A variable creator returned {other!r}, which is not a tf.Variable.")
         for name in Variable.__slots__[2:]:
             setattr(self, name, getattr(other, name))
         _FACES[self._variable.cell.key] = self
@@ -179,12 +179,12 @@ class Variable(Updates, Proxy):
 
     @property
     def synchronization(self) -> VariableSynchronization:
-        """What was asked for when it was made."""
+        """What was requested when it was made."""
         return self._synchronization
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """What was asked for when it was made."""
+        """What was requested when it was made."""
         return self._aggregation
 
     @property

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a function is called for each element, with Tensors on the CPU: Python's `if` and `print` and what
   has no fixed shape work. One that is a `tf.function` is compiled;
-- what it returns is kept as it is until it is batched or asked for.
+- what it returns is kept as it is until it is batched or requested.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
         first = _traced(func, specs, 5)
         is_open = any(None in spec.shape.as_list() for spec in flat)
         return mapped(widened, first, _traced(func, specs, 7)) if is_open else first
-    except Exception:  # noqa: BLE001 - whatever the function needs: then an element is asked
+    except Exception:  # noqa: BLE001 - whatever the function needs: then an element is read
         return None
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset would be divided among workers."""
+    """How a dataset would be sharded among workers."""
 
     OFF = -1
     AUTO = 0
@@ -51,7 +51,7 @@ class _Options:
             object.__setattr__(self, name, made)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # No tracking: a name that is no option is refused, and so is a value of another type.
+        # No tracking: a name that is not an option is refused, and so is a value of another type.
         if name == "experimental_deterministic":
             name = "deterministic"
         if name == "experimental_threading":
@@ -91,7 +91,7 @@ class AutotuneOptions(_Options):
 
 
 class DistributeOptions(_Options):
-    """Options of how a dataset would be divided among workers; of no effect."""
+    """Options of how a dataset would be sharded among workers; of no effect."""
 
     _types: ClassVar[dict[str, type]] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
     _defaults: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy.AUTO}

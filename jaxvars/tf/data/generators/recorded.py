@@ -12,7 +12,7 @@ from jaxvars.tf.train.graph import Node
 
 
 class Recorded(Node, ABC):
-    """An object whose state is written when a checkpoint asks for it, and read once restored."""
+    """An object whose state is written when a checkpoint requests it, and read once restored."""
 
     _executable: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
     _variable: Variable | None = None

@@ -1,4 +1,4 @@
-"""Where elements come from that are no tensors: Python generators, as generators over elements."""
+"""Where elements come from that are not tensors: Python generators, as generators over elements."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class LinearOperatorIdentity(_Identity):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be, or a size is no number that can be one.
+        ValueError: when what is said of it cannot be, or a size is not a number that can be one.
 
     >>> LinearOperatorIdentity(2).matvec([3.0, 4.0]).numpy().tolist()
     [3.0, 4.0]

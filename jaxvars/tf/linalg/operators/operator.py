@@ -12,7 +12,7 @@ made        adjoints, inverses, products
 update      updates of low rank
 kronecker   Kronecker products
 blocks      diagonals and triangles of blocks
-algebra     products and solutions that are operators of their own kinds
+algebra     products and solutions that are operators of special kinds
 
 Rules this file keeps:
 - matrices are the last two axes; the others are a batch, which is broadcast;

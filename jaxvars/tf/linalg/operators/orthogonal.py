@@ -43,7 +43,7 @@ class LinearOperatorPermutation(_Orthogonal):
 
     Raises:
         ValueError: when what is said of it cannot be.
-        TypeError: when they are no integers.
+        TypeError: when they are not integers.
 
     >>> LinearOperatorPermutation([2, 0, 1]).matvec([5.0, 6.0, 7.0]).numpy().tolist()
     [7.0, 5.0, 6.0]
