@@ -25,7 +25,7 @@ _HEAD = """# TensorFlow's names in `jaxvars.tf`: what there is, and what differs
 
 Made by `python -m jaxvars.tf`, from the table of operations and the docstrings;
 `python -m jaxvars.tf concat` prints the lines whose name holds a word. Signatures and results are
-TensorFlow's, but for what stands behind *Differs*.
+TensorFlow's, but for what follows *Differs*.
 
 Everywhere: everything is compiled by XLA, for fixed shapes; strings are on the host; there are no
 sessions and no `tf.compat.v1`; `tf.random` draws TensorFlow's values for the same seeds, unless it

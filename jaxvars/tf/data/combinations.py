@@ -86,7 +86,7 @@ class Several(DatasetBase, ABC):
 
         Args:
             datasets: a list of datasets.
-            choice_dataset: of int64 numbers of them.
+            choice_dataset: of their int64 indices.
             stop_on_empty_dataset: end when one ends, not when all do.
 
         Raises:
@@ -224,7 +224,7 @@ def _directed(
     Args:
         memory: of the step.
         makes: open the datasets.
-        choices: numbers of datasets.
+        choices: indices of datasets.
         stops: end when the first dataset does, not the last one.
     """
     over = memory.values.setdefault("over", [False] * len(makes))
@@ -242,7 +242,7 @@ def _directed(
 
 
 def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]) -> Iterator[int]:
-    """Yield random values of datasets.
+    """Yield random indices of datasets.
 
     Args:
         memory: of the step.

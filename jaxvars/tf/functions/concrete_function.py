@@ -57,7 +57,7 @@ class ConcreteFunction:
         self._given = self._flat()  # with the names that were given
         self.structured_input_signature = self._named()
         self._traced: Any = None
-        self._learned: Any = None  # of calls: the result of what has no program by itself
+        self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
             self._traced = self._trace()
         elif not self._has_no_program:
@@ -262,7 +262,7 @@ class ConcreteFunction:
 
     @property
     def function_def(self) -> str:
-        """The program as XLA is given it, as text."""
+        """The program as it is passed to XLA, as text."""
         return self.core.stablehlo
 
     @property

@@ -38,7 +38,7 @@ _NAMES = frozenset({"gradients", "hessians"})
 class NeedsTape(BaseException):
     """Says that the function that is being traced must be traced again, with a tape.
 
-    It passes through the `except Exception` of what calls `tf.gradients`, and is never seen.
+    It passes through the `except Exception` of the caller of `tf.gradients`, and is never seen.
     """
 
 

@@ -71,7 +71,7 @@ def matching_files(pattern: Text) -> Text:
     Example: `tf.io.matching_files('/no/*')`.
     """
     patterns = [text.decode() for text in pattern.ravel()]
-    found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - text
+    found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - str
     return _convert.text_array(np.array(found, object))
 
 

@@ -75,7 +75,7 @@ def set_value(x: Any, value: Any) -> None:
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Do nothing: there is no session, and names begin again by themselves."""
+    """Do nothing: there is no session, and names begin again automatically."""
 
 
 def __getattr__(name: str) -> Any:

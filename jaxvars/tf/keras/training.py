@@ -41,7 +41,7 @@ class Trained:
         weighted_metrics: Any = None,
         **options: Any,
     ) -> None:
-        """Say how to train; see `keras.Model.compile`.
+        """Configure training; see `keras.Model.compile`.
 
         Args:
             optimizer: of `tf.keras`, of Keras, or a name.

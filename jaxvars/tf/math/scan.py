@@ -167,7 +167,7 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
 
 @op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))
 def in_top_k(targets: Array, predictions: Array, k: Any) -> Array:
-    """Tell which targets are among the classes of the k largest predictions.
+    """Return which targets are among the classes of the k largest predictions.
 
     Example: `tf.math.in_top_k([0, 1, 2], r(3, 3), 2)`.
     """

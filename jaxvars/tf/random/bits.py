@@ -59,7 +59,7 @@ def words(start: Array, count: int, alg: int = PHILOX) -> Array:
 
 
 def words_at(start: Array, index: Array, alg: int = PHILOX) -> Array:
-    """Return some words, for a count that is not known: each is made by itself."""
+    """Return some words, for a count that is not known: each is made separately."""
     if alg == THREEFRY:
         low, high = _plus(start[2:4], index // 2)
         pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low])).reshape(2, -1)
@@ -147,7 +147,7 @@ def key_of(start: Array) -> Array:
     return jax.random.wrap_key_data(pair, impl=IMPL)
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
 def full_int(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return integers, each that the type can hold as likely as the others."""

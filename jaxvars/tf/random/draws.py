@@ -105,7 +105,7 @@ def _broadcast(size: tuple[int, ...], parameters: Sequence[Array], op: str) -> N
             raise refused(words, op) from None
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
     """Draw normally distributed values."""
     return _scaled(bits.normal, source, shape, mean, stddev, dtype)

@@ -200,7 +200,7 @@ class Generator(Holder):
         LOCAL.frame.modify(self._state_var.aliased.cell, step)
         return Tensor(olds[0])
 
-    # ------------------------------------------------------------ numbers
+    # ------------------------------------------------------------ values
     def _start(self, count: int) -> Array:
         return taken(self._state_var.aliased, count, self._alg)
 

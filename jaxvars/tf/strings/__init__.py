@@ -276,7 +276,7 @@ _found = operations(__name__)
 def __getattr__(name: str) -> Any:
     if name == "unicode_script":
         raise AttributeError(
-            "There is no tf.strings.unicode_script: Python knows no scripts. See "
+            "There is no tf.strings.unicode_script: Python does not know scripts. See "
             "unicodedata.name(chr(number)), which begins with that of a letter."
         )
     return _found(name)

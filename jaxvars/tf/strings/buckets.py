@@ -30,7 +30,7 @@ def _buckets(input: Text, count: Any, of: Callable[[bytes], int]) -> Any:
     eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
-    """Return the number of the bucket of each string, by its hash.
+    """Return the index of the bucket of each string, by its hash.
 
     Example: `tf.strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)`.
     """
@@ -42,7 +42,7 @@ def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
     eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
-    """Return the number of the bucket of each string, by a hash that is fast.
+    """Return the index of the bucket of each string, by a hash that is fast.
 
     Example:
     `tf.strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)],
@@ -56,7 +56,7 @@ def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
     text=True, eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
-    """Return the number of the bucket of each string, by a hash that takes a key.
+    """Return the index of the bucket of each string, by a hash that takes a key.
 
     Example: `tf.strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])`.
     """

@@ -1,4 +1,4 @@
-"""Unicode, for `tf.strings`: characters as numbers, and encodings."""
+"""Unicode, for `tf.strings`: characters as code points, and encodings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _characters(data: bytes, codec: str) -> Iterator[tuple[int, int | None]]:
 def _cleaned(
     data: bytes, codec: str, errors: str, replacement: int, controls: bool
 ) -> list[tuple[int, int]]:
-    """Return the places and numbers of characters, with others in place of what is wrong."""
+    """Return the places and code points of characters, with others in place of what is wrong."""
     if errors not in ("strict", "replace", "ignore"):
         raise refused(
             f"Value for attr 'errors' of \"{errors}\" is not in the list of allowed values: "
@@ -91,7 +91,7 @@ def unicode_transcode(
     return each(changed, input)
 
 
-# ---------------------------------------------------------------- numbers of characters
+# ---------------------------------------------------------------- code points
 def _only(text: Text, name: str) -> bytes:
     if text.ndim:
         raise refused(
@@ -107,7 +107,7 @@ def unicode_decode_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    r"""Return the numbers of the characters of a string, and where they begin.
+    r"""Return the code points of the characters of a string, and where they begin.
 
     Example: `tf.strings.unicode_decode_with_offsets('h\u00e9!', 'UTF-8')`.
 
@@ -144,7 +144,7 @@ def unicode_split_with_offsets(
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> Text:
-    """Write the characters of numbers as strings.
+    """Write the characters of code points as strings.
 
     Example: `tf.strings.unicode_encode([104, 233], 'UTF-8')`.
     """
@@ -172,7 +172,7 @@ def unicode_decode(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
     replace_control_characters: Any = False,
 ) -> Any:  # fmt: skip
-    r"""Return the numbers of the characters of a string.
+    r"""Return the code points of the characters of a string.
 
     Example: `tf.strings.unicode_decode('h\u00e9', 'UTF-8')`.
 

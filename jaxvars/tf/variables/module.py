@@ -75,7 +75,7 @@ class Module(CoreModule):
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
-        """The variables that a GradientTape watches by itself."""
+        """The variables that a GradientTape watches automatically."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property

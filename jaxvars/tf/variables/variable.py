@@ -50,7 +50,7 @@ class Variable(Updates, Proxy):
     Args:
         initial_value: a tensor, or what becomes one, or a function without arguments that returns
             one.
-        trainable: whether a GradientTape watches it by itself; True when None.
+        trainable: whether a GradientTape watches it automatically; True when None.
         validate_shape: must be True.
         caching_device: accepted, and of no effect.
         name: what it is called; open name scopes come before it.
@@ -147,7 +147,7 @@ class Variable(Updates, Proxy):
 
     @property
     def trainable(self) -> bool:
-        """Whether a GradientTape watches it by itself."""
+        """Whether a GradientTape watches it automatically."""
         return self._variable.trainable
 
     @property

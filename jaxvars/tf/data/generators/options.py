@@ -22,7 +22,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class AutotuneAlgorithm(enum.Enum):
-    """How numbers of threads would be chosen."""
+    """How the number of threads would be chosen."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -82,7 +82,7 @@ class _Options:
 
 
 class AutotuneOptions(_Options):
-    """Options of how TensorFlow would choose numbers of threads; of no effect."""
+    """Options of how TensorFlow would choose the number of threads; of no effect."""
 
     _types: ClassVar[dict[str, type]] = {
         "enabled": bool, "cpu_budget": int, "ram_budget": int,

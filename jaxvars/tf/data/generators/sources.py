@@ -16,7 +16,7 @@ from jaxvars.tf.tensors.static import refused
 
 
 def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:
-    """Yield items by index; for ever if there is no size."""
+    """Yield items by index; indefinitely if there is no size."""
     first = memory.values.get("i", 0)
     for i in itertools.count(first) if size is None else range(first, size):
         memory.values["i"] = i + 1
