@@ -100,7 +100,7 @@ def _brightness(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
 
 @op("image.random_brightness", "image", kinds=_NUMBERS)
 def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
-    """Add a random number.
+    """Add a random value.
 
     Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
 
@@ -129,7 +129,7 @@ def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
 
 @op("image.random_hue", "image", kinds=_NUMBERS)
 def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
-    """Turn the hue by a random number.
+    """Turn the hue by a random value.
 
     Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
 
@@ -154,7 +154,7 @@ def _contrast(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Ar
 
 @op("image.random_contrast", "image", kinds=_NUMBERS)
 def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
-    """Multiply the distance of each channel from its mean by a random number.
+    """Multiply the distance of each channel from its mean by a random value.
 
     Example: `tf.image.random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=1)`.
 
@@ -179,7 +179,7 @@ def _saturation(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> 
 
 @op("image.random_saturation", "image", kinds=_NUMBERS)
 def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
-    """Multiply the saturation by a random number.
+    """Multiply the saturation by a random value.
 
     Example: `tf.image.random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=1)`.
 

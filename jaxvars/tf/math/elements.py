@@ -349,7 +349,7 @@ def softplus(features: Array) -> Array:
 
 @op("math.is_finite", "x", kinds=_FLOAT)
 def is_finite(x: Array) -> Array:
-    """Return where it is neither infinite nor NaN.
+    """Return which elements are neither infinite nor NaN.
 
     Example: `tf.math.is_finite(r(2, 3))`.
     """
@@ -358,7 +358,7 @@ def is_finite(x: Array) -> Array:
 
 @op("math.is_inf", "x", kinds=_FLOAT)
 def is_inf(x: Array) -> Array:
-    """Return where it is infinite.
+    """Return which elements are infinite.
 
     Example: `tf.math.is_inf(r(2, 3))`.
     """
@@ -367,7 +367,7 @@ def is_inf(x: Array) -> Array:
 
 @op("math.is_nan", "x", kinds=_FLOAT)
 def is_nan(x: Array) -> Array:
-    """Return where it is NaN.
+    """Return which elements are NaN.
 
     Example: `tf.math.is_nan(r(2, 3))`.
     """

@@ -252,7 +252,7 @@ def unsorted_segment_mean(data: Array, segment_ids: Array, num_segments: Any) ->
 
 @op("math.unsorted_segment_sqrt_n", "data segment_ids", kinds="float complex")
 def unsorted_segment_sqrt_n(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the sum divided by the root of the size, for each segment; negative numbers are
+    """Return the sum divided by the root of the size, for each segment; negative ids are
     left out.
 
     Example: `tf.math.unsorted_segment_sqrt_n(r(4, 2), [2, 0, 2, -1], 4)`.

@@ -267,7 +267,7 @@ class _Global:
 
 
 def get_global_generator() -> Generator:
-    """Return the generator that is there for all, made when first requested.
+    """Return the global generator, made when first requested.
 
     Raises:
         RuntimeError: after `tf.config.experimental.enable_op_determinism`, if there is none yet.

@@ -1,4 +1,4 @@
-"""`tf.experimental.ExtensionType`: custom classes, made of tensors.
+"""`tf.experimental.ExtensionType`: custom types made of tensors.
 
 Rules this file keeps:
 - an object never changes once it is made, and each field has the type that its annotation says;
@@ -74,7 +74,7 @@ class Field(NamedTuple):
 
 
 class ExtensionType:
-    """The base of custom classes, made of tensors.
+    """The base class of custom types made of tensors.
 
     A class says its fields by annotations: `tf.Tensor`, a `tf.TensorSpec`, other extension types,
     numbers, strings, `tf.DType`, `tf.TensorShape`, enums, and `tuple[...]`, `typing.Mapping[...]`,

@@ -1,4 +1,4 @@
-"""Hints: what is said of a linear operator when it is made, the last arguments of each class."""
+"""Hints: declared properties of a linear operator, the last arguments of each constructor."""
 
 from __future__ import annotations
 

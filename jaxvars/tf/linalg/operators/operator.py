@@ -1,6 +1,6 @@
 """`tf.linalg.LinearOperator`: a matrix that is known by what it does, not by its elements.
 
-hints       what is said of an operator when it is made
+hints       properties that are declared when an operator is made
 properties  its type, its shape, what is known of it
 tree        operators as arguments of compiled functions; parameters
 dense       full matrices, triangles, three diagonals, Toeplitz
@@ -61,7 +61,7 @@ class LinearOperator(Described):
         parameters: accepted, and of no effect.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> from jaxvars import tf
     >>> operator = tf.linalg.LinearOperatorDiag([1.0, 2.0])
