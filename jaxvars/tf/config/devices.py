@@ -87,7 +87,7 @@ class DeviceSpec:
 
 
 def _read(words: list[str], spec: str) -> dict[str, Any]:
-    """Return the parts of a DeviceSpec that a word of a name says."""
+    """Return the parts of a DeviceSpec that a word of a name specifies."""
     match words:
         case ["job", name]:
             return {"job": name}

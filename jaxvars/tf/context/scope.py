@@ -58,7 +58,7 @@ def notes_of_trace() -> dict[str, Any]:
 
 @contextmanager
 def inside_function() -> Generator[None]:
-    """Say that a `tf.function` is being traced."""
+    """Mark that a `tf.function` is being traced."""
     _PLACE.depth += 1
     if _PLACE.depth == 1:
         _PLACE.notes = {}
@@ -71,7 +71,7 @@ def inside_function() -> Generator[None]:
 
 @contextmanager
 def outside_functions() -> Generator[None]:
-    """Say that code runs eagerly."""
+    """Mark that code runs eagerly."""
     depth, _PLACE.depth = _PLACE.depth, 0
     try:
         with boxing(None):

@@ -42,7 +42,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         step: makes the elements.
         count: how many there are.
         spec: returns the spec of an element.
-        options: what was said of how it is to run.
+        options: how it is to run.
     """
 
     def __init__(

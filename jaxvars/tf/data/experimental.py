@@ -115,7 +115,7 @@ def cardinality(dataset: Dataset) -> Tensor:
 
 
 def assert_cardinality(expected_cardinality: int) -> Change:
-    """Return what says of a dataset how many elements it has, for `Dataset.apply`.
+    """Return what asserts how many elements a dataset has, for `Dataset.apply`.
 
     The dataset raises FailedPreconditionError when it has another number.
     """

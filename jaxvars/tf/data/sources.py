@@ -119,7 +119,7 @@ class Made(DatasetBase, ABC):
             name: of no effect.
 
         Raises:
-            TypeError: when `generator` is not a function, or nothing is said of the elements.
+            TypeError: when `generator` is not a function, or the elements are not specified.
             InvalidArgumentError: (when iterated) for a value that does not fit.
         """
         if not callable(generator):

@@ -197,11 +197,11 @@ class Kept(DatasetBase, ABC):
         )
 
     def pad_to_cardinality(self, count: Any, mask_key: str) -> Self:
-        """Put empty elements after these, and say in each whether it is one that was there.
+        """Put empty elements after these, and mark in each whether it is one that was there.
 
         Args:
             count: how many elements there are to be.
-            mask_key: the key of the bool that says so; elements are dicts.
+            mask_key: the key of that mark, a bool; elements are dicts.
 
         Raises:
             ValueError: when elements are not dicts, or have that key.

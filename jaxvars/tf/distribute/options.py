@@ -1,4 +1,4 @@
-"""What is said to `tf.distribute` of how values are reduced and read; of no effect: XLA chooses.
+"""Options of `tf.distribute` for how values are reduced and read; of no effect: XLA chooses.
 
 Rules this file keeps:
 - options are kept, can be read back, and change no result.

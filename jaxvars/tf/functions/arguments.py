@@ -9,7 +9,7 @@
 | Module, other object, function | itself | it | it |
 | object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
-| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, again |
+| what has `__tf_flatten__` | by what it returns, and parts | the same of its parts | it, again |
 
 Rules this file keeps:
 - how a class is passed on is found out once, when it is first met.

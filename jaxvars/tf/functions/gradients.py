@@ -36,7 +36,7 @@ _NAMES = frozenset({"gradients", "hessians"})
 
 @final
 class NeedsTape(BaseException):
-    """Says that the function that is being traced must be traced again, with a tape.
+    """Signals that the function that is being traced must be traced again, with a tape.
 
     It passes through the `except Exception` of the caller of `tf.gradients`, and is never seen.
     """

@@ -100,7 +100,7 @@ def map_fn(
 
 
 def _is_text(part: Any) -> bool:
-    """Return whether an array is of strings, or a type or spec says so."""
+    """Return whether an array is of strings, or a type or spec is."""
     if isinstance(part, np.ndarray | jax.Array):
         return is_text(part)
     return as_dtype(part.dtype if is_spec(part) else part).is_string
@@ -135,7 +135,7 @@ def _stacked(parts: Sequence[Array]) -> Array:
 
 
 def _typed(result: Any, wanted: Any) -> Any:
-    """Return a result as arrays of the types that were said."""
+    """Return a result as arrays of the types that were specified."""
     if isinstance(wanted, DType | str | type) or is_spec(wanted):
         wanted, nested = [wanted], False
     else:

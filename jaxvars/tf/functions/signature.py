@@ -84,7 +84,7 @@ class InputSignature:
         return self.fitted(args, kwargs)
 
     def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return arguments as tensors of the types that the specs say.
+        """Return arguments as tensors of the types in the specs.
 
         Raises:
             TypeError: when they do not fit.
@@ -136,7 +136,7 @@ class _Shown:
 
 
 def _fit(value: Any, spec: Any) -> Any:
-    """Return an argument, or a part of one, as tensors of the types that its spec says."""
+    """Return an argument, or a part of one, as tensors of the types in its spec."""
     if is_spec(spec):
         return fit_tensor(value, spec)
     if not nest.is_nested(spec):

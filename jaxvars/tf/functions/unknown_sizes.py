@@ -71,7 +71,7 @@ def kind_of(key: Any) -> Kind:
 
 @final
 class OpenSizes:
-    """Says to the core which sizes are open.
+    """Specifies for the core which sizes are open.
 
     Args:
         specs: of `input_signature`, or None.

@@ -78,10 +78,10 @@ def message(name: str) -> Any:
 
 
 def parse(name: str, data: bytes) -> Any:
-    """Return the message that some bytes say.
+    """Return the message that is encoded in some bytes.
 
     Raises:
-        InvalidArgumentError: when they say none.
+        InvalidArgumentError: when there is none.
     """
     from google.protobuf.message import DecodeError
 

@@ -30,7 +30,7 @@ def to_bytes(array: Any) -> bytes:
 
 
 def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
-    """Return the array that the bytes of a TensorProto say.
+    """Return the array that is encoded in the bytes of a TensorProto.
 
     Args:
         data: the bytes.

@@ -1,7 +1,7 @@
 """The part of `tf.math` that works on each element of one tensor.
 
 Rules this file keeps:
-- results have the type of the argument, except where a docstring says something else;
+- results have the type of the argument, except where a docstring states something else;
 - at the edges of a domain there are the infinities and NaNs that TensorFlow gives.
 """
 

@@ -185,7 +185,7 @@ class Generator(Holder):
         self._state_var.assign(Tensor(_first_state(seed, self._alg)))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
-        """Begin where a key and a counter say."""
+        """Begin at a key and a counter."""
         self._state_var.assign(Tensor(_state_with(key, counter, self._alg)))
 
     def skip(self, delta: Any) -> Tensor:

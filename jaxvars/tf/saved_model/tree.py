@@ -1,4 +1,4 @@
-"""What a saved folder says of objects: a tree of names, values and functions, as a string.
+"""What a saved folder holds of objects: a tree of names, values and functions, as a string.
 
 Rules this file keeps:
 - it is made of numbers and strings only;

@@ -125,7 +125,7 @@ def unicode_decode_with_offsets(
 def unicode_split_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> tuple[Text, Any]:
-    r"""Split a string into its characters; say where they begin.
+    r"""Split a string into its characters; return where they begin, too.
 
     Example: `tf.strings.unicode_split_with_offsets('h\u00e9!', 'UTF-8')`.
 

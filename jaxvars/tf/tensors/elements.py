@@ -226,7 +226,7 @@ def typed(value: Any, dtype: Any) -> Leaf:
 
 
 def spec_words(spec: Any) -> Any:
-    """Return the specs of an element as what JSON can say."""
+    """Return the specs of an element as what JSON can represent."""
     if isinstance(spec, dict):
         return {"dict": {key: spec_words(part) for key, part in spec.items()}}
     if isinstance(spec, tuple):
@@ -236,7 +236,7 @@ def spec_words(spec: Any) -> Any:
 
 
 def spec_of_words(words: Any) -> Any:
-    """Return the specs that `spec_words` has said."""
+    """Return the specs that `spec_words` has returned."""
     if "dict" in words:
         return {key: spec_of_words(part) for key, part in words["dict"].items()}
     if "tuple" in words:

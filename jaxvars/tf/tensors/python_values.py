@@ -3,7 +3,7 @@
 Rules this file keeps:
 - floats are float32, ints int32 (int64 if they are large), complex numbers complex128, str and
   bytes strings; of NumPy's numbers, float16 and float64 stay what they are;
-- the first number of a list says which others may be with it: floats join ints and make floats,
+- the first number of a list decides which others may be with it: floats join ints and make floats,
   and what is real joins complex numbers;
 - of a type that is requested, each number must be one without being changed; NumPy's arrays are
   changed as NumPy does it, but NaN is not an integer.

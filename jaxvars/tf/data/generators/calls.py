@@ -29,7 +29,7 @@ def called(func: Callable[..., Any], *elements: Element) -> Element:
 
 
 def truth(predicate: Callable[..., Any], element: Element) -> bool:
-    """Return what a condition says of an element.
+    """Return the result of a condition for an element.
 
     Raises:
         ValueError: when it returns something else than a bool.

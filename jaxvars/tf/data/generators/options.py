@@ -1,4 +1,4 @@
-"""`tf.data.Options`: what a program may say of how a dataset is to run.
+"""`tf.data.Options`: options of how a dataset is to run.
 
 Rules this file keeps:
 - elements are made one after another in one thread, always in the same order: so options are
@@ -126,7 +126,7 @@ class ServiceOptions(_Options):
 
 
 class Options(_Options):
-    """What one may say of how a dataset is to run, for `Dataset.with_options`.
+    """Options of how a dataset is to run, for `Dataset.with_options`.
 
     >>> options = Options()
     >>> options.deterministic = False

@@ -39,7 +39,7 @@ class Recorded(Node, ABC):
         yield key, self._variable
 
     def _read(self) -> None:
-        """Take what the variable says, if it was restored."""
+        """Take the value of the variable, if it was restored."""
         if self._variable is not None and (text := str(self._variable.value)) != self._written:
             self._load(from_text(text))
             self._written = text

@@ -73,10 +73,10 @@ def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
 
 
 def signature(types: Any, shapes: Any, given: Any) -> Any:
-    """Return the spec that the arguments of `from_generator` say.
+    """Return the spec that the arguments of `from_generator` specify.
 
     Raises:
-        TypeError: when they say nothing, or it twice.
+        TypeError: when they specify nothing, or it twice.
     """
     if given is not None:
         if types is not None or shapes is not None:

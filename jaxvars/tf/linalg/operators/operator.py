@@ -94,7 +94,7 @@ class LinearOperator(Described):
         self._is_non_singular, self._is_self_adjoint = is_non_singular, is_self_adjoint
         self._is_positive_definite, self._is_square = is_positive_definite, is_square
 
-    # ------------------------------------------------------------ what a class says
+    # ------------------------------------------------------------ what a class defines
     @abstractmethod
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         """Return the product with matrices."""
