@@ -11,7 +11,7 @@
         v.assign_sub(0.1 * tape.gradient(loss, v))
         return loss
 
-It is explicit and thin. A `tf.Tensor` stands for a `jax.Array`, which `jnp.asarray` gives back, and
+It is explicit and thin. A `tf.Tensor` stands for a `jax.Array`, which `jnp.asarray` returns, and
 `jnp`, optax and flax take it; a `tf.Variable` stands for a `jaxvars.Variable`. Most operations are
 functions of arrays below a decorator (`registry/rows.py`), in a package for each of TensorFlow's
 namespaces.
@@ -134,7 +134,7 @@ LAZY = {
     "types",
     "version",
 }
-"""Namespaces that are imported when they are first asked for."""
+"""Namespaces that are imported when they are first requested."""
 
 ELSEWHERE = {
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""`tf.compat`: text and bytes, for code that ran on Python 2, too."""
+"""`tf.compat`: strings and bytes, for code that ran on Python 2, too."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ real_types = (numbers.Real, np.integer, np.floating)
 
 
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
-    """Return text as bytes.
+    """Return a string as bytes.
 
     Raises:
-        TypeError: when it is neither text nor bytes.
+        TypeError: when it is neither a string nor bytes.
 
     >>> as_bytes("a")
     b'a'
@@ -32,26 +32,26 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
 
 
 def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
-    """Return bytes as text.
+    """Return bytes as a string.
 
     Raises:
-        TypeError: when it is neither text nor bytes.
+        TypeError: when it is neither a string nor bytes.
     """
     return _text(bytes_or_text, encoding)
 
 
 def as_str(bytes_or_text: Any, encoding: str = "utf-8") -> str:
-    """Return bytes as text: `as_text`."""
+    """Return bytes as a string: `as_text`."""
     return _text(bytes_or_text, encoding)
 
 
 def as_str_any(value: Any, encoding: str = "utf-8") -> str:
-    """Return anything as text: bytes are decoded."""
+    """Return anything as a string: bytes are decoded."""
     return _text(value, encoding) if isinstance(value, bytes) else str(value)
 
 
 def path_to_str(path: Any) -> Any:
-    """Return a path as text; other things as they are."""
+    """Return a path as a string; other things as they are."""
     return as_str_any(os.fspath(path)) if isinstance(path, os.PathLike) else path
 
 

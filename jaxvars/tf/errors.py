@@ -64,7 +64,7 @@ class OutOfRangeError(OpError, ValueError):
 
 @final
 class NotFoundError(OpError):
-    """What was asked for is not there."""
+    """What was requested is not there."""
 
     _code = NOT_FOUND
 

@@ -1,7 +1,7 @@
 """Which names a module makes public: what `dir` lists, for completion, and the page of names shows.
 
 Rules this file keeps:
-- public is what a module defines, hands on with `from x import name as name`, or has in `__all__`;
+- public is what a module defines, re-exports (`from x import name as name`), or has in `__all__`;
 - what a module imports for itself is not, nor are its tables.
 """
 

@@ -1,7 +1,7 @@
 """`tf.nest`: structures of lists, tuples and dicts, with everything else as leaves.
 
 Rules this file keeps:
-- dicts are visited by sorted keys; None, text, tensors, variables and sets are leaves.
+- dicts are visited by sorted keys; None, strings, tensors, variables and sets are leaves.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def _said(structure: Any) -> str:
 
 
 def _dots(structure: Any) -> str:
-    """Return a structure as text, with a dot for each leaf."""
+    """Return a structure as a string, with a dot for each leaf."""
     if not is_nested(structure):
         return "."
     if isinstance(structure, Mapping):

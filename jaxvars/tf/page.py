@@ -25,11 +25,11 @@ _HEAD = """# TensorFlow's names in `jaxvars.tf`: what there is, and what differs
 
 Made by `python -m jaxvars.tf`, from the table of operations and the docstrings;
 `python -m jaxvars.tf concat` prints the lines whose name holds a word. Signatures and results are
-TensorFlow's, but for what stands behind *Differs*.
+TensorFlow's, but for what follows *Differs*.
 
-Everywhere: everything is compiled by XLA, for fixed shapes; text is on the host; there are no
-sessions and no `tf.compat.v1`; `tf.random` draws TensorFlow's numbers for the same seeds, unless it
-is said.
+Everywhere: everything is compiled by XLA, for fixed shapes; strings are on the host; there are no
+sessions and no `tf.compat.v1`; `tf.random` draws TensorFlow's values for the same seeds, unless it
+is stated otherwise.
 """
 _DIFFERS = re.compile(r"Differs from TensorFlow:\s*(.*?)(?:\n\s*\n|\Z)", re.DOTALL)
 
@@ -56,7 +56,7 @@ def namespaces() -> dict[str, Any]:
         module = pending.pop()
         found[module.__name__.removeprefix("jaxvars.tf").removeprefix(".")] = module
         pending += [getattr(module, name) for name in dir(module) if _is_namespace(module, name)]
-    for name in HOMES:  # `math.special` is no module of its own
+    for name in HOMES:  # `math.special` is not a separate module
         space = name.rpartition(".")[0]
         if space not in found:
             found[space] = None

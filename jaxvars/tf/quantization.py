@@ -1,4 +1,4 @@
-"""`tf.quantization`: numbers rounded to those that few bits can say, and still floats.
+"""`tf.quantization`: numbers rounded to those that few bits can represent, and still floats.
 
 Rules this file keeps:
 - derivatives pass through rounding as if it were not there, inside of the limits.
@@ -20,7 +20,7 @@ from jaxvars.typing import Array
 
 
 def _nudged(low: Array, high: Array, bits: int, narrow: bool) -> tuple[Array, Array, Array]:
-    """Return limits that zero can be said exactly with, and the step."""
+    """Return limits with which zero is exactly representable, and the step."""
     first, last = float(bool(narrow)), float(2**bits - 1)
     scale = (high - low) / (last - first)
     zero = first - low / scale
@@ -68,7 +68,7 @@ def _slopes(
 def fake_quant_with_min_max_args(
     inputs: Array, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
-    """Round to the numbers that so many bits can say, between two limits.
+    """Round to the numbers that so many bits can represent, between two limits.
 
     Example: `tf.quantization.fake_quant_with_min_max_args([-7.0, 0.1, 3.0, 8.0])`.
     """
@@ -106,7 +106,7 @@ def _final_slopes(*arguments: Any) -> tuple[Array, Array, Array]:
 def fake_quant_with_min_max_vars(
     inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
-    """Round to the numbers that so many bits can say, between limits that train.
+    """Round to the numbers that so many bits can represent, between limits that train.
 
     Example:
     `tf.quantization.fake_quant_with_min_max_vars(r(2, 3), tf.constant(-0.5), tf.constant(1.0))`.
@@ -132,7 +132,7 @@ def fake_quant_with_min_max_vars_gradient(
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Array, min: Array, max: Array, num_bits: int = 8, narrow_range: bool = False
 ) -> Array:
-    """Round to the numbers that so many bits can say, between limits of each channel.
+    """Round to the numbers that so many bits can represent, between limits of each channel.
 
     Example: `tf.quantization.fake_quant_with_min_max_vars_per_channel(r(2, 3), -p(3), p(3))`.
     """
@@ -163,7 +163,7 @@ def quantize_and_dequantize_v2(
     range_given: bool = False, round_mode: str = "HALF_TO_EVEN", narrow_range: bool = False,
     axis: Any = None,
 ) -> Array:  # fmt: skip
-    """Round to the numbers that so many bits can say.
+    """Round to the numbers that so many bits can represent.
 
     Example: `tf.quantization.quantize_and_dequantize_v2([-7.0, 0.1, 3.0, 8.0], 0.0, 0.0)`.
     """
@@ -209,7 +209,7 @@ def _(
 def _limits(
     low: Array, high: Array, signed: bool, bits: int, narrow: bool
 ) -> tuple[Array, Array, Array]:
-    """Return the factor to whole numbers, and the limits that both sides can say."""
+    """Return the factor to whole numbers, and the limits that both sides can represent."""
     first = -(2 ** (bits - 1)) + int(narrow) if signed else 0
     last = 2 ** (bits - 1) - 1 if signed else 2**bits - 1
     by_low = jnp.where(low * first > 0, first / jnp.where(low == 0, 1, low), np.inf)

@@ -31,11 +31,11 @@ def size(a: Any, validate_indices: bool = True) -> Tensor:
     """Return how many elements each set has.
 
     Args:
-        a: a `tf.SparseTensor` of integers or text.
+        a: a `tf.SparseTensor` of integers or strings.
         validate_indices: accepted, and of no effect.
 
     Raises:
-        TypeError: when it is no sparse tensor, or of another type.
+        TypeError: when it is not a sparse tensor, or of another type.
 
     >>> from jaxvars import tf
     >>> size(tf.sparse.from_dense([[1, 2, 2], [0, 0, 1]]))
@@ -54,7 +54,7 @@ def intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     """Return what is in both of two sets.
 
     Args:
-        a: a tensor or `tf.SparseTensor` of integers or text; the last axis holds the elements.
+        a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
         b: the same, with the same other axes.
         validate_indices: accepted, and of no effect.
 
@@ -73,7 +73,7 @@ def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = Tr
     """Return what is in one of two sets and not in the other.
 
     Args:
-        a: a tensor or `tf.SparseTensor` of integers or text; the last axis holds the elements.
+        a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
         b: the same, with the same other axes.
         aminusb: take away `b` from `a`, and not `a` from `b`.
         validate_indices: accepted, and of no effect.
@@ -89,7 +89,7 @@ def union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     """Return what is in one of two sets, or in both.
 
     Args:
-        a: a tensor or `tf.SparseTensor` of integers or text; the last axis holds the elements.
+        a: a tensor or `tf.SparseTensor` of integers or strings; the last axis holds the elements.
         b: the same, with the same other axes.
         validate_indices: accepted, and of no effect.
 

@@ -29,7 +29,7 @@ def from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
     """Return the elements of a tensor that are not zero.
 
     Args:
-        tensor: of any shape and type; text is zero when it is empty.
+        tensor: of any shape and type; a string is zero when it is empty.
         name: of no effect.
 
     Raises:
@@ -51,12 +51,12 @@ def to_dense(
 
     Args:
         sp_input: a `tf.SparseTensor`.
-        default_value: what the other elements are; zero, or empty text, when None.
+        default_value: what the other elements are; zero, or an empty string, when None.
         validate_indices: refuse indices that are not sorted, or stand twice.
         name: of no effect.
 
     Raises:
-        TypeError: when it is no sparse tensor.
+        TypeError: when it is not a sparse tensor.
         InvalidArgumentError: when an index is outside, or they are not sorted.
     """
     sparse = _checked(sp_input)

@@ -434,7 +434,7 @@ def test_concrete_functions_of_text():
     made = f.get_concrete_function(tf.TensorSpec([], tf.string))
     assert [made(tf.constant(x)).numpy() for x in ("a", "b")] == [b"aa", b"bb"]
     assert "Output Type:\n  <unknown>" in str(made)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="takes text"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="takes strings"):
         _ = made.structured_outputs
 
 

@@ -1,4 +1,4 @@
-"""Layers and models of Keras in TensorFlow code: loops of one's own, fit, checkpoints."""
+"""Layers and models of Keras in TensorFlow code: custom loops, fit, checkpoints."""
 
 from __future__ import annotations
 

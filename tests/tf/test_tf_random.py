@@ -1,4 +1,4 @@
-"""`tf.random`: the same seeds give the same numbers; shapes, types and errors of TensorFlow."""
+"""`tf.random`: the same seeds give the same values; shapes, types and errors of TensorFlow."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_maps_draw_for_each_example():
     assert len({x for part in again for x in part.numpy().tolist()}) == 6
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 @pytest.mark.parametrize(
     ("draw", "mean", "deviation"),
     [
@@ -233,7 +233,7 @@ def test_shapes_and_types(draw, dtype, shape):
         (lambda: R.Generator.from_seed(1, alg=1.5), TypeError, "Can't convert argument `alg`"),
         (lambda: R.uniform([2], [0, 1], 3, dtype=tf.int32), ValueError, "minval must be a scalar"),
         (lambda: R.stateless_normal([2], [1.0, 2.0]), "Invalid", "allowed values: int32, int64"),
-        (lambda: R.set_global_generator(3), TypeError, "is no Generator"),
+        (lambda: R.set_global_generator(3), TypeError, "is not a Generator"),
     ],
 )
 def test_errors(draw, error, words):
@@ -275,7 +275,7 @@ def test_a_generator():
     first, second = one.normal([2]).numpy().tolist(), one.normal([2]).numpy().tolist()
     assert [drawn().numpy().tolist(), drawn().numpy().tolist()] == [first, second]
     one.reset_from_seed(7)
-    one.skip(2)  # as many as there were numbers
+    one.skip(2)  # as many as there were values
     assert one.normal([2]).numpy().tolist() == second
     assert one.state.numpy().tolist() == [7 + 4 * 256, 0, 0]
     copied = R.Generator.from_state(one.state.numpy(), alg="philox")

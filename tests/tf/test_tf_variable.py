@@ -32,7 +32,7 @@ def test_creators_are_called_from_the_inside_out():
     assert isinstance(v, tf.Variable)
     with (
         tf.variable_creator_scope(lambda next_creator, **kwargs: 3),
-        pytest.raises(TypeError, match=r"no tf\.Variable"),
+        pytest.raises(TypeError, match=r"not a tf\.Variable"),
     ):
         tf.Variable(1.0)
     assert tf.Variable(1.0).name == "Variable:0"

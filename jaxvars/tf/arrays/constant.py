@@ -21,14 +21,14 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str = "Cons
     """Make a tensor of a value.
 
     Args:
-        value: a number, text, a (nested) list of them, a NumPy array.
+        value: a number, a string, a (nested) list of them, a NumPy array.
         dtype: the type to give.
         shape: of the result; one number fills it.
         name: of no effect.
 
     Raises:
         TypeError: when the value cannot have the type, or has not as many elements as the shape.
-        ValueError: when it is no tensor.
+        ValueError: when it is not a tensor.
 
     >>> constant([1, 2, 3, 4], shape=(2, 2))
     <tf.Tensor: shape=(2, 2), dtype=int32, numpy=
@@ -64,13 +64,13 @@ def convert_to_tensor(
     """Make a tensor of a value, or return it if it is one.
 
     Args:
-        value: a tensor, Variable, array, number, text or nested list of them.
+        value: a tensor, Variable, array, number, string or nested list of them.
         dtype: the type that it must have; a tensor of another one is refused.
         dtype_hint: the type to give, if that is possible.
         name: of no effect.
 
     Raises:
-        ValueError: when it is no tensor, or one of another type.
+        ValueError: when it is not a tensor, or one of another type.
         TypeError: when the value cannot have the type.
 
     >>> convert_to_tensor([1, 2.5]).dtype

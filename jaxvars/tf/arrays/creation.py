@@ -3,7 +3,7 @@
 Rules this file keeps:
 - sizes are known: `tf.shape` is a number on the host, in a compiled function, too, and so is what
   is computed of it;
-- text is on the host.
+- strings are on the host.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def rank(input: Array) -> np.ndarray:
 
 @op("identity", "input", text=True, by_rows="input")
 def identity(input: Array) -> Array:
-    """Return a tensor of its own.
+    """Return a separate tensor.
 
     Example: `tf.identity(r(2, 3))`.
     """

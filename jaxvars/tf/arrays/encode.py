@@ -60,7 +60,7 @@ def _values_of(on_value: Any, off_value: Any, dtype: Any) -> tuple[Array, Array]
 
 @op("sequence_mask", "lengths")
 def sequence_mask(lengths: Array, maxlen: Any = None, dtype: Any = "bool") -> Array:
-    """Mark the first positions: as many as each length says.
+    """Mark the first positions: as many as each length.
 
     Example: `tf.sequence_mask(i(3), 4)`.
 

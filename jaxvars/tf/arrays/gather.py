@@ -99,7 +99,7 @@ def rows_at(table: Array, indices: Array) -> Array:
 
 
 def _failing(error: InvalidArgumentError, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return what raises an error when a program computes it: not if nobody needs it."""
+    """Return what raises an error when a program computes it: not if it is not needed."""
 
     def on_host() -> Any:
         Raised.error = error

@@ -45,7 +45,7 @@ def index_of(key: Any, shape: tuple[int, ...]) -> tuple[Part, ...]:
     """Return an index as NumPy takes it.
 
     Raises:
-        TypeError: when a part is no index.
+        TypeError: when a part is not an index.
         InvalidArgumentError: when it is out of range, or there are too many parts.
     """
     if type(key) is int and shape:

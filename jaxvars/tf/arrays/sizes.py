@@ -18,10 +18,10 @@ def sizes_of(shape: Any, integers: bool = True) -> tuple[int, ...]:
 
     Args:
         shape: a size, a list of sizes, which may be tensors, a tensor, or a TensorShape.
-        integers: say that other numbers are of the wrong type (True) or an invalid argument.
+        integers: report other numbers as of the wrong type (True) or as an invalid argument.
 
     Raises:
-        Refused: when it is no shape.
+        Refused: when it is not a shape.
         InvalidArgumentError: when it is not known while a function is traced.
     """
     if type(shape) in (tuple, list) and all(type(size) is int for size in shape):

@@ -22,7 +22,7 @@ def transpose(a: Array, perm: Any = None, conjugate: bool = False) -> Array:
     """
     order = tuple(reversed(range(a.ndim))) if perm is None else ints(perm, "perm")
     if sorted(i % a.ndim if -a.ndim <= i < a.ndim else i for i in order) != list(range(a.ndim)):
-        raise refused(f"perm {list(order)} is no permutation of the {a.ndim} dimensions")
+        raise refused(f"perm {list(order)} is not a permutation of the {a.ndim} dimensions")
     made = space_of(a).transpose(a, order)
     return jnp.conj(made) if conjugate and jnp.iscomplexobj(a) else made
 

@@ -17,7 +17,7 @@ class ForwardAccumulator:
     """Record what runs, to differentiate it forward: Jacobian-vector products.
 
     Args:
-        primals: a tensor, variable, or structure of them, to move.
+        primals: a tensor, variable, or structure of them, to differentiate with respect to.
         tangents: the directions, in the same structure.
 
     Raises:
@@ -62,7 +62,7 @@ class ForwardAccumulator:
             self._core.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
-        """Return how tensors move with the primals; None where they do not.
+        """Return the tangents of tensors; None where they do not depend on the primals.
 
         Args:
             primals: what was computed: a tensor, or a structure of them.

@@ -31,7 +31,7 @@ class GradientTape:
     """Record what runs, to differentiate it.
 
     Args:
-        persistent: allow more than one gradient to be asked for.
+        persistent: allow more than one gradient to be computed.
         watch_accessed_variables: watch trainable variables as they are read.
 
     >>> from jaxvars import tf
@@ -95,7 +95,7 @@ class GradientTape:
         `tf.nn.embedding_lookup`, is `tf.IndexedSlices`.
 
         Raises:
-            RuntimeError: when the tape is not persistent and has been asked.
+            RuntimeError: when the tape is not persistent and has been used.
         """
         self._use()
         how = unconnected_of(unconnected_gradients)
@@ -131,7 +131,7 @@ class GradientTape:
             experimental_use_pfor: of no effect; False needs a persistent tape, eagerly.
 
         Raises:
-            RuntimeError: when the tape is not persistent and has been asked.
+            RuntimeError: when the tape is not persistent and has been used.
         """
         self._use()
         self._refuse_rows(experimental_use_pfor, "jacobian")
@@ -157,7 +157,7 @@ class GradientTape:
             experimental_use_pfor: of no effect; False needs a persistent tape, eagerly.
 
         Raises:
-            RuntimeError: when the tape is not persistent and has been asked.
+            RuntimeError: when the tape is not persistent and has been used.
             ValueError: when ranks or sizes do not fit.
         """
         y, x = target_of(target), source_of(source)
@@ -213,7 +213,7 @@ def target_of(x: Any) -> Any:
     """Return what is differentiated.
 
     Raises:
-        TypeError: when it is no tensor.
+        TypeError: when it is not a tensor.
     """
     if x is None:
         raise TypeError(
@@ -227,7 +227,7 @@ def source_of(x: Any) -> Any:
     """Return that by which is differentiated.
 
     Raises:
-        TypeError: when it is no tensor or variable.
+        TypeError: when it is not a tensor or variable.
     """
     return _checked(x, "sources")
 
@@ -257,7 +257,7 @@ def _given(targets: Sequence[Any], output_gradients: Any) -> list[Any]:
 
 
 def unconnected_of(given: Any) -> UnconnectedGradients:
-    """Return what an unconnected source gets; raise ValueError if it is no such word."""
+    """Return what an unconnected source gets; raise ValueError if it is not such a word."""
     try:
         return UnconnectedGradients(given)
     except ValueError:

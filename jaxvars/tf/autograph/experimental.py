@@ -15,7 +15,7 @@ def set_loop_options(
     maximum_iterations: Any = None,
     shape_invariants: Any = None,
 ) -> None:
-    """Say more about the loop that this is the first statement of.
+    """Set options of the loop that this is the first statement of.
 
     Args:
         parallel_iterations: accepted, and of no effect.

@@ -1,6 +1,6 @@
 """What converted code calls in place of operations whose results would have no fixed shape.
 
-`tf.range(n)`, where n is only known when the function runs, is no tensor here: XLA's shapes are
+`tf.range(n)`, where n is only known when the function runs, is not a tensor here: XLA's shapes are
 fixed. A `for` can go through it all the same.
 """
 

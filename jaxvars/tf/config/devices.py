@@ -74,7 +74,7 @@ class DeviceSpec:
         return replace(self, **kwargs)
 
     def to_string(self) -> str:
-        """Return the name as text."""
+        """Return the name as a string."""
         words = [f"/{k}:{x}" for k in ("job", "replica", "task") if (x := getattr(self, k)) is not None]  # fmt: skip  # noqa: E501
         if self.device_type is not None:
             index = "*" if self.device_index is None else self.device_index
@@ -87,7 +87,7 @@ class DeviceSpec:
 
 
 def _read(words: list[str], spec: str) -> dict[str, Any]:
-    """Return the parts of a DeviceSpec that a word of a name says."""
+    """Return the parts of a DeviceSpec that a word of a name specifies."""
     match words:
         case ["job", name]:
             return {"job": name}
@@ -128,7 +128,7 @@ class device:  # noqa: N801 - TensorFlow's name
         device_name: like "/CPU:0" or "GPU:1", a DeviceSpec, or None for JAX's default device.
 
     Raises:
-        ValueError: when entered with what is no name.
+        ValueError: when entered with what is not a name.
         InvalidArgumentError: when entered, if there is no such device and soft placement is off.
 
     >>> from jaxvars import tf

@@ -133,7 +133,7 @@ def tensor_float_32_execution_enabled() -> bool:
 def enable_op_determinism() -> None:
     """Have operations give the same result each time: those on GPUs, as those on CPUs do.
 
-    Random numbers without a seed are refused from then on.
+    Random values without a seed are refused from then on.
 
     Raises:
         RuntimeError: when JAX has started with GPUs.
@@ -158,7 +158,7 @@ def get_device_policy() -> str:
 
 
 def set_synchronous_execution(enable: bool) -> None:
-    """Do nothing: to the program, operations run one after the other, whatever is asked for."""
+    """Do nothing: to the program, operations run one after the other, whatever is requested."""
 
 
 def set_device_policy(device_policy: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 @final
 class _Hints:
-    """What was asked for."""
+    """What was requested."""
 
     jit: Any = ""
     options: dict[str, bool] = {"disable_model_pruning": False, "disable_meta_optimizer": False}  # noqa: RUF012 - one for the process

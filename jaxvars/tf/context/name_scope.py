@@ -30,10 +30,10 @@ class name_scope:  # noqa: N801 - TensorFlow's name
     """A context in which the names of new variables begin with `name/`.
 
     Args:
-        name: the text; "" for no scope; ending with "/" for a whole scope.
+        name: the string; "" for no scope; ending with "/" for a whole scope.
 
     Raises:
-        ValueError: when it is no text.
+        ValueError: when it is not a string.
 
     >>> from jaxvars import tf
     >>> with tf.name_scope("block") as scope:
@@ -52,7 +52,7 @@ class name_scope:  # noqa: N801 - TensorFlow's name
 
     @property
     def name(self) -> str:
-        """The text it was made with."""
+        """The string it was made with."""
         return self._name
 
     def __enter__(self) -> str:

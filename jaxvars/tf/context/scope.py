@@ -1,8 +1,8 @@
 """Where code runs: eagerly, or while a `tf.function` is traced; and `tf.init_scope`.
 
 Rules this file keeps:
-- inside of a function the core's converted code hands out Tensors (`tensors/wrapping.py`);
-- what runs in `init_scope`, or is called back by a program, runs eagerly, whoever called.
+- inside of a function the core's converted code returns Tensors (`tensors/wrapping.py`);
+- what runs in `init_scope`, or is called back by a program, runs eagerly, whatever called it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def notes_of_trace() -> dict[str, Any]:
 
 @contextmanager
 def inside_function() -> Generator[None]:
-    """Say that a `tf.function` is being traced."""
+    """Mark that a `tf.function` is being traced."""
     _PLACE.depth += 1
     if _PLACE.depth == 1:
         _PLACE.notes = {}
@@ -71,7 +71,7 @@ def inside_function() -> Generator[None]:
 
 @contextmanager
 def outside_functions() -> Generator[None]:
-    """Say that code runs eagerly."""
+    """Mark that code runs eagerly."""
     depth, _PLACE.depth = _PLACE.depth, 0
     try:
         with boxing(None):

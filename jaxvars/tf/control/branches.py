@@ -88,7 +88,7 @@ def _truth(pred: Any) -> Any:
     """Return a condition as a bool, or a traced one.
 
     Raises:
-        ValueError: when it is no scalar.
+        ValueError: when it is not a scalar.
     """
     array = to_array(pred)
     if array.size != 1:
@@ -123,7 +123,7 @@ def case(
 
     Raises:
         InvalidArgumentError: when none holds and there is no default; or several, if `exclusive`.
-        TypeError: when something is no pair of a condition and a function.
+        TypeError: when something is not a pair of a condition and a function.
     """
     pairs = _pairs(pred_fn_pairs, "pred_fn_pairs")
     truths = [_truth(pred) for pred, _ in pairs]
@@ -178,7 +178,7 @@ def switch_case(
         name: of no effect.
 
     Raises:
-        TypeError: when the index is no integer, or something is no function.
+        TypeError: when the index is not an integer, or something is not a function.
         ValueError: when there is no function, or an index is missing.
     """
     branches = _branches(branch_fns)
@@ -237,7 +237,7 @@ def while_loop(
         The last values, in the structure of `loop_vars`.
 
     Raises:
-        TypeError: when `cond` or `body` is no function.
+        TypeError: when `cond` or `body` is not a function.
         ValueError: when there are no variables, or the structure, a type or a shape changes.
 
     >>> from jaxvars import tf

@@ -63,7 +63,7 @@ def py_function(
         A Tensor, or a list of them; None if there are none.
 
     Raises:
-        InvalidArgumentError: when the function returns something else than it says, or raises a
+        InvalidArgumentError: when the function returns something else than it declares, or raises a
             ValueError or TypeError; other exceptions of `tf.errors` for others that it raises.
 
     >>> from jaxvars import tf
@@ -91,14 +91,14 @@ def numpy_function(
             one is returned.
         inp: its arguments, a list.
         Tout: the type of what it returns, a list of types, or [] or None for nothing.
-        stateful: accepted: it is called as often as the program says.
+        stateful: accepted: it is called as often as the program requests.
         name: of no effect.
 
     Returns:
         A Tensor, or a list of them; None if there are none.
 
     Raises:
-        InvalidArgumentError: when the function returns something else than it says.
+        InvalidArgumentError: when the function returns something else than it declares.
 
     Differs from TensorFlow: as for `tf.py_function`.
     """
@@ -157,7 +157,7 @@ class _Call:
         try:
             with context.at(context.EVAL), entered(LOCAL.eager), outside_functions():
                 return [np.asarray(x) for x in self.tensors(*values)]
-        except Exception as error:  # of which XLA would hand on the text alone
+        except Exception as error:  # of which XLA would pass on the message alone
             Raised.error = raised = _of_tensorflow(error)
             raise raised from error
 

@@ -1,4 +1,4 @@
-"""What a program asks about where it runs: the time, the logger, the scope, eager or traced."""
+"""What a program can read of where it runs: the time, the logger, the scope, eager or traced."""
 
 from __future__ import annotations
 

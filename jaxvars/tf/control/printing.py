@@ -1,9 +1,9 @@
 """`tf.print`: show values as TensorFlow does, when the code runs.
 
 Rules this file keeps:
-- what is not known while a function is traced is handed to a callback (`jaxvars.console.print`);
-- numbers are as short as they can be read back; text in tensors has quotes, but not if it is all
-  that is printed.
+- what is not known while a function is traced is passed to a callback (`jaxvars.console.print`);
+- numbers are as short as they can be read back; strings in tensors have quotes, but not if they
+  are all that is printed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def print(*inputs: Any, **kwargs: Any) -> None:
 
     Args:
         *inputs: tensors, variables, structures of them, and anything else.
-        **kwargs: `output_stream` is where to, `sys.stderr`, an open file, or text such as
+        **kwargs: `output_stream` is where to, `sys.stderr`, an open file, or a string such as
             "file:///path"; `sep` stands between two values, `end` at the end; `summarize` is how
             many elements of each dimension to show at its beginning and end, -1 for all.
 
@@ -66,7 +66,7 @@ Part: TypeAlias = Callable[[list[np.ndarray]], str]
 
 
 def _shown(value: Any, arrays: list[Array], few: int, *, quoted: bool = True) -> Part:
-    """Return what makes text of a value, once its arrays are known; these are noted."""
+    """Return what makes a string of a value, once its arrays are known; these are noted."""
     if isinstance(value, Tensor | Variable | jax.Array | np.ndarray):
         place = len(arrays)
         arrays.append(to_array(value))
@@ -92,7 +92,7 @@ def _structure(value: Any, arrays: list[Array], few: int) -> Part:
 
 
 def tensor_text(array: np.ndarray, few: int, *, quoted: bool = False) -> str:
-    """Return an array as text; text itself in quotes, or only where it is in a row.
+    """Return an array as a string; strings as its elements in quotes, or only where it is in a row.
 
     >>> tensor_text(np.arange(10), 3)
     '[0 1 2 ... 7 8 9]'

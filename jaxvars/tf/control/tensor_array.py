@@ -1,4 +1,4 @@
-"""`tf.TensorArray`, over `jaxvars.TensorArray`; over a `TensorList` for texts and odd shapes."""
+"""`tf.TensorArray`, over `jaxvars.TensorArray`; over a `TensorList` for strings and odd shapes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TensorArray:
     >>> ta.write(0, 1.0).write(1, 2.0).stack().numpy().tolist()
     [1.0, 2.0]
 
-    Differs from TensorFlow: texts, and elements of different shapes, are written at places that
+    Differs from TensorFlow: strings, and elements of different shapes, are written at places that
     are known while a function is traced.
     """
 

@@ -1,4 +1,4 @@
-"""What a `tf.TensorArray` keeps that `jaxvars.TensorArray` does not: texts, other shapes.
+"""What a `tf.TensorArray` keeps that `jaxvars.TensorArray` does not: strings, other shapes.
 
 Rules this file keeps:
 - a write returns a new one;
@@ -119,7 +119,7 @@ class TensorList:
 
     # ------------------------------------------------------------ as a pytree
     def tree_flatten(self) -> tuple[Any, Any]:
-        """Return the elements, and what else it is; texts are no arrays."""
+        """Return the elements, and what else it is; strings are not arrays."""
         if self.dtype == np.dtype(object):
             return (), (self.dtype, self.element_shape, self.dynamic_size, self._elements)
         return (self._elements,), (self.dtype, self.element_shape, self.dynamic_size, None)
@@ -135,7 +135,7 @@ class TensorList:
 def _known(place: Any) -> int:
     if context.is_tracer(place):
         raise refused(
-            "A TensorArray of texts, or of elements of different shapes, takes indices that are "
+            "A TensorArray of strings, or of elements of different shapes, takes indices that are "
             "known while a function is traced: XLA's programs have numbers of fixed shapes."
         )
     return int(place)

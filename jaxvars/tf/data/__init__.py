@@ -5,7 +5,7 @@
         step(images, labels)
 
 Rules this file keeps:
-- elements are made in Python, on the host, one when it is asked for.
+- elements are made in Python, on the host, one when it is requested.
 """
 
 from __future__ import annotations

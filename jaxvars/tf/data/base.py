@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - a dataset does not change, and begins again each time it is iterated over;
-- elements are made on the host, one when it is asked for: JAX runs the step before while the next
+- elements are made on the host, one when it is requested: JAX runs the step before while the next
   batch is made, so that there are no threads.
 """
 
@@ -42,7 +42,7 @@ class DatasetBase(ABC):  # noqa: B024 - its parts are classes for the sake of th
         step: makes the elements.
         count: how many there are.
         spec: returns the spec of an element.
-        options: what was said of how it is to run.
+        options: how it is to run.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class Several(DatasetBase, ABC):
             )
         for part in leaves(given):
             if not isinstance(part, DatasetBase):
-                raise TypeError(f"Invalid input to `zip`: {part} is no dataset.")
+                raise TypeError(f"Invalid input to `zip`: {part} is not a dataset.")
 
         def step(memory: Memory) -> Elements:
             parts = [memory.opened(str(i), part._cursor) for i, part in enumerate(leaves(given))]
@@ -86,7 +86,7 @@ class Several(DatasetBase, ABC):
 
         Args:
             datasets: a list of datasets.
-            choice_dataset: of int64 numbers of them.
+            choice_dataset: of their int64 indices.
             stop_on_empty_dataset: end when one ends, not when all do.
 
         Raises:
@@ -138,7 +138,7 @@ class Several(DatasetBase, ABC):
             ValueError: when there is no dataset, or another number of weights.
             TypeError: when their types differ.
 
-        Differs from TensorFlow: the random numbers are others.
+        Differs from TensorFlow: the random values are others.
         """
         given = _checked(datasets)
         if weights is not None and not isinstance(weights, DatasetBase):
@@ -181,7 +181,7 @@ class Several(DatasetBase, ABC):
         Returns:
             A dataset of pairs of a class and an element.
 
-        Differs from TensorFlow: the random numbers are others.
+        Differs from TensorFlow: the random values are others.
         """
         target = np.asarray(known(target_dist, "target_dist"), np.float64)
         initial = (
@@ -224,7 +224,7 @@ def _directed(
     Args:
         memory: of the step.
         makes: open the datasets.
-        choices: numbers of datasets.
+        choices: indices of datasets.
         stops: end when the first dataset does, not the last one.
     """
     over = memory.values.setdefault("over", [False] * len(makes))
@@ -242,7 +242,7 @@ def _directed(
 
 
 def _drawn(memory: Memory, seeds: Seeds, weights: Callable[[], Sequence[float]]) -> Iterator[int]:
-    """Yield random numbers of datasets.
+    """Yield random indices of datasets.
 
     Args:
         memory: of the step.

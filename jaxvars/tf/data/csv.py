@@ -48,12 +48,12 @@ def make_csv_dataset(
         column_names: of the columns; those in the first line if None.
         column_defaults: types, or values where nothing is written; found out from rows if None.
         label_name: the column that becomes the second part of an element.
-        select_columns: names or numbers of the columns to take; all if None.
+        select_columns: names or indices of the columns to take; all if None.
         field_delim: what is between two columns.
         use_quote_delim: whether quotes are around some values.
         na_value: what is written for nothing.
         header: whether the first line of each file has the names.
-        num_epochs: how often the rows come; for ever if None.
+        num_epochs: how often the rows come; indefinitely if None.
         shuffle: put the rows into random order.
         shuffle_buffer_size: as `buffer_size` of `Dataset.shuffle`.
         shuffle_seed: as its `seed`.
@@ -125,7 +125,7 @@ def _numbers(names: list[str], select: Sequence[Any] | None) -> list[int]:
 
 
 def _type(texts: list[str], nothing: str) -> Any:
-    """Return what a column without a value is: an empty value of the type that all texts have."""
+    """Return what a column without a value is: an empty value of the type that all strings have."""
     given = [text for text in texts if text not in ("", nothing)]
     for dtype in (int32, int64, float32):
         if all(_is_of(text, dtype) for text in given):

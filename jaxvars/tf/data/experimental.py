@@ -48,7 +48,7 @@ __all__ = [
 
 @final
 class TFRecordWriter:
-    """Writes a dataset of text into a TFRecord file.
+    """Writes a dataset of strings into a TFRecord file.
 
     Args:
         filename: of the file.
@@ -59,14 +59,14 @@ class TFRecordWriter:
         self._filename, self._kind = filename, compression_type
 
     def write(self, dataset: Dataset) -> None:
-        """Write the elements of a dataset, scalars of text.
+        """Write the elements of a dataset, scalar strings.
 
         Raises:
             TypeError: when they are something else.
         """
         spec = dataset.element_spec
         if not hasattr(spec, "dtype") or not spec.dtype.is_string or spec.shape.rank:
-            raise TypeError(f"`dataset` must be one of scalars of text, not of {spec!r}.")
+            raise TypeError(f"`dataset` must be one of scalar strings, not of {spec!r}.")
         with RecordWriter(self._filename, self._kind) as writer:
             for element in dataset:
                 writer.write(element)
@@ -115,7 +115,7 @@ def cardinality(dataset: Dataset) -> Tensor:
 
 
 def assert_cardinality(expected_cardinality: int) -> Change:
-    """Return what says of a dataset how many elements it has, for `Dataset.apply`.
+    """Return what asserts how many elements a dataset has, for `Dataset.apply`.
 
     The dataset raises FailedPreconditionError when it has another number.
     """
@@ -209,7 +209,7 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = int64) -> Dataset:  # no
 def RandomDataset(  # noqa: N802 - TensorFlow's name
     seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None
 ) -> Dataset:
-    """Return a dataset of random numbers that never ends."""
+    """Return a dataset of random values that never ends."""
     return Dataset.random(seed, rerandomize_each_iteration)
 
 

@@ -96,7 +96,7 @@ def fixed_length_records(
         name: of no effect.
 
     Raises:
-        InvalidArgumentError: (when iterated) when a file is no number of records.
+        InvalidArgumentError: (when iterated) when a file is not a number of records.
     """
     kind = compression_kind(compression_type)
     size, head, foot = (

@@ -199,7 +199,7 @@ class Functions(DatasetBase, ABC):
         """Return what a function makes of this dataset.
 
         Raises:
-            TypeError: when it is no dataset.
+            TypeError: when it is not a dataset.
         """
         made = transformation_func(self)
         if not isinstance(made, DatasetBase):
@@ -244,7 +244,7 @@ def _kind(name: str, calls: Any) -> str:
 
 
 def _reduced_in_a_program(items: Any, initial: Any, func: Callable[..., Any]) -> Any:
-    """Reduce the elements that a program asks for."""
+    """Reduce the elements that a program requests."""
     from jaxvars.tf.arrays.constant import convert_to_tensor
     from jaxvars.tf.control.branches import while_loop
 

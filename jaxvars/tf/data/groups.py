@@ -85,7 +85,7 @@ class Groups(DatasetBase, ABC):
             batch_size: how many.
             padded_shapes: to pad to, in the structure of an element; None in a shape means the
                 largest size of the batch.
-            padding_values: to pad with; zeros and empty text if None.
+            padding_values: to pad with; zeros and empty strings if None.
             drop_remainder: leave out the last ones if they are fewer.
             name: of no effect.
         """

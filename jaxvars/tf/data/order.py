@@ -80,7 +80,7 @@ class Order(DatasetBase, ABC):
         return self._step("_ShuffleDataset", step)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Self:
-        """Begin again at the end: a number of times, or for ever."""
+        """Begin again at the end: a number of times, or indefinitely."""
         times = -1 if count is None else one_int(count, "count")
 
         def step(memory: Memory) -> Elements:

@@ -73,7 +73,7 @@ class Made(DatasetBase, ABC):
         """Make a dataset of the elements of a list.
 
         Raises:
-            ValueError: when it is empty, or no list.
+            ValueError: when it is empty, or not a list.
         """
         if not isinstance(elements, list):
             raise ValueError(f"`elements` must be a list, not {type(elements).__name__}.")
@@ -119,7 +119,7 @@ class Made(DatasetBase, ABC):
             name: of no effect.
 
         Raises:
-            TypeError: when `generator` is no function, or nothing is said of the elements.
+            TypeError: when `generator` is not a function, or the elements are not specified.
             InvalidArgumentError: (when iterated) for a value that does not fit.
         """
         if not callable(generator):
@@ -180,7 +180,7 @@ class Made(DatasetBase, ABC):
         cls, seed: Any = None, rerandomize_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Self:  # fmt: skip
-        """Make a dataset of random numbers, of 32 bits, that never ends: TensorFlow's.
+        """Make a dataset of random values, of 32 bits, that never ends: TensorFlow's.
 
         Args:
             seed: an integer; follows from the global seed if None.
@@ -224,7 +224,7 @@ class Made(DatasetBase, ABC):
 
 
 def texts(value: Any) -> np.ndarray:
-    """Return text, or a list of it, as an array."""
+    """Return a string, or a list of them, as an array."""
     if hasattr(value, "__fspath__"):
         value = str(value)
     return stored(np.asarray(value, object) if isinstance(value, bytes) else value)

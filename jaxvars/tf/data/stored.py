@@ -28,7 +28,7 @@ class Kept(DatasetBase, ABC):
     """The steps that keep elements."""
 
     def cache(self, filename: Any = "", name: str | None = None) -> Self:
-        """Keep the elements once all of them were asked for.
+        """Keep the elements once all of them were requested.
 
         Args:
             filename: a folder to keep them in, for other programs, too; in memory if empty.
@@ -197,14 +197,14 @@ class Kept(DatasetBase, ABC):
         )
 
     def pad_to_cardinality(self, count: Any, mask_key: str) -> Self:
-        """Put empty elements after these, and say in each whether it is one that was there.
+        """Put empty elements after these, and mark in each whether it is one that was there.
 
         Args:
             count: how many elements there are to be.
-            mask_key: the key of the bool that says so; elements are dicts.
+            mask_key: the key of that mark, a bool; elements are dicts.
 
         Raises:
-            ValueError: when elements are no dicts, or have that key.
+            ValueError: when elements are not dicts, or have that key.
         """
         spec, wanted = self._spec(), positive(count, "cardinality")
         if not isinstance(spec, dict):

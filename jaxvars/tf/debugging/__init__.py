@@ -118,8 +118,8 @@ def _rank(rank: Any, message: str | None) -> int:
     """Return a number of dimensions.
 
     Raises:
-        ValueError: when it is no scalar.
-        TypeError: when it is no integer.
+        ValueError: when it is not a scalar.
+        TypeError: when it is not an integer.
     """
     array = to_array(rank)
     first = f"{message} " if message else ""
@@ -161,7 +161,7 @@ def assert_shapes(
 
     Args:
         shapes: pairs of a tensor and its shape: numbers, names, None or "." for any size, "*" or
-            `...` at an end for any number of sizes; or text, one letter for each size.
+            `...` at an end for any number of sizes; or a string, one letter for each size.
         data: of no effect.
         summarize: of no effect.
         message: what to say first.
@@ -227,7 +227,7 @@ def assert_same_float_dtype(tensors: Sequence[Any] | None = None, dtype: Any = N
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Check that something is an iterable, and no tensor or text; raise TypeError if not."""
+    """Check that something is an iterable, and not a tensor or string; raise TypeError if not."""
     improper = isinstance(values, Tensor | Variable | np.ndarray | bytes | str)
     if improper or not hasattr(values, "__iter__"):
         words = 'to be a "proper" iterable' if improper else "to be iterable"

@@ -17,7 +17,7 @@
     _distribute_options     options
 
 Rules this file keeps:
-- a step is one program over the whole batch, which XLA divides over the devices: `run` calls it
+- a step is one program over the whole batch, which XLA shards over the devices: `run` calls it
   once, and what it returns is one value, of the whole batch. So a loss is divided by the size of
   the global batch, as TensorFlow's guide does, and reduced without effect.
 """

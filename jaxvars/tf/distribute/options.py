@@ -1,4 +1,4 @@
-"""What is said to `tf.distribute` of how values are reduced and read; of no effect: XLA chooses.
+"""Options of `tf.distribute` for how values are reduced and read; of no effect: XLA chooses.
 
 Rules this file keeps:
 - options are kept, can be read back, and change no result.
@@ -63,7 +63,7 @@ class ReductionToOneDevice(CrossDeviceOps):
 
 
 class InputReplicationMode(enum.Enum):
-    """For whom a dataset function is called: for each process, whatever is asked for."""
+    """For whom a dataset function is called: for each process, whatever is requested."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"

@@ -1,7 +1,7 @@
 """`tf.distribute.Strategy`: the base of the strategies, and what they make.
 
 Rules this file keeps:
-- a step is one program over the whole batch, which XLA divides over the devices: `run` calls it
+- a step is one program over the whole batch, which XLA shards over the devices: `run` calls it
   once, and what it returns is one value, of the whole batch.
 """
 
@@ -45,7 +45,7 @@ class Strategy(ABC):
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is divided over."""
+        """How many devices a batch is sharded over."""
         return self.core.num_replicas_in_sync
 
     @property
@@ -70,11 +70,11 @@ class Strategy(ABC):
         kwargs: Mapping[str, Any] | None = None,
         options: Any = None,
     ) -> Any:
-        """Run a step on the whole batch, as one program that XLA divides over the devices.
+        """Run a step on the whole batch, as one program that XLA shards over the devices.
 
         Args:
             fn: the step; compiled, if it is not, and no part of a compiled function.
-            args: its arguments. Those of a distributed dataset are divided.
+            args: its arguments. Those of a distributed dataset are sharded.
             kwargs: the same.
             options: of no effect.
 
@@ -181,7 +181,7 @@ class _Arrays:
 
 @final
 class DistributedDataset:
-    """Batches that are divided over devices; made by a strategy."""
+    """Batches that are sharded over devices; made by a strategy."""
 
     def __init__(self, batches: Any) -> None:
         self._batches = batches
@@ -206,7 +206,7 @@ class ReplicaContext:
 
     @property
     def num_replicas_in_sync(self) -> int:
-        """How many devices a batch is divided over."""
+        """How many devices a batch is sharded over."""
         return self.strategy.num_replicas_in_sync
 
     @property

@@ -1,6 +1,6 @@
 """`tf.experimental.numpy.random`: NumPy's names for the streams of `tf.random`.
 
-Differs from TensorFlow: the numbers are those of `jax.random`.
+Differs from TensorFlow: the values are those of `jax.random`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jaxvars.tf.tensors.tensor import Tensor
 
 
 def seed(s: int) -> None:
-    """Begin the streams of numbers again.
+    """Begin the streams of values again.
 
     >>> seed(1)
     """

@@ -1,7 +1,7 @@
 """`tnp.experimental_enable_numpy_behavior`: Tensors with NumPy's methods, types and indexing.
 
 Rules this file keeps:
-- until it is asked for, nothing of it counts, and operators cost nothing more; it can't be undone;
+- until it is requested, nothing of it counts, and operators cost nothing more; it can't be undone;
 - operands of different types are promoted by NumPy's rules, in operators only: Python's numbers
   are as wide as what they meet;
 - a list or array of numbers as an index picks, and several pick together.

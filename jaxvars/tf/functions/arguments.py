@@ -3,16 +3,16 @@
 | an argument | counts | the core gets | the body sees |
 |---|---|---|---|
 | Tensor, NumPy array or number | by shape and type | an array | a Tensor |
-| Python int, float, complex | by value | its text | it |
+| Python int, float, complex | by value | its string | it |
 | bool, str, bytes, None, other hashables | by value | it | it |
 | Variable | itself | the variable of jaxvars | it |
 | Module, other object, function | itself | it | it |
 | object with a `__tf_tracing_type__` | by that | the type | its placeholder |
 | list, tuple, dict | its form, and parts | the same of its parts | the same of its parts |
-| what has `__tf_flatten__` | by what it says, and parts | the same of its parts | it, again |
+| what has `__tf_flatten__` | by what it returns, and parts | the same of its parts | it, again |
 
 Rules this file keeps:
-- how a class is handed on is found out once, when it is first met.
+- how a class is passed on is found out once, when it is first met.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from jaxvars.tf.variables.variable import Variable, face_of
 
 _MARK = "literal "
 _LITERALS: dict[str, Any] = {}
-"""Numbers by their text: JAX would trace a number, and compares text quickly."""
+"""Numbers by their string: JAX would trace a number, and compares strings quickly."""
 
 _HOW: dict[type, Callable[[Any], Any]] = {}
 
@@ -143,7 +143,7 @@ _RULES: list[tuple[Any, Callable[[Any], Any]]] = [
 # ---------------------------------------------------------------- what they are called
 @final
 class Literal:
-    """A Python value in the text of a signature."""
+    """A Python value in the string of a signature."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -183,7 +183,7 @@ def described(value: Any) -> str:
 
 
 def spec_text(value: Any) -> str:
-    """Return the spec of something with a shape and dtype, as text."""
+    """Return the spec of something with a shape and dtype, as a string."""
     dtype = dtype_of(value) if isinstance(value, np.ndarray | jax.Array) else value.dtype
     name = getattr(value, "name", None) if is_spec(value) else None
     shape = getattr(value, "shape", None)

@@ -1,7 +1,7 @@
 """How arguments are given to a concrete function: by place or name, as its function takes them.
 
 Rules this file keeps:
-- what was no tensor in the signature need not be given, and is refused if it is another one;
+- what was not a tensor in the signature need not be given, and is refused if it is another one;
 - errors are worded as TensorFlow's.
 """
 

@@ -57,7 +57,7 @@ class ConcreteFunction:
         self._given = self._flat()  # with the names that were given
         self.structured_input_signature = self._named()
         self._traced: Any = None
-        self._learned: Any = None  # of calls: the result of what has no program by itself
+        self._learned: Any = None  # of calls: the result of what has no program
         if not self._is_open:
             self._traced = self._trace()
         elif not self._has_no_program:
@@ -93,7 +93,7 @@ class ConcreteFunction:
         return filter(_is_tensor_spec, self._flat())
 
     def is_for(self, other: ConcreteFunction) -> bool:
-        """Return whether another one, which has just been asked for, is the same."""
+        """Return whether another one, which has just been requested, is the same."""
         if [type(x) for x in self._given] != [type(x) for x in other._given]:
             return False
         if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
@@ -123,8 +123,8 @@ class ConcreteFunction:
         """The concrete function of jaxvars; for the smallest sizes where it needs to know them."""
         if self._has_text:
             raise refused(
-                f"{self.name} takes text, which is a constant of a program: it is traced for each "
-                "text when it is called, and has no program before."
+                f"{self.name} takes strings, which are constants of a program: it is traced for "
+                "each string when it is called, and has no program before."
             )
         if self._traced is None:
             self._traced = self._trace()
@@ -262,7 +262,7 @@ class ConcreteFunction:
 
     @property
     def function_def(self) -> str:
-        """The program as XLA is given it, as text."""
+        """The program as it is passed to XLA, as text."""
         return self.core.stablehlo
 
     @property
@@ -292,7 +292,7 @@ class ConcreteFunction:
         return self._args, self._kwargs
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
-        """Return the parameters and the result as text."""
+        """Return the parameters and the result as a string."""
         if not verbose:
             return self._shown()
         lines = ["Input Parameters:"]

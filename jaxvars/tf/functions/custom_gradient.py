@@ -1,4 +1,4 @@
-"""Derivatives of one's own: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
+"""Custom derivatives: `tf.custom_gradient`, `tf.stop_gradient`, `tf.recompute_grad`, ...
 
 Rules this file keeps:
 - they are those of `jaxvars.autodiff.custom_gradient`; the user's functions see Tensors and
@@ -54,7 +54,7 @@ def _seen(value: Any) -> Any:
 
 
 def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Give a function a gradient of its own.
+    """Give a function a custom gradient.
 
     Args:
         f: takes tensors, returns `(result, grad)`. `grad(*upstream)` returns the gradient of each
@@ -86,7 +86,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
 
 @final
 class _Custom:
-    """A function with a gradient of its own; the object of a method is none of its arguments."""
+    """A function with a custom gradient; the object of a method is none of its arguments."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         functools.update_wrapper(self, f)
@@ -109,7 +109,7 @@ def _moving(leaf: Any) -> Any:
 
 
 def _for_core(f: Callable[..., Any], kwargs: Any) -> Callable[..., Any]:
-    """Return the function of arrays that the core gives a gradient of its own."""
+    """Return the function of arrays that the core gives a custom gradient."""
 
     @functools.wraps(f)
     def run(*arrays: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A function with a gradient of its own, called where operations run at once.
+"""A function with a custom gradient, called where operations run at once.
 
 It sees tensors with values, as in TensorFlow, and so does its gradient function.
 

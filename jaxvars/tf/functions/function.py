@@ -3,7 +3,7 @@
 Rules this file keeps:
 - how arguments count stands in `functions/arguments.py`;
 - a call whose arguments are Tensors costs little more than one of `jv.compile`;
-- a method belongs to its object: each has variables and traces of its own.
+- a method belongs to its object: each has its variables and traces.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _ONLY_ONCE = (
 )
 _NO_BOOL = (
     "Using a symbolic `tf.Tensor` as a Python `bool` is not allowed at {line}: its value is known "
-    "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and their "
-    "kin in functions whose source it sees, unless they are decorated with do_not_convert or "
+    "when the function runs, not while it is traced. AutoGraph converts `if`, `while` and the "
+    "like in functions whose source it sees, unless they are decorated with do_not_convert or "
     "@tf.function(autograph=False). There, use tf.cond, tf.while_loop or tf.where."
 )
 
@@ -266,7 +266,7 @@ class Function:
         return sum(self._runs.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """Return the signatures that there are traces for, as text."""
+        """Return the signatures that there are traces for, as a string."""
         return _printed(self._traces(), verbose)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., str]:
@@ -330,7 +330,7 @@ class BoundFunction:
         return self._function._runs[id(self.__self__)]
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """Return the signatures that there are traces for, as text."""
+        """Return the signatures that there are traces for, as a string."""
         return _printed(self._function._traces(id(self.__self__)), verbose)
 
     def __eq__(self, other: object) -> bool:
@@ -392,7 +392,7 @@ def function(
 ) -> Any:
     """Compile a Python function into one program.
 
-    Python's `if`, `while`, `for` and their kin on tensors become parts of the program; whatever
+    Python's `if`, `while`, `for` and the like on tensors become parts of the program; whatever
     else Python does in the body happens once for each trace.
 
     Args:
@@ -409,7 +409,7 @@ def function(
         experimental_follow_type_hints: accepted, and of no effect.
 
     Raises:
-        TypeError: when `input_signature` is no list, or does not fit the function.
+        TypeError: when `input_signature` is not a list, or does not fit the function.
 
     >>> from jaxvars import tf
     >>> @tf.function
@@ -423,9 +423,9 @@ def function(
     Differs from TensorFlow: the body is traced once for all sizes where a size is None in
     `input_signature`, but XLA's program is made for each; a body that must know its sizes is traced
     for each, too, and so is one that is given a size of 0, or sizes of one place in a shape that
-    are equal in one call and not in another. A tensor of text is traced for each text. An `if` on a
-    tensor whose value is known while the function is traced (a constant, a shape) is decided then;
-    1, 1.0 and True are different arguments.
+    are equal in one call and not in another. A tensor of strings is traced for each value. An `if`
+    on a tensor whose value is known while the function is traced (a constant, a shape) is decided
+    then; 1, 1.0 and True are different arguments.
     """
 
     def decorate(func: Callable[..., Any]) -> Function:

@@ -4,7 +4,7 @@ A function whose code names them is traced with a tape open that follows everyth
 calls them in another way, which is found out at the first call, and it is traced once more.
 
 Rules this file keeps:
-- each function that is traced has a tape of its own, as it has a graph of its own in TensorFlow.
+- each function that is traced has its own tape, as it has its own graph in TensorFlow.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _NAMES = frozenset({"gradients", "hessians"})
 
 @final
 class NeedsTape(BaseException):
-    """Says that the function that is being traced must be traced again, with a tape.
+    """Signals that the function that is being traced must be traced again, with a tape.
 
-    It passes through the `except Exception` of whoever calls `tf.gradients`, and is never seen.
+    It passes through the `except Exception` of the caller of `tf.gradients`, and is never seen.
     """
 
 

@@ -100,14 +100,14 @@ def map_fn(
 
 
 def _is_text(part: Any) -> bool:
-    """Return whether an array is text, or a type or spec says so."""
+    """Return whether an array is of strings, or a type or spec is."""
     if isinstance(part, np.ndarray | jax.Array):
         return is_text(part)
     return as_dtype(part.dtype if is_spec(part) else part).is_string
 
 
 def _mapped_texts(fn: Callable[[Any], Any], arrays: Any, wanted: Any) -> Any:
-    """Call a function with each row; texts are on the host, so that there is no program of it."""
+    """Call a function with each row; strings are on the host, so that there is no program of it."""
     size = len(nest.flatten(arrays)[0])
     rows = [nest.map_structure(lambda x: _row(x, i), arrays) for i in range(size)]  # noqa: B023 - used at once
     results = [fn(row) for row in rows]
@@ -135,7 +135,7 @@ def _stacked(parts: Sequence[Array]) -> Array:
 
 
 def _typed(result: Any, wanted: Any) -> Any:
-    """Return a result as arrays of the types that were said."""
+    """Return a result as arrays of the types that were specified."""
     if isinstance(wanted, DType | str | type) or is_spec(wanted):
         wanted, nested = [wanted], False
     else:

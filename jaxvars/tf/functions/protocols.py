@@ -29,7 +29,7 @@ FunctionType = inspect.Signature
 class TraceType(ABC):
     """What a call of a `tf.function` is compiled for: calls of equal types share a program.
 
-    An object says its type by a method `__tf_tracing_type__(self, context)`; the body sees what
+    An object gives its type by a method `__tf_tracing_type__(self, context)`; the body sees what
     `placeholder_value` returns.
 
     >>> from jaxvars import tf
@@ -87,7 +87,7 @@ class TraceType(ABC):
 
 @runtime_checkable
 class SupportsTracingProtocol(Protocol):
-    """An object that says its `TraceType`."""
+    """An object that specifies its `TraceType`."""
 
     def __tf_tracing_type__(self, context: Any) -> TraceType:
         """Return the type."""

@@ -20,7 +20,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @final
 class _Default:
-    """A default value in the text of a signature."""
+    """A default value in the string of a signature."""
 
     def __repr__(self) -> str:
         return "<captured_default_value>"
@@ -84,7 +84,7 @@ class InputSignature:
         return self.fitted(args, kwargs)
 
     def fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return arguments as tensors of the types that the specs say.
+        """Return arguments as tensors of the types in the specs.
 
         Raises:
             TypeError: when they do not fit.
@@ -136,7 +136,7 @@ class _Shown:
 
 
 def _fit(value: Any, spec: Any) -> Any:
-    """Return an argument, or a part of one, as tensors of the types that its spec says."""
+    """Return an argument, or a part of one, as tensors of the types in its spec."""
     if is_spec(spec):
         return fit_tensor(value, spec)
     if not nest.is_nested(spec):

@@ -5,7 +5,7 @@ with `reduce_retracing`, what has differed between calls.
 
 Rules this file keeps:
 - a call is served by the most special trace that fits;
-- it is asked only for calls that are like none before.
+- it is consulted only for calls that are like none before.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def kind_of(key: Any) -> Kind:
 
 @final
 class OpenSizes:
-    """Says to the core which sizes are open.
+    """Specifies for the core which sizes are open.
 
     Args:
         specs: of `input_signature`, or None.

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - Pillow does it, and is imported when it is needed;
-- files are text, on the host: inside a `tf.function` they must be known.
+- files are strings, on the host: inside a `tf.function` they must be known.
 """
 
 from __future__ import annotations

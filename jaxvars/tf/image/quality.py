@@ -1,4 +1,4 @@
-"""How much images are alike: `ssim` and its kin; and their edges.
+"""How much images are alike: `ssim` and the like; and their edges.
 
 Source: Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment: from error visibility to
 structural similarity", 2004; Wang, Simoncelli, Bovik, "Multiscale structural similarity", 2003.
@@ -122,7 +122,7 @@ def sobel_edges(image: Array) -> Array:
     Example: `tf.image.sobel_edges(r(1, 3, 4, 2))`.
     """
     if image.ndim != 4:
-        raise refused(f"An image of shape {list(image.shape)} is no batch of 4 dimensions.")
+        raise refused(f"An image of shape {list(image.shape)} is not a batch of 4 dimensions.")
     x = jnp.pad(image, [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
     smooth, step = (1, 2, 1), (-1, 0, 1)
     pairs = [(step, smooth), (smooth, step)]

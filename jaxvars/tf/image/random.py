@@ -51,7 +51,7 @@ def random_flip_left_right(image: Array, seed: Any = None) -> Array:
 
     Example: `tf.image.random_flip_left_right(tf.ones([2, 3, 1]), seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _flip(places.flip_left_right.__wrapped__, _drawn, image, seed)
@@ -72,7 +72,7 @@ def random_flip_up_down(image: Array, seed: Any = None) -> Array:
 
     Example: `tf.image.random_flip_up_down(tf.ones([2, 3, 1]), seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _flip(places.flip_up_down.__wrapped__, _drawn, image, seed)
@@ -100,11 +100,11 @@ def _brightness(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
 
 @op("image.random_brightness", "image", kinds=_NUMBERS)
 def random_brightness(image: Array, max_delta: Any, seed: Any = None) -> Array:
-    """Add a random number.
+    """Add a random value.
 
     Example: `tf.image.random_brightness(p(2, 2, 1), 1e-9, seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _brightness(_drawn, image, max_delta, seed)
@@ -129,11 +129,11 @@ def _hue(draw: Draw, image: Array, max_delta: Any, seed: Any) -> Array:
 
 @op("image.random_hue", "image", kinds=_NUMBERS)
 def random_hue(image: Array, max_delta: Any, seed: Any = None) -> Array:
-    """Turn the hue by a random number.
+    """Turn the hue by a random value.
 
     Example: `tf.image.random_hue(tf.ones([1, 1, 3]), 0.5, seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _hue(_drawn, image, max_delta, seed)
@@ -154,11 +154,11 @@ def _contrast(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> Ar
 
 @op("image.random_contrast", "image", kinds=_NUMBERS)
 def random_contrast(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
-    """Multiply the distance of each channel from its mean by a random number.
+    """Multiply the distance of each channel from its mean by a random value.
 
     Example: `tf.image.random_contrast(tf.ones([2, 2, 1]), 0.5, 2.0, seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _contrast(_drawn, image, lower, upper, seed)
@@ -179,11 +179,11 @@ def _saturation(draw: Draw, image: Array, lower: Any, upper: Any, seed: Any) -> 
 
 @op("image.random_saturation", "image", kinds=_NUMBERS)
 def random_saturation(image: Array, lower: Any, upper: Any, seed: Any = None) -> Array:
-    """Multiply the saturation by a random number.
+    """Multiply the saturation by a random value.
 
     Example: `tf.image.random_saturation(tf.ones([1, 1, 3]), 0.5, 2.0, seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _saturation(_drawn, image, lower, upper, seed)
@@ -223,7 +223,7 @@ def random_jpeg_quality(
 
     Example: `tf.image.random_jpeg_quality(tf.zeros([8, 8, 3]), 99, 100, seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _quality(_drawn, image, min_jpeg_quality, max_jpeg_quality, seed)
@@ -254,7 +254,7 @@ def random_crop(value: Array, size: Any, seed: Any = None) -> Array:
 
     Example: `tf.image.random_crop(tf.ones([3, 3, 1]), [2, 2, 1], seed=1)`.
 
-    Differs from TensorFlow: the numbers of a seed are TensorFlow's if the streams are begun again
+    Differs from TensorFlow: the values of a seed are TensorFlow's if the streams are begun again
     by `tf.random.set_seed`.
     """
     return _crop(_drawn, value, size, seed)

@@ -1,4 +1,4 @@
-"""Other sizes of images: `tf.image.resize` and its kin.
+"""Other sizes of images: `tf.image.resize` and the like.
 
 Source of the kernels: Keys, "Cubic convolution interpolation for digital image processing", 1981;
 Mitchell, Netravali, "Reconstruction filters in computer graphics", 1988.

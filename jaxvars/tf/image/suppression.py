@@ -45,7 +45,7 @@ def _chosen(
     overlap: Callable[[int, int], float], scores: np.ndarray, size: int, limit: float,
     least: float, sigma: float = 0.0,
 ) -> tuple[list[int], list[float]]:  # fmt: skip
-    """Return the numbers and scores of the boxes that are kept, the best first."""
+    """Return the indices and scores of the boxes that are kept, the best first."""
     queue = [(-float(s), i, 0) for i, s in enumerate(scores) if s > least]
     heapq.heapify(queue)
     kept: list[int] = []
@@ -74,7 +74,7 @@ def non_max_suppression(
     boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
 ) -> Array:  # fmt: skip
-    """Return the numbers of the best boxes, without those that overlap better ones.
+    """Return the indices of the best boxes, without those that overlap better ones.
 
     Example:
     `tf.image.non_max_suppression(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [1, 0, 0,
@@ -90,7 +90,7 @@ def non_max_suppression_with_scores(
     boxes: Array, scores: Array, max_output_size: Any, iou_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"), soft_nms_sigma: Any = 0.0,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return the numbers and scores of the best boxes; those that overlap score less.
+    """Return the indices and scores of the best boxes; those that overlap score less.
 
     Example:
     `tf.image.non_max_suppression_with_scores(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3,
@@ -121,7 +121,7 @@ def non_max_suppression_overlaps(
     overlaps: Array, scores: Array, max_output_size: Any, overlap_threshold: Any = 0.5,
     score_threshold: Any = float("-inf"),
 ) -> Array:  # fmt: skip
-    """Return the numbers of the best boxes, of which the overlaps are given.
+    """Return the indices of the best boxes, of which the overlaps are given.
 
     Example: `tf.image.non_max_suppression_overlaps([[1.0, 0.6], [0.6, 1.0]], [0.5, 0.7], 2)`.
     """
@@ -159,7 +159,7 @@ def _share(a: list[float], b: list[float]) -> float:
 def _kept(
     boxes: Array, scores: Array, size: int, limit: Array, least: Array
 ) -> tuple[Array, Array]:
-    """Return the numbers of the boxes that are kept, filled up with 0, and how many they are."""
+    """Return the indices of the boxes that are kept, filled up with 0, and how many they are."""
     low = jnp.minimum(boxes[:, :2], boxes[:, 2:])
     high = jnp.maximum(boxes[:, :2], boxes[:, 2:])
     areas = jnp.prod(high - low, -1)
@@ -190,7 +190,7 @@ def non_max_suppression_padded(
     score_threshold: Any = float("-inf"), pad_to_max_output_size: bool = False,
     sorted_input: bool = False, canonicalized_coordinates: bool = False, tile_size: int = 512,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return the numbers of the best boxes, filled up with zeros, and how many they are.
+    """Return the indices of the best boxes, filled up with zeros, and how many they are.
 
     Example:
     `tf.image.non_max_suppression_padded(tf.constant([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3],

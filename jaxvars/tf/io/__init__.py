@@ -1,6 +1,6 @@
 """`tf.io`: files, records, and values as bytes.
 
-values    files as text; tensors, numbers and rows of CSV as bytes
+values    files as strings; tensors, numbers and rows of CSV as bytes
 records   TFRecord files
 messages  `tf.train.Example`, and tensors as bytes
 examples  `tf.train.Example`s as tensors

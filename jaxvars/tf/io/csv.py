@@ -24,7 +24,7 @@ class Columns:
 
     Args:
         defaults: for each column a type, or what it is where nothing is written: a value, a list
-            of one, or an empty list of a type, which says that there must be a value.
+            of one, or an empty list of a type, which means that there must be a value.
         delimiter: what is between two columns.
         has_quotes: whether quotes are around some values.
         nothing: what is written for nothing, besides nothing.

@@ -47,7 +47,7 @@ class FixedLenSequenceFeature(NamedTuple):
         shape: of a row.
         dtype: string, float32 or int64.
         allow_missing: must be true: an example without it has no rows.
-        default_value: what shorter ones are padded with; zeros and empty text if None.
+        default_value: what shorter ones are padded with; zeros and empty strings if None.
     """
 
     shape: Any
@@ -72,7 +72,7 @@ def parse_example(
     """Return tensors from serialized examples, by the names of the features.
 
     Args:
-        serialized: text, a vector; a scalar as for `parse_single_example`.
+        serialized: strings, a vector; a scalar as for `parse_single_example`.
         features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
         example_names: what the examples are called in messages.
         name: of no effect.
@@ -106,7 +106,7 @@ def parse_single_example(
     """Return tensors from a serialized example, by the names of the features.
 
     Args:
-        serialized: text, a scalar.
+        serialized: a string, a scalar.
         features: what each is: FixedLenFeature, FixedLenSequenceFeature or VarLenFeature.
         example_names: what the example is called in messages.
         name: of no effect.

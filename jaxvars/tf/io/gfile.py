@@ -105,7 +105,7 @@ class GFile:
         return self._opened().readlines()
 
     def write(self, file_content: Any) -> None:
-        """Write text or bytes."""
+        """Write a string or bytes."""
         text = "b" not in self._mode
         if text and isinstance(file_content, bytes):
             file_content = file_content.decode()

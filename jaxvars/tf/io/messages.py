@@ -7,7 +7,7 @@
 Rules this file keeps:
 - they are those of the protobuf library, with TensorFlow's field numbers: the same bytes;
 - they are in a separate pool, so that TensorFlow may be imported in the same process;
-- protobuf is imported when a message is first asked for.
+- protobuf is imported when a message is first requested.
 
 Source: https://www.tensorflow.org/tutorials/load_data/tfrecord
 """
@@ -78,10 +78,10 @@ def message(name: str) -> Any:
 
 
 def parse(name: str, data: bytes) -> Any:
-    """Return the message that some bytes say.
+    """Return the message that is encoded in some bytes.
 
     Raises:
-        InvalidArgumentError: when they say none.
+        InvalidArgumentError: when there is none.
     """
     from google.protobuf.message import DecodeError
 

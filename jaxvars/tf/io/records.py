@@ -89,7 +89,7 @@ class TFRecordWriter:
         """Write a record.
 
         Args:
-            record: bytes, text, or a scalar tensor of text.
+            record: bytes, a string, or a scalar tensor of strings.
 
         Raises:
             FailedPreconditionError: when the file was closed.

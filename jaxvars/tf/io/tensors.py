@@ -30,14 +30,14 @@ def to_bytes(array: Any) -> bytes:
 
 
 def from_bytes(data: bytes, dtype: Any = None) -> np.ndarray:
-    """Return the array that the bytes of a TensorProto say.
+    """Return the array that is encoded in the bytes of a TensorProto.
 
     Args:
         data: the bytes.
         dtype: its type; whatever it is if None.
 
     Raises:
-        InvalidArgumentError: when they are no TensorProto, or one of another type.
+        InvalidArgumentError: when they are not a TensorProto, or one of another type.
     """
     found = parse("TensorProto", data)
     kind = as_dtype(found.dtype) if found.dtype else None

@@ -1,4 +1,4 @@
-"""Values as bytes, and files as text: the operations of `tf.io`."""
+"""Values as bytes, and files as strings: the operations of `tf.io`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jaxvars.tf.tensors.static import known, refused
 
 Text: TypeAlias = np.ndarray
 
-HOST = "text is on the host: inside a `tf.function` it must be known"
+HOST = "strings are on the host: inside a `tf.function` they must be known"
 
 
 # ---------------------------------------------------------------- files
@@ -71,16 +71,16 @@ def matching_files(pattern: Text) -> Text:
     Example: `tf.io.matching_files('/no/*')`.
     """
     patterns = [text.decode() for text in pattern.ravel()]
-    found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - text
+    found = sorted({path for each in patterns for path in glob.glob(each)})  # noqa: PTH207 - str
     return _convert.text_array(np.array(found, object))
 
 
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
-    """Write text into a file, which is made again, and the folders that it is in.
+    """Write a string into a file, which is made again, and the folders that it is in.
 
     Args:
         filename: of the file.
-        contents: bytes, text, or a scalar tensor of text.
+        contents: bytes, a string, or a scalar tensor of strings.
         name: of no effect.
     """
     path = Path(_name(stored(filename)))

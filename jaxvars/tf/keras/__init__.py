@@ -16,8 +16,8 @@ installed:
 Layers take and return Tensors (`_layers.py`); tapes, `tf.function`, optimizers and checkpoints see
 Keras's variables (`_shared.py`); `fit` runs `train_step` as a `tf.function` (`_training.py`).
 
-Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's numbers;
-the shapes and types of Keras's variables are a tuple and text.
+Differs from TensorFlow: layers draw their first weights, and dropout its masks, from JAX's values;
+the shapes and types of Keras's variables are a tuple and a string.
 """
 
 from __future__ import annotations

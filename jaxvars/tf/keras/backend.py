@@ -43,7 +43,7 @@ def set_floatx(value: str) -> None:
     """Set the type of floats where none is given.
 
     Raises:
-        ValueError: when it is no floating type.
+        ValueError: when it is not a floating type.
     """
     accepted = ("bfloat16", "float16", "float32", "float64")
     if value not in accepted:
@@ -75,7 +75,7 @@ def set_value(x: Any, value: Any) -> None:
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Do nothing: there is no session, and names begin again by themselves."""
+    """Do nothing: there is no session, and names begin again automatically."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """Optimizers, losses and metrics of `tf.keras` as those of Keras, for `model.compile`.
 
 Rules this file keeps:
-- one optimizer or metric has one state: what Keras is given hands everything on to it;
+- one optimizer or metric has one state: what Keras is given passes everything on to it;
 - what is saved are Keras's own of the same name and configuration.
 """
 

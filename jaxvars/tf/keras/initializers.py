@@ -1,7 +1,7 @@
 """`tf.keras.initializers`: the initializers of `jaxvars.initializers`, which give Tensors.
 
-Differs from TensorFlow: the numbers are those of `jax.random`. Without a seed each call draws
-other numbers, which follow `tf.random.set_seed`.
+Differs from TensorFlow: the values are those of `jax.random`. Without a seed each call draws
+other values, which follow `tf.random.set_seed`.
 
 >>> from jaxvars import tf
 >>> tf.keras.initializers.Constant(3.0)((2,))

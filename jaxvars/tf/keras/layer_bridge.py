@@ -1,4 +1,4 @@
-"""Layers and models of Keras that take and return Tensors: the classes that `tf.keras` hands out.
+"""Layers and models of Keras that take and return Tensors: the classes that `tf.keras` returns.
 
 For a class of Keras, `faced` makes one below it, and below those made for its bases, so that
 `isinstance` says what TensorFlow does. Methods that the user writes get Tensors; those of Keras get
@@ -132,7 +132,7 @@ def _initializer(cls: Any) -> Callable[..., None]:
         else:
             cls.__init__(self, *theirs(list(args)), **theirs(kwargs))
 
-    setattr(__init__, "__signature__", inspect.signature(cls.__init__))  # noqa: B010 - Keras asks
+    setattr(__init__, "__signature__", inspect.signature(cls.__init__))  # noqa: B010 - Keras reads it
     return __init__
 
 

@@ -91,7 +91,7 @@ class Loss:
 
 
 class _Written(_core.Loss):
-    """A loss whose `call` somebody wrote for Tensors."""
+    """A loss whose `call` the user wrote for Tensors."""
 
     owner: Any = None
 

@@ -103,7 +103,7 @@ class Metric(_core.Metric):
         self, shape: Any = (), initializer: Any = "zeros", dtype: Any = None,
         name: str = "variable", **options: Any,
     ) -> Any:  # fmt: skip
-        """Make a variable for the state; the other word for `add_variable`."""
+        """Make a variable for the state; the other name for `add_variable`."""
         return self.add_variable(shape, initializer, dtype, name)
 
 

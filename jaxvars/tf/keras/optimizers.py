@@ -70,7 +70,7 @@ class Optimizer(Proxy):
 
     @property
     def learning_rate(self) -> Any:
-        """The variable with the learning rate, or what the schedule says now; assign it any time.
+        """The variable with the learning rate, or the schedule's current value; assign it any time.
 
         Raises:
             TypeError: on assigning, when it was made with a schedule.

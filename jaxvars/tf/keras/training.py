@@ -1,11 +1,11 @@
 """`compile`, `fit`, `evaluate`, `predict` of the models of `tf.keras`.
 
 Keras's loops and callbacks run, and what they call for each batch is a `tf.function` of the model's
-`train_step(data)`, as in TensorFlow: it sees all variables, whoever made them, and may be written
-again by the user. So a model is trained by `fit` and by loops of one's own in turns.
+`train_step(data)`, as in TensorFlow: it sees all variables, wherever they were made, and may be
+written again by the user. So a model is trained by `fit` and by custom loops in turns.
 
 Rules this file keeps:
-- the variables have their values all the time: Keras is not handed any to keep;
+- the variables have their values all the time: Keras is not passed any to keep;
 - a `train_step(state, data)`, as Keras has it on JAX, is left to Keras.
 """
 
@@ -41,7 +41,7 @@ class Trained:
         weighted_metrics: Any = None,
         **options: Any,
     ) -> None:
-        """Say how to train; see `keras.Model.compile`.
+        """Configure training; see `keras.Model.compile`.
 
         Args:
             optimizer: of `tf.keras`, of Keras, or a name.
@@ -218,7 +218,7 @@ class Trained:
 
 
 def _batches(run: Callable[[Any], Any], count: int, *, joined: bool) -> Callable[..., Any]:
-    """Return what Keras calls: it takes batches from an iterator, and hands on the state."""
+    """Return what Keras calls: it takes batches from an iterator, and passes on the state."""
 
     def function_of_iterator(state: Any, iterator: Any) -> Any:
         results = [unwrap(run(boxed(next(iterator))))]

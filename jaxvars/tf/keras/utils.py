@@ -23,7 +23,7 @@ def set_random_seed(seed: int) -> None:
     >>> set_random_seed(7)
 
     Raises:
-        ValueError: when the seed is no integer.
+        ValueError: when the seed is not an integer.
     """
     if not isinstance(seed, int):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`tf.lookup`: tables from keys, text or numbers, to values."""
+"""`tf.lookup`: tables from keys, strings or numbers, to values."""
 
 from __future__ import annotations
 

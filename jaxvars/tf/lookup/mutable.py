@@ -1,7 +1,7 @@
 """Tables that change, on the host; a checkpoint holds what is in them.
 
 Rules this file keeps:
-- inside of a `tf.function` the host is asked, and told, when the program runs; text is known there.
+- inside of a `tf.function` the host is called when the program runs; strings are known there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Changing(Table, Recorded, ABC):
         return _convert.to_array(self._found(np.asarray(keys), self._default))
 
     def _asked(self, keys: Array) -> Array:
-        """Ask the host when the program runs."""
+        """Call the host when the program runs."""
         self._require_numbers()
 
         def on_host(given: Array) -> np.ndarray:

@@ -80,7 +80,7 @@ class TextFileInitializer:
         vocab_size: how many lines are read; all if None.
         delimiter: what is between two columns.
         name: of no effect.
-        value_index_offset: added to numbers of lines that are values.
+        value_index_offset: added to line numbers that are values.
 
     Raises:
         NotFoundError: when there is no such file.

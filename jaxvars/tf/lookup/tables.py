@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - inside of a `tf.function` keys that are numbers are looked up when the program runs: in a static
-  table by the program, in one that changes by asking the host; text is known there.
+  table by the program, in one that changes by a call to the host; strings are known there.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Table(ABC):
     def _require_numbers(self) -> None:
         if self.value_dtype.is_string:
             raise refused(
-                "A table whose values are text cannot be asked inside a tf.function: XLA's "
+                "A table whose values are strings cannot be looked up inside a tf.function: XLA's "
                 "programs have numbers only. Look up outside of it."
             )
 

@@ -54,7 +54,7 @@ def _divided(x: Any, y: Any, op: str) -> tuple[Array, Array]:
     pairing=hinted, aliases=("add",),
 )  # fmt: skip
 def add(x: Array, y: Array) -> Array:
-    """Add, element by element; join text.
+    """Add, element by element; join strings.
 
     Example: `tf.math.add(r(2, 3), r(3))`.
     """
@@ -251,7 +251,7 @@ def scalar_mul(scalar: Array, x: Array) -> Array:
 # ---------------------------------------------------------------- comparison
 @op("math.equal", "x y", op="Equal", same=True, text=True, aliases=("equal",))
 def equal(x: Array, y: Array) -> Array:
-    """Tell where x == y; NaN equals nothing.
+    """Return the truth value of x == y, element by element; NaN equals nothing.
 
     Example: `tf.math.equal([1.0, nan], [1.0, nan])`.
     """
@@ -260,7 +260,7 @@ def equal(x: Array, y: Array) -> Array:
 
 @op("math.not_equal", "x y", op="NotEqual", same=True, text=True, aliases=("not_equal",))
 def not_equal(x: Array, y: Array) -> Array:
-    """Tell where x != y.
+    """Return the truth value of x != y, element by element.
 
     Example: `tf.math.not_equal([1.0, nan], [1.0, nan])`.
     """
@@ -269,7 +269,7 @@ def not_equal(x: Array, y: Array) -> Array:
 
 @op("math.less", "x y", same=True, kinds=_ORDERED, aliases=("less",))
 def less(x: Array, y: Array) -> Array:
-    """Tell where x < y.
+    """Return the truth value of x < y, element by element.
 
     Example: `tf.math.less(r(4), r(4))`.
     """
@@ -278,7 +278,7 @@ def less(x: Array, y: Array) -> Array:
 
 @op("math.less_equal", "x y", same=True, kinds=_ORDERED, aliases=("less_equal",))
 def less_equal(x: Array, y: Array) -> Array:
-    """Tell where x <= y.
+    """Return the truth value of x <= y, element by element.
 
     Example: `tf.math.less_equal([1.0, nan], 1.0)`.
     """
@@ -287,7 +287,7 @@ def less_equal(x: Array, y: Array) -> Array:
 
 @op("math.greater", "x y", same=True, kinds=_ORDERED, aliases=("greater",))
 def greater(x: Array, y: Array) -> Array:
-    """Tell where x > y.
+    """Return the truth value of x > y, element by element.
 
     Example: `tf.math.greater(r(4), r(4))`.
     """
@@ -296,7 +296,7 @@ def greater(x: Array, y: Array) -> Array:
 
 @op("math.greater_equal", "x y", same=True, kinds=_ORDERED, aliases=("greater_equal",))
 def greater_equal(x: Array, y: Array) -> Array:
-    """Tell where x >= y.
+    """Return the truth value of x >= y, element by element.
 
     Example: `tf.math.greater_equal([1.0, nan], 1.0)`.
     """
@@ -325,7 +325,7 @@ def _sum_of(inputs: list[Array]) -> Array:
 # ---------------------------------------------------------------- logic
 @op("math.logical_and", "x y", same=True, kinds="bool", aliases=("logical_and",))
 def logical_and(x: Array, y: Array) -> Array:
-    """Tell where both are true.
+    """Return the truth value of x AND y, element by element.
 
     Example: `tf.math.logical_and(b(4), b(4))`.
     """
@@ -334,7 +334,7 @@ def logical_and(x: Array, y: Array) -> Array:
 
 @op("math.logical_or", "x y", same=True, kinds="bool", aliases=("logical_or",))
 def logical_or(x: Array, y: Array) -> Array:
-    """Tell where one or both are true.
+    """Return the truth value of x OR y, element by element.
 
     Example: `tf.math.logical_or(b(4), b(4))`.
     """
@@ -343,7 +343,7 @@ def logical_or(x: Array, y: Array) -> Array:
 
 @op("math.logical_xor", "x y", op="LogicalXor", same=True, kinds="bool")
 def logical_xor(x: Array, y: Array) -> Array:
-    """Tell where one of both is true.
+    """Return the truth value of x XOR y, element by element.
 
     Example: `tf.math.logical_xor(b(4), b(4))`.
     """
@@ -352,7 +352,7 @@ def logical_xor(x: Array, y: Array) -> Array:
 
 @op("math.logical_not", "x", kinds="bool", aliases=("logical_not",))
 def logical_not(x: Array) -> Array:
-    """Tell where it is false.
+    """Return the truth value of NOT x, element by element.
 
     Example: `tf.math.logical_not(b(4))`.
     """

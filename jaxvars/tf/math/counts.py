@@ -199,7 +199,7 @@ def accumulate_n(inputs: Sequence[Array], shape: Any = None, tensor_dtype: Any =
     return functools.reduce(jnp.add, inputs)
 
 
-# ---------------------------------------------------------------- quasi-random numbers
+# ---------------------------------------------------------------- quasi-random values
 @op("math.sobol_sample")
 def sobol_sample(dim: Any, num_results: Any, skip: Any = 0, dtype: Any = "float32") -> Array:
     """Return quasi-random points of the sequence of Sobol, by the numbers of Joe and Kuo.

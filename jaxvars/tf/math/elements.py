@@ -1,7 +1,7 @@
 """The part of `tf.math` that works on each element of one tensor.
 
 Rules this file keeps:
-- results have the type of the argument, except where a docstring says something else;
+- results have the type of the argument, except where a docstring states something else;
 - at the edges of a domain there are the infinities and NaNs that TensorFlow gives.
 """
 
@@ -21,7 +21,7 @@ _FLOAT, _NUMBERS, _INEXACT = "float", "float complex int", "float complex"
 
 
 def _flat(rounded: Array) -> Array:
-    """Return a rounded number, without a gradient where one could be asked for."""
+    """Return a rounded number, without a gradient where one could be requested."""
     return rounded if current() is EVAL else lax.stop_gradient(rounded)
 
 
@@ -349,7 +349,7 @@ def softplus(features: Array) -> Array:
 
 @op("math.is_finite", "x", kinds=_FLOAT)
 def is_finite(x: Array) -> Array:
-    """Tell where it is neither infinite nor NaN.
+    """Return which elements are neither infinite nor NaN.
 
     Example: `tf.math.is_finite(r(2, 3))`.
     """
@@ -358,7 +358,7 @@ def is_finite(x: Array) -> Array:
 
 @op("math.is_inf", "x", kinds=_FLOAT)
 def is_inf(x: Array) -> Array:
-    """Tell where it is infinite.
+    """Return which elements are infinite.
 
     Example: `tf.math.is_inf(r(2, 3))`.
     """
@@ -367,7 +367,7 @@ def is_inf(x: Array) -> Array:
 
 @op("math.is_nan", "x", kinds=_FLOAT)
 def is_nan(x: Array) -> Array:
-    """Tell where it is NaN.
+    """Return which elements are NaN.
 
     Example: `tf.math.is_nan(r(2, 3))`.
     """

@@ -184,7 +184,7 @@ def _euclidean(x: Array, axis: Any, keepdims: bool) -> Array:
 def count_nonzero(
     input: Array, axis: Any = None, keepdims: bool | None = None, dtype: Any = "int64"
 ) -> Array:
-    """Count what is not 0, False, or empty text.
+    """Count what is not 0, False, or an empty string.
 
     Example: `tf.math.count_nonzero(i(2, 3), axis=1)`.
     """

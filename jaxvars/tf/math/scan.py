@@ -1,7 +1,7 @@
 """The part of `tf.math` along one axis: running sums, positions of extremes, the largest few.
 
 Rules this file keeps:
-- positions are int64, or the type that is asked for;
+- positions are int64, or the type that is requested;
 - NaN is never the greatest or smallest one for `argmax` and `argmin`, as in TensorFlow.
 """
 
@@ -167,7 +167,7 @@ def top_k(input: Array, k: Any = 1, sorted: bool = True, index_type: Any = "int3
 
 @op("math.in_top_k", "targets predictions", op="InTopKV2", kinds="int", aliases=("nn.in_top_k",))
 def in_top_k(targets: Array, predictions: Array, k: Any) -> Array:
-    """Tell which targets are among the classes of the k largest predictions.
+    """Return which targets are among the classes of the k largest predictions.
 
     Example: `tf.math.in_top_k([0, 1, 2], r(3, 3), 2)`.
     """

@@ -30,7 +30,7 @@ _NUMBERS, _ORDERED = "float complex int", "float int"
 _SIZE = "The size of the result depends on values."
 _LIMIT_WORDS = (
     "the number of segments depends on values, which a compiled function does not know. Use "
-    "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and its kin"
+    "tf.math.unsorted_segment_sum(data, segment_ids, num_segments) and the like"
 )
 
 
@@ -174,7 +174,7 @@ def _check_range(ids: Array, count: int) -> None:
 
 @op("math.segment_sum", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
 def segment_sum(data: Array, segment_ids: Array) -> Array:
-    """Add up, for each segment, of rows whose numbers increase.
+    """Add up, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_sum(r(4, 2), [0, 0, 1, 3])`.
     """
@@ -183,7 +183,7 @@ def segment_sum(data: Array, segment_ids: Array) -> Array:
 
 @op("math.segment_prod", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
 def segment_prod(data: Array, segment_ids: Array) -> Array:
-    """Multiply, for each segment, of rows whose numbers increase.
+    """Multiply, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_prod(r(4, 2), [0, 0, 1, 3])`.
     """
@@ -192,7 +192,7 @@ def segment_prod(data: Array, segment_ids: Array) -> Array:
 
 @op("math.segment_mean", "data segment_ids", kinds=_NUMBERS, eager_only=_SIZE)
 def segment_mean(data: Array, segment_ids: Array) -> Array:
-    """Return the mean, for each segment, of rows whose numbers increase.
+    """Return the mean, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_mean(r(4, 2), [0, 0, 1, 3])`.
     """
@@ -201,7 +201,7 @@ def segment_mean(data: Array, segment_ids: Array) -> Array:
 
 @op("math.segment_max", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
 def segment_max(data: Array, segment_ids: Array) -> Array:
-    """Return the maximum, for each segment, of rows whose numbers increase.
+    """Return the maximum, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_max(r(4, 2), [0, 0, 1, 3])`.
     """
@@ -210,7 +210,7 @@ def segment_max(data: Array, segment_ids: Array) -> Array:
 
 @op("math.segment_min", "data segment_ids", kinds=_ORDERED, eager_only=_SIZE)
 def segment_min(data: Array, segment_ids: Array) -> Array:
-    """Return the minimum, for each segment, of rows whose numbers increase.
+    """Return the minimum, for each segment, of rows whose segment ids increase.
 
     Example: `tf.math.segment_min(r(4, 2), [0, 0, 1, 3])`.
     """
@@ -219,66 +219,66 @@ def segment_min(data: Array, segment_ids: Array) -> Array:
 
 @op("math.unsorted_segment_sum", "data segment_ids", kinds=_NUMBERS)
 def unsorted_segment_sum(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Add up, for each segment; negative numbers are left out.
+    """Add up, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_sum(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_sum, data, segment_ids, num_segments)
 
 
 @op("math.unsorted_segment_prod", "data segment_ids", kinds=_NUMBERS)
 def unsorted_segment_prod(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Multiply, for each segment; negative numbers are left out.
+    """Multiply, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_prod(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_prod, data, segment_ids, num_segments)
 
 
 @op("math.unsorted_segment_mean", "data segment_ids", kinds=_NUMBERS)
 def unsorted_segment_mean(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the mean, for each segment; negative numbers are left out.
+    """Return the mean, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_mean(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_wide_mean, data, segment_ids, num_segments)
 
 
 @op("math.unsorted_segment_sqrt_n", "data segment_ids", kinds="float complex")
 def unsorted_segment_sqrt_n(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the sum divided by the root of the size, for each segment; negative numbers are
+    """Return the sum divided by the root of the size, for each segment; negative ids are
     left out.
 
     Example: `tf.math.unsorted_segment_sqrt_n(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """  # noqa: D205 - one sentence
     return _unsorted(_sqrt_n, data, segment_ids, num_segments)
 
 
 @op("math.unsorted_segment_max", "data segment_ids", kinds=_ORDERED)
 def unsorted_segment_max(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the maximum, for each segment; negative numbers are left out.
+    """Return the maximum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_max(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_max_or_least, data, segment_ids, num_segments)
 
 
 @op("math.unsorted_segment_min", "data segment_ids", kinds=_ORDERED)
 def unsorted_segment_min(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-    """Return the minimum, for each segment; negative numbers are left out.
+    """Return the minimum, for each segment; negative ids are left out.
 
     Example: `tf.math.unsorted_segment_min(r(4, 2), [2, 0, 2, -1], 4)`.
 
-    Differs from TensorFlow: In a compiled function, numbers that are too large are left out, too.
+    Differs from TensorFlow: In a compiled function, ids that are too large are left out, too.
     """
     return _unsorted(_min_or_greatest, data, segment_ids, num_segments)

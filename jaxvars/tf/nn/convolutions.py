@@ -121,7 +121,7 @@ def depthwise_conv2d(
     input: Array, filter: Array, strides: Any, padding: Any, data_format: Any = None,
     dilations: Any = None,
 ) -> Array:  # fmt: skip
-    """Convolve each channel by itself, with filters [height, width, channels, times].
+    """Convolve each channel separately, with filters [height, width, channels, times].
 
     Example: `tf.nn.depthwise_conv2d(r(1, 3, 4, 2), r(2, 2, 2, 2), [1, 1, 1, 1], 'SAME')`.
     """
@@ -136,7 +136,7 @@ def separable_conv2d(
     input: Array, depthwise_filter: Array, pointwise_filter: Array, strides: Any, padding: Any,
     data_format: Any = None, dilations: Any = None,
 ) -> Array:  # fmt: skip
-    """Convolve each channel by itself, and mix them with filters [1, 1, channels, out].
+    """Convolve each channel separately, and mix them with filters [1, 1, channels, out].
 
     Example: `tf.nn.separable_conv2d(r(1, 3, 3, 2), r(2, 2, 2, 1), r(1, 1, 2, 2), [1] * 4, 'SAME')`.
     """

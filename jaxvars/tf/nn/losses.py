@@ -119,8 +119,8 @@ def sparse_softmax_cross_entropy_with_logits(labels: Array, logits: Array) -> Ar
 
     Example: `tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=r(2, 3))`.
 
-    Differs from TensorFlow: on a GPU and in compiled functions a label that is no class gives NaN,
-    and on a CPU InvalidArgumentError.
+    Differs from TensorFlow: on a GPU and in compiled functions a label that is not a class gives
+    NaN, and on a CPU InvalidArgumentError.
     """
     _check_sparse(labels, logits)
     return _sparse_cross_entropy(labels, logits)
@@ -160,7 +160,7 @@ def _check_sparse(labels: Array, logits: Array) -> None:
 
 
 def _check_labels(labels: Array, classes: int) -> None:
-    """Raise for labels that are no classes, where that is known without waiting for a device."""
+    """Raise for labels that are not classes, where that is known without waiting for a device."""
     if context.is_tracer(labels) or next(iter(labels.devices())).platform != "cpu":
         return
     known = np.asarray(labels)

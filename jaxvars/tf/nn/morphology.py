@@ -99,11 +99,11 @@ def fractional_max_pool(
         name: of no effect.
 
     Raises:
-        ValueError: when the ratios are no one, two or four numbers of 1 or more.
+        ValueError: when the ratios are not one, two or four numbers of 1 or more.
 
     Source: https://arxiv.org/abs/1412.6071
 
-    Differs from TensorFlow: the random numbers are those of `jax.random`.
+    Differs from TensorFlow: the random values are those of `jax.random`.
     """
     return _fractional(value, pooling_ratio, pseudo_random, overlapping, seed, is_mean=False)
 
@@ -127,7 +127,7 @@ def fractional_avg_pool(
         name: of no effect.
 
     Raises:
-        ValueError: when the ratios are no one, two or four numbers of 1 or more.
+        ValueError: when the ratios are not one, two or four numbers of 1 or more.
     """
     return _fractional(value, pooling_ratio, pseudo_random, overlapping, seed, is_mean=True)
 

@@ -47,7 +47,7 @@ def embedding_lookup_sparse(
         allow_fast_lookup: accepted, and of no effect.
 
     Raises:
-        TypeError: when the ids are no sparse tensor.
+        TypeError: when the ids are not a sparse tensor.
         ValueError: for another combiner.
 
     >>> from jaxvars import tf
@@ -90,7 +90,7 @@ def safe_embedding_lookup_sparse(
         allow_fast_lookup: accepted, and of no effect.
 
     Raises:
-        TypeError: when the ids are no sparse tensor.
+        TypeError: when the ids are not a sparse tensor.
         ValueError: for another combiner.
     """
     how, table = _combiner(combiner), _table(embedding_weights)

@@ -13,7 +13,7 @@ __all__ = ["experimental"]
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
         f"tf.profiler has no attribute {name!r}. There is tf.profiler.experimental; "
-        "jv.profiler.profile tells where the time of a step goes."
+        "jv.profiler.profile shows where the time of a step goes."
     )
 
 

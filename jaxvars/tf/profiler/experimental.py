@@ -121,7 +121,7 @@ class Trace:
 
     Args:
         name: what it is called.
-        **kwargs: numbers or text to show; `step_num=3, _r=1` makes it a step of training.
+        **kwargs: numbers or strings to show; `step_num=3, _r=1` makes it a training step.
 
     >>> with Trace("train", step_num=1, _r=1):
     ...     pass

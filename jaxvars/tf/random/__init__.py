@@ -1,10 +1,10 @@
-"""`tf.random`: random numbers, with a global seed, of a seed, and of generators.
+"""`tf.random`: random values, with a global seed, of a seed, and of generators.
 
-The same seeds give TensorFlow's numbers: uniform and normal ones, integers, classes. Normal ones
+The same seeds give TensorFlow's values: uniform and normal ones, integers, classes. Normal ones
 are the same to rounding.
 
 Differs from TensorFlow: what is drawn by trial (`gamma`, `poisson`, `binomial`) and what is
-shuffled is drawn by `jax.random`: the same for the same seeds, but other numbers.
+shuffled is drawn by `jax.random`: the same for the same seeds, but other values.
 
 >>> set_seed(5)
 >>> print(normal([3]).numpy().round(5))
@@ -67,7 +67,7 @@ def normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed numbers.
+    """Draw normally distributed values.
 
     Args:
         shape: of the noise.
@@ -85,7 +85,7 @@ def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32", seed: Any = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed numbers within two deviations of the mean."""
+    """Draw normally distributed values within two deviations of the mean."""
     key = _source(f"TruncatedNormal {as_dtype(dtype).name}", seed)
     return _draws.truncated_normal(key, shape, mean, stddev, dtype)
 
@@ -94,7 +94,7 @@ def uniform(
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32", seed: Any = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw uniformly distributed numbers: `minval <= x < maxval`.
+    """Draw uniformly distributed values: `minval <= x < maxval`.
 
     Raises:
         ValueError: for integers without `maxval`, or a type that is not there.
@@ -128,7 +128,7 @@ def gamma(
     shape: Any, alpha: Any, beta: Any = None, dtype: Any = "float32", seed: Any = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw gamma distributed numbers: a shape of them for each of the parameters.
+    """Draw gamma distributed values: a shape of them for each of the parameters.
 
     >>> gamma([3], [1.0, 2.0], beta=[[1.0], [2.0]]).shape
     TensorShape([3, 2, 2])

@@ -1,4 +1,4 @@
-"""The random bits of TensorFlow: Philox, so that the same seed gives TensorFlow's numbers.
+"""The random bits of TensorFlow: Philox, so that the same seed gives TensorFlow's values.
 
 A start is six 32-bit words: two of a key, and four of a counter, the low word first. From it come
 blocks of four words, one for each counter that follows.
@@ -9,7 +9,7 @@ words was read off its results.
 
 Rules this file keeps:
 - pure functions of arrays, each one program, but `on_host`, which runs at once;
-- what is drawn for n numbers does not depend on their shape.
+- what is drawn for n values does not depend on their shape.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STEPS = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
 _SCRAMBLER = np.array([0x3EC8F720, 0x02461E29], np.uint32)
 _LEAST = 1e-7  # what a logarithm is taken of
-_BOUND = 2.0  # deviations of truncated numbers
+_BOUND = 2.0  # deviations of truncated values
 
 
 # ---------------------------------------------------------------- words
@@ -59,7 +59,7 @@ def words(start: Array, count: int, alg: int = PHILOX) -> Array:
 
 
 def words_at(start: Array, index: Array, alg: int = PHILOX) -> Array:
-    """Return some words, for a count that is not known: each is made by itself."""
+    """Return some words, for a count that is not known: each is made separately."""
     if alg == THREEFRY:
         low, high = _plus(start[2:4], index // 2)
         pairs = threefry_2x32((start[1], start[0]), jnp.concatenate([high, low])).reshape(2, -1)
@@ -147,7 +147,7 @@ def key_of(start: Array) -> Array:
     return jax.random.wrap_key_data(pair, impl=IMPL)
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
 def full_int(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
     """Return integers, each that the type can hold as likely as the others."""
@@ -202,7 +202,7 @@ def _unit64(pairs: Array) -> Array:
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
 def normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
-    """Return normally distributed numbers."""
+    """Return normally distributed values."""
     count = math.prod(shape)
     size = 4 if np.dtype(dtype).itemsize == 8 else 2  # words for two numbers
     if not isinstance(count, int):
@@ -227,9 +227,9 @@ def _normals(bits: Array) -> Array:
 
 @functools.partial(jax.jit, static_argnames=("shape", "dtype", "alg"))
 def truncated_normal(start: Array, shape: Shape, dtype: Any, alg: int = PHILOX) -> Array:
-    """Return normally distributed numbers within two deviations: others are drawn again.
+    """Return normally distributed values within two deviations: others are drawn again.
 
-    Each group of numbers has counters of its own, and takes the first that will do.
+    Each group of values has its own counters, and takes the first that will do.
     """
     size = 2 if np.dtype(dtype).itemsize == 8 else 4
     count = math.prod(shape)

@@ -1,13 +1,13 @@
-"""What random numbers `tf.random` draws, by TensorFlow's rules for shapes, types and errors.
+"""What random values `tf.random` draws, by TensorFlow's rules for shapes, types and errors.
 
 Each function takes `source`: a start (`random/bits.py`), or a function that returns one when it is
-told for how many numbers, which is asked once, when everything else has been found to be right.
+passed how many values, which is called once, when everything else has been found to be right.
 
 Rules this file keeps:
-- the shape is that of the noise; the parameters of normal numbers broadcast with it, and the axes
+- the shape is that of the noise; the parameters of normal values broadcast with it, and the axes
   of the parameters of counts come after it;
 - derivatives go to the parameters;
-- uniform and normal numbers, integers and classes are TensorFlow's for the same start; what is
+- uniform and normal values, integers and classes are TensorFlow's for the same start; what is
   drawn by trial, as counts are, and shuffled, is by `jax.random`, with a key made of the start.
 """
 
@@ -56,7 +56,7 @@ class From:
 
 
 def _started(source: Source, count: int) -> tuple[Array, int]:
-    """Return the start for some numbers, and the algorithm."""
+    """Return the start for some values, and the algorithm."""
     start, alg = (source.start, source.alg) if isinstance(source, From) else (source, bits.PHILOX)
     return unseen(lambda: start(count)) if callable(start) else start, alg
 
@@ -105,14 +105,14 @@ def _broadcast(size: tuple[int, ...], parameters: Sequence[Array], op: str) -> N
             raise refused(words, op) from None
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 def normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
-    """Draw normally distributed numbers."""
+    """Draw normally distributed values."""
     return _scaled(bits.normal, source, shape, mean, stddev, dtype)
 
 
 def truncated_normal(source: Source, shape: Any, mean: Any, stddev: Any, dtype: Any) -> Tensor:
-    """Draw normally distributed numbers within two deviations of the mean."""
+    """Draw normally distributed values within two deviations of the mean."""
     return _scaled(bits.truncated_normal, source, shape, mean, stddev, dtype)
 
 
@@ -138,7 +138,7 @@ def _moved(noise: Array, spread: Array, middle: Array) -> Array:
 
 
 def uniform(source: Source, shape: Any, minval: Any, maxval: Any, dtype: DType) -> Tensor:
-    """Draw uniformly distributed numbers; all that an integer type has if there are no bounds."""
+    """Draw uniformly distributed values; all that an integer type has if there are no bounds."""
     size = sizes(shape)
     if not dtype.is_integer:
         low = _number(0 if minval is None else minval, dtype)
@@ -182,7 +182,7 @@ def poisson(source: Source, size: tuple[int, ...], lam: Array, dtype: Any) -> Te
 
 
 def gamma(source: Source, size: tuple[int, ...], alpha: Array, beta: Array, kind: DType) -> Tensor:
-    """Draw gamma distributed numbers, of a whole shape."""
+    """Draw gamma distributed values, of a whole shape."""
     check_end(size, np.broadcast_shapes(alpha.shape, beta.shape), "StatelessRandomGammaV3")
     noise = core.stateless_gamma(size, key(source, size), alpha, 1.0, kind.dtype)
     least = jnp.asarray(np.finfo(np.float32).tiny if kind.size < 8 else 1e-300, kind.dtype)

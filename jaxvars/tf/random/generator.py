@@ -1,8 +1,8 @@
-"""`tf.random.Generator`: a stream of random numbers whose state is a variable.
+"""`tf.random.Generator`: a stream of random values whose state is a variable.
 
 Rules this file keeps:
 - the state is TensorFlow's: a counter and a key, as a variable;
-- the numbers are TensorFlow's, where they are made of random words by a formula
+- the values are TensorFlow's, where they are made of random words by a formula
   (`random/bits.py`).
 """
 
@@ -77,7 +77,7 @@ def _checked(array: Array, shape: list[int]) -> Array:
 
 @final
 class Generator(Holder):
-    """A stream of random numbers, the same for the same seed.
+    """A stream of random values, the same for the same seed.
 
     In a compiled function each method draws again each time that it is run.
 
@@ -95,7 +95,7 @@ class Generator(Holder):
     >>> g.state.numpy()
     array([2002,    0,    0])
 
-    Differs from TensorFlow: Threefry runs on every device, with other numbers than XLA's there, and
+    Differs from TensorFlow: Threefry runs on every device, with other values than XLA's there, and
     `binomial` draws with `jax.random`. In a strategy's scope there is one stream for all devices.
     """
 
@@ -142,7 +142,7 @@ class Generator(Holder):
         return cls(state=Tensor(_state_with(key, counter, kind)), alg=kind)
 
     def split(self, count: int = 1) -> list[Generator]:
-        """Return new generators with streams of their own."""
+        """Return new generators with separate streams."""
         keys = self._keys(int(count))
         zeros = jnp.zeros(size_of(self._alg) - 1, keys.dtype)
         states = [jnp.concatenate([zeros, keys[i : i + 1]]) for i in range(int(count))]
@@ -185,11 +185,11 @@ class Generator(Holder):
         self._state_var.assign(Tensor(_first_state(seed, self._alg)))
 
     def reset_from_key_counter(self, key: Any, counter: Any) -> None:
-        """Begin where a key and a counter say."""
+        """Begin at a key and a counter."""
         self._state_var.assign(Tensor(_state_with(key, counter, self._alg)))
 
     def skip(self, delta: Any) -> Tensor:
-        """Move on as if `delta` numbers had been drawn; return the state that was."""
+        """Advance as if `delta` values had been drawn; return the state that was."""
         olds: list[Array] = []
         count = to_array(delta).astype(int64.dtype) * 256
 
@@ -200,7 +200,7 @@ class Generator(Holder):
         LOCAL.frame.modify(self._state_var.aliased.cell, step)
         return Tensor(olds[0])
 
-    # ------------------------------------------------------------ numbers
+    # ------------------------------------------------------------ values
     def _start(self, count: int) -> Array:
         return taken(self._state_var.aliased, count, self._alg)
 
@@ -212,21 +212,21 @@ class Generator(Holder):
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
-        """Draw normally distributed numbers."""
+        """Draw normally distributed values."""
         return draws.normal(self._source, shape, mean, stddev, dtype)
 
     def truncated_normal(
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
-        """Draw normally distributed numbers within two deviations of the mean."""
+        """Draw normally distributed values within two deviations of the mean."""
         return draws.truncated_normal(self._source, shape, mean, stddev, dtype)
 
     def uniform(
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
         name: str | None = None,
     ) -> Tensor:  # fmt: skip
-        """Draw uniformly distributed numbers: `minval <= x < maxval`.
+        """Draw uniformly distributed values: `minval <= x < maxval`.
 
         Raises:
             ValueError: for integers with one bound.
@@ -267,7 +267,7 @@ class _Global:
 
 
 def get_global_generator() -> Generator:
-    """Return the generator that is there for all, made when first asked for.
+    """Return the global generator, made when first requested.
 
     Raises:
         RuntimeError: after `tf.config.experimental.enable_op_determinism`, if there is none yet.
@@ -287,7 +287,7 @@ def set_global_generator(generator: Any) -> None:
     """Put another generator in the place of the one that is there for all.
 
     Args:
-        generator: the generator; None to have one made when it is asked for.
+        generator: the generator; None to have one made when it is requested.
 
     Raises:
         TypeError: when it is none.
@@ -295,5 +295,7 @@ def set_global_generator(generator: Any) -> None:
     >>> set_global_generator(Generator.from_seed(7))
     """
     if not isinstance(generator, Generator | None):
-        raise TypeError(f"{generator!r} is no Generator: tf.random.Generator.from_seed(7) is one.")
+        raise TypeError(
+            f"{generator!r} is not a Generator: tf.random.Generator.from_seed(7) is one."
+        )
     _Global.generator = generator

@@ -1,10 +1,10 @@
-"""`tf.zeros_initializer` and its kin, which TensorFlow has beside Keras's initializers.
+"""`tf.zeros_initializer` and the like, which TensorFlow has beside Keras's initializers.
 
 Rules this file keeps:
 - `partition_shape` is the shape that is made, where it is given; where the part begins is of no
   effect, since no number depends on its place.
 
-Differs from TensorFlow: the numbers are those of `jax.random`.
+Differs from TensorFlow: the values are those of `jax.random`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class constant_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
     Args:
         value: a number, or as many as the shape has, in any form.
-        support_partition: whether a part may be asked for.
+        support_partition: whether a part may be requested.
 
     Raises:
         TypeError: when the value is a tensor or a variable.
@@ -105,7 +105,7 @@ class constant_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
         Raises:
             TypeError: when there are not as many numbers as the shape has.
-            ValueError: when a part is asked for without `support_partition`.
+            ValueError: when a part is requested without `support_partition`.
         """
         sizes = _sizes(shape, kwargs)
         if kwargs and not self.support_partition:
@@ -115,7 +115,7 @@ class constant_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
 @final
 class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
-    """Normally distributed numbers, from the streams of `tf.random`.
+    """Normally distributed values, from the streams of `tf.random`.
 
     Args:
         mean: their mean.
@@ -138,7 +138,7 @@ class random_normal_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
 
 @final
 class random_uniform_initializer(_Initializer):  # noqa: N801 - TensorFlow's name
-    """Uniformly distributed numbers, from the streams of `tf.random`.
+    """Uniformly distributed values, from the streams of `tf.random`.
 
     Args:
         minval: the smallest.

@@ -1,10 +1,10 @@
-"""The state of a stream: a variable of a counter and a key, which moves on with each draw.
+"""The state of a stream: a variable of a counter and a key, which advances with each draw.
 
 Rules this file keeps:
-- reading and moving on are one step, so that no two threads draw the same;
-- a draw of n numbers moves the counter on by 256 n, as TensorFlow's do;
-- in a `vectorized_map` each example draws from a key of its own, made of the state's and the number
-  of the example; the counter then moves on by as much as that of the example that drew most.
+- reading and advancing are one step, so that no two threads draw the same;
+- a draw of n values advances the counter by 256 n, as TensorFlow's do;
+- in a `vectorized_map` each example draws from its own key, made of the state's and the number
+  of the example; the counter then advances by as much as that of the example that drew most.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def state_of(key: int, high: int) -> np.ndarray:
 
 
 def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
-    """Return the start for a draw of some numbers, and move the state on.
+    """Return the start for a draw of some values, and advance the state.
 
     Args:
         state: the variable.

@@ -1,4 +1,4 @@
-"""`tf.random.stateless_*`: the same numbers for the same seed, always.
+"""`tf.random.stateless_*`: the same values for the same seed, always.
 
 Rules this file keeps:
 - a seed is two integers; as 32-bit and as 64-bit numbers they are the same seed.
@@ -50,7 +50,7 @@ def stateless_normal(
     shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
     name: str | None = None, alg: Any = "auto_select",
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed numbers of a seed.
+    """Draw normally distributed values of a seed.
 
     >>> stateless_normal([2], [1, 2]).numpy().tolist() == stateless_normal(
     ...     [2], [1, 2]
@@ -64,7 +64,7 @@ def stateless_truncated_normal(
     shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32",
     name: str | None = None, alg: Any = "auto_select",
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed numbers of a seed, within two deviations of the mean."""
+    """Draw normally distributed values of a seed, within two deviations of the mean."""
     return draws.truncated_normal(start_of(seed, alg), shape, mean, stddev, dtype)
 
 
@@ -72,7 +72,7 @@ def stateless_uniform(
     shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32",
     name: str | None = None, alg: Any = "auto_select",
 ) -> Tensor:  # fmt: skip
-    """Draw uniformly distributed numbers of a seed; all integers if both bounds are None.
+    """Draw uniformly distributed values of a seed; all integers if both bounds are None.
 
     Raises:
         ValueError: for a type that is not there, or integers with one bound.
@@ -120,7 +120,7 @@ def stateless_gamma(
     shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = "float32",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw gamma distributed numbers of a seed; the shape ends with that of the parameters."""
+    """Draw gamma distributed values of a seed; the shape ends with that of the parameters."""
     kind = as_dtype(dtype)
     scale = to_array(1.0 if beta is None else beta, kind)
     return draws.gamma(start_of(seed), draws.sizes(shape), to_array(alpha, kind), scale, kind)
@@ -137,7 +137,7 @@ def stateless_parameterized_truncated_normal(
     shape: Any, seed: Any, means: Any = 0.0, stddevs: Any = 1.0, minvals: Any = -2.0,
     maxvals: Any = 2.0, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Draw normally distributed numbers between bounds, of a seed."""
+    """Draw normally distributed values between bounds, of a seed."""
     mean, deviation = to_array(means), to_array(stddevs)
     low, high = to_array(minvals, hint=None), to_array(maxvals)
     size, key = draws.sizes(shape), draws.key(start_of(seed), ())

@@ -1,13 +1,13 @@
 """The streams that `tf.random`'s functions without a seed in their name draw from.
 
 Rules this file keeps, TensorFlow's:
-- with neither a global seed nor one of the operation, each program draws other numbers;
+- with neither a global seed nor one of the operation, each program draws other values;
 - with a global seed, a program draws the same each time, and `set_seed` begins all streams again;
-- an operation with a seed of its own has a stream of its own: eagerly one for each operation, seed
+- an operation with its own seed has its own stream: eagerly one for each operation, seed
   and type; in a function, each operation that is written there begins that stream;
 - eagerly, an operation without one is given the next number of Python's `random`, begun by the
-  global seed; in a function its number there: so the numbers are TensorFlow's, too;
-- a function that is traced after `set_seed` has streams of its own, as if it were a program.
+  global seed; in a function its number there: so the values are TensorFlow's, too;
+- a function that is traced after `set_seed` has its own streams, as if it were a program.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def _truncated(world: int | None, seed: int) -> Seed:
 
 # ---------------------------------------------------------------- sources
 def source(op: str, seed: Any) -> Source:
-    """Return what gives an operation its start, when it is told for how many numbers.
+    """Return what gives an operation its start, when it is passed how many values.
 
     Args:
-        op: the operation and its type, which have a stream of their own for each seed.
+        op: the operation and its type, which have a separate stream for each seed.
         seed: that of the operation; None if it has none.
     """
     inside = not _scope.executing_eagerly()
@@ -170,7 +170,7 @@ def _of_function(seed: Any) -> Source:
         seed = notes["draws"] = notes.get("draws", -1) + 1
     seeds = _truncated(_Streams.seed, int(seed))
     state = _made(seeds)
-    _Streams.traced.append((state, seeds))  # which somebody must keep
+    _Streams.traced.append((state, seeds))  # which must be kept
     return lambda count: taken(state, count)
 
 
@@ -184,7 +184,7 @@ def _of_map(op: str, seed: Any) -> Source:
 
 
 def _made(seeds: Seed) -> CoreVariable:
-    # A function that is traced may ask: the variable is not one that it makes.
+    # A function that is traced may get here: the variable is not one that it makes.
     with context.at(context.EVAL), jax.default_device(None):
         return within(
             LOCAL.eager, lambda: CoreVariable(state_of(*seeds), trainable=False, name="stream")

@@ -72,11 +72,11 @@ def save(
         options: of no effect.
 
     Raises:
-        ValueError: when the object can hold nothing, or a signature is no function.
+        ValueError: when the object can hold nothing, or a signature is not a function.
         AssertionError: in a `tf.function`.
         FileNotFoundError: when the file of an `Asset` is not there.
         jaxvars.errors.SavedError: when a function is what no file holds: it calls back into
-            Python, or works with text.
+            Python, or works with strings.
 
     Example:
         >>> import tempfile
@@ -95,10 +95,10 @@ def save(
         >>> folder.cleanup()
 
     Differs from TensorFlow: the folder holds one file, of programs for XLA, which TensorFlow and
-    its servers cannot read. Variables that a function uses are saved with it, whoever has them. A
-    size that is None must be one that the function can be traced for whatever it is; of those after
-    the first, which often cannot be, a program is saved for each size that is found in the
-    variables' shapes instead.
+    its servers cannot read. Variables that a function uses are saved with it, whatever object has
+    them. A size that is None must be one that the function can be traced for whatever it is; of
+    those after the first, which often cannot be, a program is saved for each size that is found in
+    the variables' shapes instead.
     """
     if isinstance(obj, (*CLOSED, list, tuple, dict)):
         raise ValueError(

@@ -29,7 +29,7 @@ class Asset(Node):
     >>> Asset("vocabulary.txt").asset_path.numpy()
     b'vocabulary.txt'
 
-    Differs from TensorFlow: a function cannot be saved that works with the path, which is text.
+    Differs from TensorFlow: a function cannot be saved that works with the path, which is a string.
     """
 
     def __init__(self, path: Any) -> None:

@@ -1,7 +1,7 @@
 """Which programs of `tf.function`s a folder gets.
 
 Rules this file keeps:
-- what was traced is saved; an `input_signature`, and a signature that was asked for, with its open
+- what was traced is saved; an `input_signature`, and a signature that was requested, with its open
   sizes.
 """
 

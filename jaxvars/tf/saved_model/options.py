@@ -9,7 +9,7 @@ from typing import Any, final
 
 @final
 class VariablePolicy(enum.Enum):
-    """What is said of variables' devices, which is of no effect: XLA places them."""
+    """Options of variables' devices, which are of no effect: XLA places them."""
 
     NONE = None
     SAVE_VARIABLE_DEVICES = "save_variable_devices"

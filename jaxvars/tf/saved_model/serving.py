@@ -27,7 +27,7 @@ _DEFAULT = "_default_save_signature"
 
 
 def default_of(functions: Iterable[tuple[str, Any]]) -> Any:
-    """Return what is served where nothing was asked for; None for nothing.
+    """Return what is served where nothing was requested; None for nothing.
 
     Args:
         functions: those of the object, with their names.
@@ -63,7 +63,7 @@ def served(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
         sizes: see `programs_of`.
 
     Raises:
-        ValueError: when it is no function with a signature, or returns something else.
+        ValueError: when it is not a function with a signature, or returns something else.
     """
     concrete = function
     if isinstance(function, Function | BoundFunction) and function.input_signature is not None:

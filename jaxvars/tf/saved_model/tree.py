@@ -1,7 +1,7 @@
-"""What a saved folder says of objects: a tree of names, values and functions, as text.
+"""What a saved folder holds of objects: a tree of names, values and functions, as a string.
 
 Rules this file keeps:
-- it is made of numbers and text only;
+- it is made of numbers and strings only;
 - variables are named as in checkpoints (`train/graph.py`).
 """
 
@@ -52,12 +52,12 @@ class Tree:
     signatures: dict[str, str]
 
     def to_text(self) -> str:
-        """Return it as text."""
+        """Return it as a string."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Tree:
-        """Return the tree that a text is of.
+        """Return the tree that a string holds.
 
         Raises:
             ValueError: when it is none.

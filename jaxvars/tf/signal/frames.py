@@ -120,7 +120,7 @@ def _restored(stfts: Array, size: int, length: int) -> Array:
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Any = "hann_window"
 ) -> Callable[..., Tensor]:
-    """Return the window function with which `inverse_stft` gives back what `stft` got.
+    """Return the window function with which `inverse_stft` reconstructs what `stft` got.
 
     Example: `tf.signal.inverse_stft_window_fn(2)(4, dtype=tf.float32)`.
     """

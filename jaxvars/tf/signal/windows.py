@@ -26,7 +26,7 @@ def number(value: Any) -> int:
 # ---------------------------------------------------------------- windows
 def _cosine_window(base: float, length: Any, periodic: Any, dtype: Any) -> Array:
     size = number(length)
-    # As in TensorFlow, odd lengths are symmetric even if a periodic window is asked for.
+    # As in TensorFlow, odd lengths are symmetric even if a periodic window is requested.
     steps = size - 1 + (bool(periodic) and size % 2 == 0)
     angles = 2 * np.pi * np.arange(size) / max(steps, 1)
     values = base - (1 - base) * np.cos(angles) if size > 1 else np.ones(size)

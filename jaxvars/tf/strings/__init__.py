@@ -1,9 +1,9 @@
-"""`tf.strings`: text, on the host.
+"""`tf.strings`: strings, on the host.
 
 Rules this file keeps:
-- text is a NumPy array of bytes objects; JAX has none, so that inside a `tf.function` only text
-  that is known is worked on, while it is traced;
-- regular expressions are Python's, with `[:alpha:]` and its kin.
+- strings are a NumPy array of bytes objects; JAX has none, so that in a `tf.function` only strings
+  that are known are worked on, while it is traced;
+- regular expressions are Python's, with `[:alpha:]` and the like.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _encoded(text: str) -> bytes:
 # ---------------------------------------------------------------- joining and cutting
 @op("strings.join", "inputs*", op="StringJoin", same=True, text=True, eager_only=HOST)
 def join(inputs: list[Text], separator: str = "") -> Text:
-    """Join texts, element by element.
+    """Join strings, element by element.
 
     Example: `tf.strings.join(['a', ['b', 'c']], '-')`.
     """
@@ -69,7 +69,7 @@ def join(inputs: list[Text], separator: str = "") -> Text:
 def reduce_join(
     inputs: Text, axis: Any = None, keepdims: bool = False, separator: str = ""
 ) -> Text:
-    """Join texts along dimensions, or all.
+    """Join strings along dimensions, or all.
 
     Example: `tf.strings.reduce_join([['a', 'b'], ['c', 'd']])`.
     """
@@ -105,11 +105,11 @@ def _dimensions(axes: tuple[int, ...], rank: int) -> list[int]:
 
 @op("strings.split", "input", kinds="string", text=True, eager_only=HOST)
 def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
-    """Cut a text at a separator, or at spaces.
+    """Split a string at a separator, or at spaces.
 
     Example: `tf.strings.split(' a  b ')`.
 
-    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     text = _only(input, "tf.strings.split")
     given = None if sep is None else known(_convert.to_array(sep), "sep").item()
@@ -119,11 +119,11 @@ def split(input: Text, sep: Any = None, maxsplit: int = -1) -> Text:
 
 @op("strings.bytes_split", "input", kinds="string", text=True, eager_only=HOST)
 def bytes_split(input: Text) -> Text:
-    """Cut a text into its bytes.
+    """Split a string into its bytes.
 
     Example: `tf.strings.bytes_split('ab')`.
 
-    Differs from TensorFlow: of one text only.
+    Differs from TensorFlow: of one string only.
     """
     text = _only(input, "tf.strings.bytes_split")
     return _convert.text_array(np.array([text[i : i + 1] for i in range(len(text))], object))
@@ -133,14 +133,14 @@ def _only(text: Text, name: str) -> bytes:
     if text.ndim:
         raise refused(
             f"{name} of {text.ndim} dimensions gives rows of different lengths, and there are no "
-            "ragged tensors here. Split one text at a time: [tf.strings.split(x) for x in texts]"
+            "ragged tensors here. Split one string at a time: [tf.strings.split(x) for x in values]"
         )
     return text.item()
 
 
 @op("strings.substr", "input", kinds="string", text=True, eager_only=HOST)
 def substr(input: Text, pos: Any, len: Any, unit: str = "BYTE") -> Text:
-    """Take a part of each text, by position and length.
+    """Take a part of each string, by position and length.
 
     Example: `tf.strings.substr(['hello', 'wo'], [1, 0], [2, 1])`.
     """
@@ -174,7 +174,7 @@ def _is_utf8(unit: str) -> bool:
 
 @op("strings.length", "input", op="StringLength", kinds="string", text=True, eager_only=HOST)
 def length(input: Text, unit: str = "BYTE") -> Any:
-    r"""Return how many bytes or characters each text has.
+    r"""Return how many bytes or characters each string has.
 
     Example: `tf.strings.length(['abc', 'h\u00e9'])`.
     """
@@ -243,7 +243,7 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
     words = _decoded(known(_convert.to_array(rewrite), "rewrite").item())
     groups = [int(number) for number in re.findall(r"\\(\d)", words.replace(r"\\", ""))]
     if any(number > found.groups for number in groups):
-        return input  # TensorFlow leaves the text as it is
+        return input  # TensorFlow leaves the string as it is
 
     def put(match: re.Match[str]) -> str:
         return re.sub(
@@ -256,7 +256,7 @@ def regex_replace(input: Text, pattern: Any, rewrite: Any, replace_global: bool 
 
 @op("strings.regex_full_match", "input", kinds="string", text=True, eager_only=HOST)
 def regex_full_match(input: Text, pattern: Any) -> Any:
-    """Return whether a regular expression matches the whole of each text.
+    """Return whether a regular expression matches the whole of each string.
 
     Example: `tf.strings.regex_full_match(['abc', 'ab'], 'a.c')`.
 
@@ -276,7 +276,7 @@ _found = operations(__name__)
 def __getattr__(name: str) -> Any:
     if name == "unicode_script":
         raise AttributeError(
-            "There is no tf.strings.unicode_script: Python knows no scripts. See "
+            "There is no tf.strings.unicode_script: Python does not know scripts. See "
             "unicodedata.name(chr(number)), which begins with that of a letter."
         )
     return _found(name)

@@ -1,4 +1,4 @@
-"""Hashes of text, n-grams, and text of segments, for `tf.strings`."""
+"""Hashes of strings, n-grams, and strings of segments, for `tf.strings`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _buckets(input: Text, count: Any, of: Callable[[bytes], int]) -> Any:
     eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
-    """Return the number of the bucket of each text, by its hash.
+    """Return the index of the bucket of each string, by its hash.
 
     Example: `tf.strings.to_hash_bucket(['Hello', 'TensorFlow', ''], 1000000)`.
     """
@@ -42,7 +42,7 @@ def to_hash_bucket(input: Text, num_buckets: Any) -> Any:
     eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
-    """Return the number of the bucket of each text, by a hash that is fast.
+    """Return the index of the bucket of each string, by a hash that is fast.
 
     Example:
     `tf.strings.to_hash_bucket_fast(['a' * n for n in (0, 3, 7, 15, 31, 63, 64, 65, 129)],
@@ -56,7 +56,7 @@ def to_hash_bucket_fast(input: Text, num_buckets: Any) -> Any:
     text=True, eager_only=HOST,
 )  # fmt: skip
 def to_hash_bucket_strong(input: Text, num_buckets: Any, key: Sequence[int]) -> Any:
-    """Return the number of the bucket of each text, by a hash that takes a key.
+    """Return the index of the bucket of each string, by a hash that takes a key.
 
     Example: `tf.strings.to_hash_bucket_strong(['Hello', 'TF', ''], 1 << 60, [1, 2])`.
     """
@@ -72,7 +72,7 @@ def ngrams(
     data: Text, ngram_width: Any, separator: str = " ", pad_values: Any = None,
     padding_width: Any = None, preserve_short_sequences: bool = False,
 ) -> Text:  # fmt: skip
-    """Join each few texts that follow one another.
+    """Join each few strings that follow one another.
 
     Example: `tf.strings.ngrams(['a', 'b', 'c'], [1, 2], separator='|')`.
     """
@@ -106,7 +106,7 @@ def ngrams(
 def _parts(
     row: list[bytes], widths: list[int], left: bytes, right: bytes, limit: int | None, short: bool
 ) -> Iterator[list[bytes]]:
-    """Yield the texts of each n-gram of a row."""
+    """Yield the strings of each n-gram of a row."""
     is_empty = True
     for width in widths:
         pad = width - 1 if limit is None else min(limit, width - 1)
@@ -123,7 +123,7 @@ def _parts(
 def unsorted_segment_join(
     inputs: Text, segment_ids: Any, num_segments: Any, separator: str = ""
 ) -> Text:
-    """Join the texts of each segment.
+    """Join the strings of each segment.
 
     Example: `tf.strings.unsorted_segment_join(['a', 'b', 'c'], [1, 0, 1], 3, '-')`.
     """

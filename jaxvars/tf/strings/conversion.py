@@ -1,4 +1,4 @@
-"""Numbers as text and back, for `tf.strings`, by C's and TensorFlow's rules."""
+"""Numbers as strings and back, for `tf.strings`, by C's and TensorFlow's rules."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jaxvars.tf.tensors.static import known, refused
 
 Text: TypeAlias = np.ndarray
 
-HOST = "text is on the host: inside a `tf.function` it must be known"
+HOST = "strings are on the host: inside a `tf.function` they must be known"
 _NUMBER = re.compile(rb"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)\s*", re.I)
 _OUT = {"float32", "float64", "int32", "int64", "uint32", "uint64"}
 _INTEGER = re.compile(rb"\s*[+-]?\d+\s*")
 
 
 def each(func: Callable[..., Any], *arrays: Any) -> Text:
-    """Return text made of the elements of arrays, which broadcast."""
+    """Return strings made of the elements of arrays, which broadcast."""
     given = np.broadcast_arrays(*arrays)
     made = np.empty(given[0].shape, object)
     for index in np.ndindex(made.shape):
@@ -35,7 +35,7 @@ def as_string(
     input: Text, precision: Any = -1, scientific: Any = False, shortest: Any = False,
     width: Any = -1, fill: Any = "",
 ) -> Text:  # fmt: skip
-    """Write numbers as text.
+    """Write numbers as strings.
 
     Example: `tf.strings.as_string([1.5, 2.0, 1e10, nan, -0.0])`.
     """
@@ -67,7 +67,7 @@ def _form(
 
 @op("strings.to_number", "input", op="StringToNumber", kinds="string", text=True, eager_only=HOST)
 def to_number(input: Text, out_type: Any = "float32") -> Text:
-    """Read text as numbers.
+    """Read strings as numbers.
 
     Example: `tf.strings.to_number(['1.5', ' 2 ', '1e3', 'nan', '-inf'])`.
     """
@@ -93,7 +93,7 @@ def _number(text: bytes, dtype: Any) -> Any:
 # ---------------------------------------------------------------- tensors in sentences
 @op("strings.format", op="StringFormat", text=True, eager_only=HOST)
 def format_(template: Any, inputs: Any, placeholder: Any = "{}", summarize: Any = 3) -> Text:
-    """Put tensors into a text.
+    """Put tensors into a string.
 
     Example: `tf.strings.format('a {} {}', ([*range(10)], [[1.5, 2.0], [3.0, 4.0]]))`.
     """

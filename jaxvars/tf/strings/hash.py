@@ -1,4 +1,4 @@
-"""Hashes of text, which are TensorFlow's: for buckets of `tf.strings` and tables of `tf.lookup`.
+"""Hashes of strings, which are TensorFlow's: for buckets of `tf.strings` and tables of `tf.lookup`.
 
 Source: https://github.com/google/farmhash (farmhashna::Hash64); Appleby, MurmurHash64A; Aumasson,
 Bernstein, "SipHash: a fast short-input PRF", 2012.

@@ -1,4 +1,4 @@
-"""Unicode, for `tf.strings`: characters as numbers, and encodings."""
+"""Unicode, for `tf.strings`: characters as code points, and encodings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _characters(data: bytes, codec: str) -> Iterator[tuple[int, int | None]]:
 def _cleaned(
     data: bytes, codec: str, errors: str, replacement: int, controls: bool
 ) -> list[tuple[int, int]]:
-    """Return the places and numbers of characters, with others in place of what is wrong."""
+    """Return the places and code points of characters, with others in place of what is wrong."""
     if errors not in ("strict", "replace", "ignore"):
         raise refused(
             f"Value for attr 'errors' of \"{errors}\" is not in the list of allowed values: "
@@ -78,7 +78,7 @@ def unicode_transcode(
     input: Text, input_encoding: str, output_encoding: str, errors: str = "replace",
     replacement_char: int = 65533, replace_control_characters: bool = False,
 ) -> Text:  # fmt: skip
-    """Write text in another encoding.
+    """Write strings in another encoding.
 
     Example: `tf.strings.unicode_transcode(['hi', 'a'], 'UTF-8', 'UTF-16-BE')`.
     """
@@ -91,13 +91,13 @@ def unicode_transcode(
     return each(changed, input)
 
 
-# ---------------------------------------------------------------- numbers of characters
+# ---------------------------------------------------------------- code points
 def _only(text: Text, name: str) -> bytes:
     if text.ndim:
         raise refused(
             f"tf.strings.{name} of {text.ndim} dimensions gives rows of different lengths, and "
-            f"there are no ragged tensors here. Take one text at a time: [tf.strings.{name}(x, "
-            "...) for x in texts]"
+            f"there are no ragged tensors here. Take one string at a time: [tf.strings.{name}(x, "
+            "...) for x in values]"
         )
     return text.item()
 
@@ -107,11 +107,11 @@ def unicode_decode_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    r"""Return the numbers of the characters of a text, and where they begin.
+    r"""Return the code points of the characters of a string, and where they begin.
 
     Example: `tf.strings.unicode_decode_with_offsets('h\u00e9!', 'UTF-8')`.
 
-    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     found = _cleaned(
         _only(input, "unicode_decode"), _codec(input_encoding), errors, replacement_char,
@@ -125,11 +125,11 @@ def unicode_decode_with_offsets(
 def unicode_split_with_offsets(
     input: Text, input_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> tuple[Text, Any]:
-    r"""Cut a text into its characters; say where they begin.
+    r"""Split a string into its characters; return where they begin, too.
 
     Example: `tf.strings.unicode_split_with_offsets('h\u00e9!', 'UTF-8')`.
 
-    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     found = _cleaned(
         _only(input, "unicode_split"), _codec(input_encoding), errors, replacement_char, False
@@ -144,7 +144,7 @@ def unicode_split_with_offsets(
 def unicode_encode(
     input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533
 ) -> Text:
-    """Write the characters of numbers as text.
+    """Write the characters of code points as strings.
 
     Example: `tf.strings.unicode_encode([104, 233], 'UTF-8')`.
     """
@@ -172,11 +172,11 @@ def unicode_decode(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533,
     replace_control_characters: Any = False,
 ) -> Any:  # fmt: skip
-    r"""Return the numbers of the characters of a text.
+    r"""Return the code points of the characters of a string.
 
     Example: `tf.strings.unicode_decode('h\u00e9', 'UTF-8')`.
 
-    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     return unicode_decode_with_offsets.__wrapped__(
         input, input_encoding, errors, replacement_char, replace_control_characters
@@ -187,11 +187,11 @@ def unicode_decode(
 def unicode_split(
     input: Text, input_encoding: Any, errors: Any = "replace", replacement_char: Any = 65533
 ) -> Text:
-    r"""Cut a text into its characters.
+    r"""Split a string into its characters.
 
     Example: `tf.strings.unicode_split('h\u00e9', 'UTF-8')`.
 
-    Differs from TensorFlow: of one text only: there are no ragged tensors.
+    Differs from TensorFlow: of one string only: there are no ragged tensors.
     """
     return unicode_split_with_offsets.__wrapped__(input, input_encoding, errors, replacement_char)[
         0

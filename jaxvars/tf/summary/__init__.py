@@ -91,7 +91,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
         Whether it was written.
 
     Raises:
-        ValueError: when there is no step, or the data is no scalar.
+        ValueError: when there is no step, or the data is not a scalar.
 
     >>> scalar("loss", 0.5, step=1)
     False
@@ -169,7 +169,7 @@ def text(name: str, data: Any, step: Any = None, description: Any = None) -> boo
 
     Args:
         name: the tag.
-        data: a text, or a tensor of one or more.
+        data: a string, or a tensor of one or more.
         step: the step; the default one when None.
         description: of no effect.
     """

@@ -1,4 +1,4 @@
-"""Properties that only hand on an attribute."""
+"""Properties that only return an attribute."""
 
 from __future__ import annotations
 

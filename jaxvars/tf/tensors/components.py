@@ -1,4 +1,4 @@
-"""Objects that say what tensors they consist of: `__tf_flatten__` and `__tf_unflatten__`.
+"""Objects that declare what tensors they consist of: `__tf_flatten__` and `__tf_unflatten__`.
 
 A `tf.function` takes and returns them: their tensors are traced, and the rest is part of the
 signature.
@@ -20,7 +20,7 @@ class Components:
     """The parts of an object, as a pytree.
 
     Attributes:
-        made: the object's class, and what it says besides its parts.
+        made: the object's class, and what it returns besides its parts.
         parts: its tensors, or objects that have some.
     """
 
@@ -50,7 +50,7 @@ class Made:
 
 
 def has_components(value: Any) -> bool:
-    """Return whether an object, or a class, says what it consists of."""
+    """Return whether an object, or a class, declares what it consists of."""
     return hasattr(value, "__tf_flatten__")
 
 

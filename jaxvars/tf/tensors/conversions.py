@@ -24,10 +24,10 @@ def register_tensor_conversion_function(
         base_type: the class, or several in a tuple.
         conversion_func: called as `conversion_func(value, dtype=None, name=None, as_ref=False)`;
             it returns a tensor of that type, or NotImplemented to leave it to others.
-        priority: those of a lower one are asked first; of equal ones, the first that came.
+        priority: those of a lower one are tried first; of equal ones, the first that came.
 
     Raises:
-        TypeError: when it is no class, one that has tensors already, or no function.
+        TypeError: when it is not a class, one that has tensors already, or not a function.
 
     >>> from jaxvars import tf
     >>> class Meters:

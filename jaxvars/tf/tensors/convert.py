@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - an array keeps its type; what Python and NumPy have becomes one by `tensors/python_values.py`;
-- of two operands, what is no tensor is converted to the type of what is one, or refused if it
+- of two operands, what is not a tensor is converted to the type of what is one, or refused if it
   can't be; two tensors of different types are refused;
 - what is converted inside of a function that is traced is a constant of it.
 """
@@ -33,7 +33,7 @@ from jaxvars.tf.tensors.python_values import text_array as text_array
 from jaxvars.tf.tensors.python_values import unsupported as unsupported
 from jaxvars.tracing import context
 
-Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: text
+Array: TypeAlias = Any  # a jax.Array, a tracer, or a NumPy array of bytes objects: strings
 
 Conversion: TypeAlias = Callable[..., Any]
 
@@ -45,13 +45,13 @@ def to_array(value: Any, dtype: DType | None = None, *, hint: DType | None = Non
     """Return the array that a value stands for.
 
     Args:
-        value: a tensor, Variable, array, number, text, or nested list of them.
+        value: a tensor, Variable, array, number, string, or nested list of them.
         dtype: what it must be: Python and NumPy values are converted, tensors are refused if they
             are something else.
         hint: the same, if it can be.
 
     Raises:
-        ValueError: when it is no tensor, or a tensor of another type.
+        ValueError: when it is not a tensor, or a tensor of another type.
         TypeError: when a Python value cannot have the type.
     """
     convert = BOXES.get(type(value))
@@ -86,12 +86,12 @@ def dtype_of(array: Array) -> DType:
 
 
 def is_text(array: Array) -> bool:
-    """Return whether an array is text, on the host."""
+    """Return whether an array is of strings, on the host."""
     return isinstance(array, np.ndarray) and array.dtype == object
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Return whether a value has a type of its own, to which others are converted."""
+    """Return whether a value has its own type, to which others are converted."""
     return type(value) in BOXES or isinstance(value, jax.Array | ArrayProxy)
 
 
@@ -105,7 +105,7 @@ def pair(x: Any, y: Any, op: str) -> tuple[Array, Array]:
 
     Raises:
         InvalidArgumentError: when they are tensors of different types.
-        TypeError: when what is no tensor can't have the type of the other one.
+        TypeError: when what is not a tensor can't have the type of the other one.
     """
     read_x, read_y = BOXES.get(type(x)), BOXES.get(type(y))
     if read_x is not None:
@@ -130,7 +130,7 @@ def as_given(value: Any, dtype: Any) -> Array:
 
 
 def _operand(value: Any, other: Array) -> Array:
-    """Return an operand as an array; of the type of the other one, if it is no tensor."""
+    """Return an operand as an array; of the type of the other one, if it is not a tensor."""
     kind = type(value)
     if kind is int or kind is float:
         dtype = other.dtype
@@ -146,7 +146,7 @@ def alike(values: Sequence[Any], op: str) -> list[Array]:
 
     Raises:
         InvalidArgumentError: when they are tensors of different types.
-        TypeError: when what is no tensor can't have the type of the others.
+        TypeError: when what is not a tensor can't have the type of the others.
     """
     first = next((value for value in values if is_tensor_like(value)), None)
     wanted = None if first is None else to_array(first)
@@ -168,7 +168,7 @@ def mixed(op: str, number: int, wanted: DType, got: DType) -> InvalidArgumentErr
     )
 
 
-# ---------------------------------------------------------------- what is no tensor
+# ---------------------------------------------------------------- what is not a tensor
 def _checked(array: Array, dtype: DType | None, value: Any) -> Array:
     if dtype is not None and dtype_of(array) != dtype:
         raise ValueError(
@@ -179,7 +179,7 @@ def _checked(array: Array, dtype: DType | None, value: Any) -> Array:
 
 
 def _possible(value: Any, hint: DType) -> DType | None:
-    """Return the hint if a value that is no tensor can have that type without being changed."""
+    """Return the hint if a value that is not a tensor can have that type without being changed."""
     if isinstance(value, np.ndarray | np.generic) or is_array_like(value):
         is_number = np.asarray(value).dtype.kind in "biufc"
         return hint if is_number and (hint.is_numeric or hint.is_bool) else None
@@ -205,7 +205,7 @@ def _of_host(value: Any, dtype: DType | None) -> Array:
         made, is_shared = of_python(value, dtype), False
     if made.dtype == object:
         return made
-    with context.at(context.EVAL):  # what nobody else has needs no copy
+    with context.at(context.EVAL):  # what is not used elsewhere needs no copy
         return jnp.array(made) if is_shared else jnp.asarray(made)
 
 
@@ -228,7 +228,7 @@ def _stacked(value: Sequence[Any], dtype: DType | None) -> Array:
 
 
 def _cast(part: Any, dtype: DType) -> Array:
-    """Return a part of a list that tensors are in, whose type is asked for."""
+    """Return a part of a list that tensors are in, whose type is requested."""
     if not is_tensor_like(part) and not hasattr(part, "__jax_array__"):
         return to_array(part, dtype)
     array = to_array(part)

@@ -43,7 +43,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """NumPy's type for one element; `object` for text."""
+        """NumPy's type for one element; `object` for strings."""
         if self.is_quantized:
             return self.dtype
         return object if self.is_string else self.dtype.type
@@ -60,12 +60,12 @@ class DType:
 
     @property
     def size(self) -> int:
-        """Bytes of one element: 1 for types of less, 0 for text."""
+        """Bytes of one element: 1 for types of less, 0 for strings."""
         return 0 if self.is_string else self.dtype.itemsize
 
     @property
     def is_string(self) -> bool:
-        """Whether it is text."""
+        """Whether it is of strings."""
         return self.name == "string"
 
     @property
@@ -118,7 +118,7 @@ class DType:
         """The smallest finite number.
 
         Raises:
-            TypeError: for bool, text and complex numbers.
+            TypeError: for bool, strings and complex numbers.
         """
         return self._info("minimum").min
 
@@ -127,7 +127,7 @@ class DType:
         """The largest finite number.
 
         Raises:
-            TypeError: for bool, text and complex numbers.
+            TypeError: for bool, strings and complex numbers.
         """
         return self._info("maximum").max
 

@@ -1,8 +1,8 @@
-"""Elements of datasets: structures of tensors, on the host until they are asked for.
+"""Elements of datasets: structures of tensors, on the host until they are requested.
 
 Rules this file keeps:
 - tuples and dicts are structures; a list is a tensor, as everywhere in `tf.data`;
-- a leaf is a NumPy array (text: of bytes), a Tensor that a function returned, or a Dataset;
+- a leaf is a NumPy array (strings: of bytes), a Tensor that a function returned, or a Dataset;
 - arrays that were put into a dataset are never written.
 """
 
@@ -61,7 +61,7 @@ def packed(structure: Any, values: Sequence[Any]) -> Any:
 
 # ---------------------------------------------------------------- leaves
 def stored(value: Any) -> np.ndarray:
-    """Return what was given to a dataset as an array that nobody else writes to."""
+    """Return what was given to a dataset as an array that nothing else writes to."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return value.copy()
     return known(_convert.to_array(value), "What a dataset is made of")
@@ -88,7 +88,7 @@ def tensors(element: Element) -> Element:
 
 
 def numpy(element: Element) -> Element:
-    """Return an element as NumPy arrays and scalars; text as bytes."""
+    """Return an element as NumPy arrays and scalars; strings as bytes."""
     return mapped(lambda leaf: host(leaf)[()], element)
 
 
@@ -143,7 +143,7 @@ def padded(elements: Sequence[Element], shapes: Any, values: Any) -> Element:
         elements: the elements.
         shapes: to pad to, in the structure of an element or None; None or -1 in one means the
             largest size.
-        values: to pad with, in that structure, one for all, or None for zeros and empty text.
+        values: to pad with, in that structure, one for all, or None for zeros and empty strings.
 
     Raises:
         InvalidArgumentError: when a tensor is larger than its shape.
@@ -226,7 +226,7 @@ def typed(value: Any, dtype: Any) -> Leaf:
 
 
 def spec_words(spec: Any) -> Any:
-    """Return the specs of an element as what JSON can say."""
+    """Return the specs of an element as what JSON can represent."""
     if isinstance(spec, dict):
         return {"dict": {key: spec_words(part) for key, part in spec.items()}}
     if isinstance(spec, tuple):
@@ -236,7 +236,7 @@ def spec_words(spec: Any) -> Any:
 
 
 def spec_of_words(words: Any) -> Any:
-    """Return the specs that `spec_words` has said."""
+    """Return the specs that `spec_words` has returned."""
     if "dict" in words:
         return {key: spec_of_words(part) for key, part in words["dict"].items()}
     if "tuple" in words:

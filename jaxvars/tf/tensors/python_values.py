@@ -1,12 +1,12 @@
-"""What Python's numbers, text, and lists of them become, and NumPy's arrays: TensorFlow's rules.
+"""What Python's numbers, strings, and lists of them become, and NumPy's arrays: TensorFlow's rules.
 
 Rules this file keeps:
-- floats are float32, ints int32 (int64 if they are large), complex numbers complex128, text and
+- floats are float32, ints int32 (int64 if they are large), complex numbers complex128, str and
   bytes strings; of NumPy's numbers, float16 and float64 stay what they are;
-- the first number of a list says which others may be with it: floats join ints and make floats,
+- the first number of a list decides which others may be with it: floats join ints and make floats,
   and what is real joins complex numbers;
-- of a type that is asked for, each number must be one without being changed; NumPy's arrays are
-  changed as NumPy does it, but NaN is no integer.
+- of a type that is requested, each number must be one without being changed; NumPy's arrays are
+  changed as NumPy does it, but NaN is not an integer.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SEQUENCES = (list, tuple, range, TensorShape, deque, bytearray, memoryview)
 
 
 def of_python(value: Any, dtype: DType | None) -> np.ndarray:
-    """Return the array of a number, text or nested list of them; text is an array of bytes.
+    """Return the array of a number, string or nested list of them; strings are an array of bytes.
 
     Args:
         value: what holds no tensors.
         dtype: the type to give; that of the values when None.
 
     Raises:
-        ValueError: when it is no tensor.
+        ValueError: when it is not a tensor.
         TypeError: when it cannot have the type.
     """
     leaves = leaves_of(value)
@@ -67,14 +67,14 @@ def of_python(value: Any, dtype: DType | None) -> np.ndarray:
 
 
 def of_numpy(array: np.ndarray, dtype: DType | None) -> np.ndarray:
-    """Return a NumPy array as one of a type that tensors have; text is an array of bytes.
+    """Return a NumPy array as one of a type that tensors have; strings are an array of bytes.
 
     Raises:
         ValueError: when there is no such type.
-        TypeError: when numbers are to become text, or NaN an integer.
+        TypeError: when numbers are to become strings, or NaN an integer.
     """
     if dtype is not None and dtype != string and array.dtype.kind in "SUTOMm":
-        return array.astype(dtype.dtype)  # numbers in text, times, Python's numbers
+        return array.astype(dtype.dtype)  # numbers in strings, times, Python's numbers
     if array.dtype.kind in "SUTO":
         return text_array(_texts(array))
     found = _of_same_type(array) if dtype is None else dtype
@@ -104,7 +104,7 @@ def is_array_like(value: Any) -> bool:
 
 
 def unsupported(value: Any) -> ValueError:
-    """Return the error that says that something is no tensor."""
+    """Return the error that says that something is not a tensor."""
     return ValueError(
         f"Attempt to convert a value ({value!r}) with an unsupported type ({type(value)}) to a "
         "Tensor."
@@ -117,7 +117,7 @@ def c_name(dtype: DType) -> str:
 
 
 def text_array(array: np.ndarray) -> np.ndarray:
-    """Return text as an array of bytes objects."""
+    """Return strings as an array of bytes objects."""
     made = np.empty(array.shape, dtype=object)
     for index, part in np.ndenumerate(array):
         made[index] = bytes(part) if isinstance(part, bytes) else str(part).encode()
@@ -126,7 +126,7 @@ def text_array(array: np.ndarray) -> np.ndarray:
 
 # ---------------------------------------------------------------- kinds of numbers
 def leaves_of(value: Any) -> list[Any]:
-    """Return the numbers and texts in nested lists."""
+    """Return the numbers and strings in nested lists."""
     if isinstance(value, _SEQUENCES):
         if type(value) is list and value and not isinstance(value[0], (*_SEQUENCES, np.ndarray)):
             return (
@@ -149,7 +149,7 @@ def _known(shape: Any) -> Any:
 
 
 def kind_of_leaf(leaf: Any) -> Kind | None:
-    """Return what a number or text is read as; None if it is neither."""
+    """Return what a number or string is read as; None if it is neither."""
     found = _KINDS.get(type(leaf))
     if found is None and isinstance(leaf, np.generic):
         leaf = leaf.item()
@@ -162,7 +162,7 @@ def kind_of(value: Any) -> Kind | None:
     """Return what all numbers in nested lists are read as; None if there are none.
 
     Raises:
-        ValueError: when one is no number, or they do not mix.
+        ValueError: when one is not a number, or they do not mix.
     """
     leaves = leaves_of(value)
     return _joined(leaves, {kind_of_leaf(leaf) for leaf in leaves}) if leaves else None

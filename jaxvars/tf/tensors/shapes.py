@@ -91,7 +91,7 @@ class TensorShape:
         )
 
     def merge_with(self, other: Any) -> TensorShape:
-        """Return the shape that is what both say.
+        """Return the shape with the sizes that either has.
 
         Raises:
             ValueError: when they contradict each other.
@@ -105,7 +105,7 @@ class TensorShape:
         return TensorShape([b if a is None else a for a, b in pairs])
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """Return the shape that says what both say alike, and leaves the rest open."""
+        """Return the shape with the sizes that are equal in both; the others are open."""
         other = as_shape(other)
         if self._sizes is None or other._sizes is None or self.rank != other.rank:
             return TensorShape(None)

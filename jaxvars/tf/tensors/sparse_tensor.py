@@ -3,7 +3,7 @@
 Rules this file keeps:
 - it never changes; flattened as a pytree it is its three arrays, so that a `tf.function` takes it
   and returns it: a program is compiled for each number of elements;
-- it is no tensor, and is never converted to one but by `tf.sparse.to_dense`.
+- it is not a tensor, and is never converted to one but by `tf.sparse.to_dense`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from jaxvars.typing import Array
 
 
 def space_of(array: Array) -> Any:
-    """Return the module whose functions work on an array: NumPy for text, else `jax.numpy`."""
+    """Return the module whose functions work on an array: NumPy for strings, else `jax.numpy`."""
     return np if isinstance(array, np.ndarray) else jnp
 
 

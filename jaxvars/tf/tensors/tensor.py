@@ -4,8 +4,8 @@ Rules this file keeps:
 - it never changes;
 - flattened as a pytree it is the plain array, and unflattened it stays one: `jnp`, optax and flax
   take a Tensor and give arrays;
-- its array is JAX's; text is NumPy's, on the host, and so are sizes and what is computed of them
-  alone: they are known while a function is traced;
+- its array is JAX's; strings are NumPy's, on the host, and so are sizes and what is computed of
+  them alone: they are known while a function is traced;
 - its operators are the operations of `tf.math`, by TensorFlow's rules for types.
 """
 
@@ -32,7 +32,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 """What operators and indexing call, by the name of the method without underscores."""
 
 NUMPY_METHODS: dict[str, Callable[[Any], Any]] = {}
-"""NumPy's methods by name, once a program has asked for them; see `numpy_semantics`."""
+"""NumPy's methods by name, once a program has requested them; see `numpy_semantics`."""
 
 
 OUT_OF_SCOPE = (
@@ -164,7 +164,7 @@ class Tensor(TensorLike):
 
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
-        """Return the value as a NumPy array, or scalar; text as bytes.
+        """Return the value as a NumPy array, or scalar; strings as bytes.
 
         Raises:
             AttributeError: in a function that is traced, where there is no value.

@@ -1,4 +1,4 @@
-"""`tf.TypeSpec` and its kin: what is known of a value before there is one.
+"""`tf.TypeSpec` and the like: what is known of a value before there is one.
 
 Rules this file keeps:
 - a spec is made of a few parts, by which it is compared, hashed, copied and shown;

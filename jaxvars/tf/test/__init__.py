@@ -93,7 +93,7 @@ def with_eager_op_as_function(cls: Any = None, only_as_function: bool = False) -
 
 
 _ELSEWHERE = {
-    "Benchmark": "jaxvars.profiler.profile tells where the time of a step goes",
+    "Benchmark": "jaxvars.profiler.profile shows where the time of a step goes",
     "benchmark_config": "there are no sessions to configure",
     "assert_equal_graph_def": "there are no graphs to compare",
     "create_local_cluster": "jaxvars.launch starts processes",

@@ -34,7 +34,7 @@ class TestCase(unittest.TestCase):
     """
 
     def setUp(self) -> None:
-        """Start random numbers from one seed."""
+        """Start random values from one seed."""
         super().setUp()
         from jaxvars.tf import random
 
@@ -246,7 +246,7 @@ def _evaluated(leaf: Any) -> Any:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Return a value as a NumPy array; text as bytes."""
+    """Return a value as a NumPy array; strings as bytes."""
     if isinstance(value, str | bytes):
         return np.array(value.encode() if isinstance(value, str) else value, dtype=object)
     if isinstance(value, np.ndarray) and value.dtype.kind != "U":
@@ -257,7 +257,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _is_ragged(a: Any, b: Any) -> bool:
-    """Return whether lists are structures to compare part by part, and no tensors."""
+    """Return whether lists are structures to compare part by part, and not tensors."""
     try:
         shapes = [as_array(part).shape for part in (a, b)]
     except (ValueError, TypeError):

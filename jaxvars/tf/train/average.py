@@ -56,7 +56,7 @@ class ExponentialMovingAverage(Holder):
             var_list: floating variables.
 
         Raises:
-            TypeError: when one is no variable, or not floating.
+            TypeError: when one is not a variable, or not floating.
         """
         for variable in var_list or ():
             average = self._average(_checked(variable))

@@ -66,9 +66,9 @@ class Checkpoint(Holder, Node):
 
     Differs from TensorFlow: a checkpoint is one file, `<prefix>.npz`, which `jv.checkpoint` (but
     for optimizers' slots) and NumPy can read, and TensorFlow cannot. Each value is verified by a
-    digest. Plain Python objects are looked into as modules are. A variable that is put into one of
-    the objects after `restore` has its value when it is used next, not at once. `save_counter` is
-    int32.
+    checksum. Plain Python objects are looked into as modules are. A variable that is put into one
+    of the objects after `restore` has its value when it is used next, not at once. `save_counter`
+    is int32.
     """
 
     __slots__ = ("__core", "__is_counted", "__root")
@@ -201,7 +201,7 @@ class Checkpoint(Holder, Node):
             options: of no effect.
 
         Returns:
-            A status, to ask with `assert_consumed()` and the like.
+            A status, to check with `assert_consumed()` and the like.
 
         Raises:
             tf.errors.NotFoundError: when there is no checkpoint.
@@ -229,7 +229,7 @@ def is_traced() -> bool:
 
 
 def _path(prefix: Any) -> str:
-    """Return a path, which may be a tensor, as text."""
+    """Return a path, which may be a tensor, as a string."""
     value = prefix.numpy().decode() if isinstance(prefix, Tensor) else prefix
     return os.fspath(value)
 

@@ -58,7 +58,7 @@ class CheckpointReader:
         return tensor_str in self._names
 
     def get_tensor(self, tensor_str: str) -> Any:
-        """Return a value, a NumPy array or scalar; text as bytes.
+        """Return a value, a NumPy array or scalar; strings as bytes.
 
         Raises:
             tf.errors.NotFoundError: when there is none of that key.

@@ -135,8 +135,8 @@ def checkpoints_iterator(
     Args:
         checkpoint_dir: the folder.
         min_interval_secs: how many seconds are between two, at least.
-        timeout: how many seconds to wait for the next; for ever when None.
-        timeout_fn: asked when the time is over whether to end; it ends when None.
+        timeout: how many seconds to wait for the next; indefinitely when None.
+        timeout_fn: called when the time is over whether to end; it ends when None.
     """
     last: str | None = None
     while True:

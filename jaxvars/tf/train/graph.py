@@ -49,7 +49,7 @@ _HOLD_NONE = (Function, CoreFunction, BoundFunction, ConcreteFunction, name_scop
 
 
 class Node(ABC):  # noqa: B024 - what it has is right for most
-    """An object that says what its children are; others have their attributes."""
+    """An object that declares its children; others have their attributes."""
 
     __slots__ = ()
 

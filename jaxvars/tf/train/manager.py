@@ -30,7 +30,7 @@ class CheckpointManager:
         checkpoint: the `tf.train.Checkpoint` to save and restore.
         directory: where.
         max_to_keep: how many are kept; all when None.
-        keep_checkpoint_every_n_hours: also keep, for ever, one after each so many hours.
+        keep_checkpoint_every_n_hours: also keep, permanently, one after each so many hours.
         checkpoint_name: what the names begin with.
         step_counter: a variable that says which step it is.
         checkpoint_interval: `save` does nothing before so many steps after the last save.
@@ -110,7 +110,7 @@ class CheckpointManager:
     def checkpoints(self) -> list[str]:
         """The paths of the checkpoints that managers saved, the oldest first.
 
-        Those kept for ever are among them only as long as they are among the newest.
+        Those kept permanently are among them only as long as they are among the newest.
         """
         records = [record for record in self._core._directory.records() if record.serial]
         newest = 0 if self._max_to_keep is None else len(records) - self._max_to_keep

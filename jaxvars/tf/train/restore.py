@@ -57,7 +57,7 @@ class Wait(Proxy):
     def __init__(self, owner: Node, saved: Graph) -> None:
         self._owner = weakref.ref(owner)
         self._saved = saved
-        self._sinks: dict[str, CoreVariable] = {}  # take what is no variable's
+        self._sinks: dict[str, CoreVariable] = {}  # take what is not a variable's
         self._restore: restoring.Restore | None = None
         self._stored: Stored | None = None
         children = dict(graphs.children_of(owner))
@@ -105,7 +105,7 @@ class Wait(Proxy):
             for other in _WAITING.get(Weak(child), []):
                 if other._restore is not None and other.is_waiting:
                     other._restore.replaced_by = path
-                    other._restore.is_partial = True  # nobody needs to be told
+                    other._restore.is_partial = True  # there is nothing to report
                     other._restore.end()
 
     def _held(self) -> list[object]:
@@ -113,7 +113,7 @@ class Wait(Proxy):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there are values that nobody has taken."""
+        """Whether there are values that no variable has taken."""
         restore = self._restore
         return restore is not None and bool(restore.waiting) and not restore.replaced_by
 

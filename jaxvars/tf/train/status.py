@@ -21,7 +21,7 @@ class Status:
 
     def __init__(self, wait: Wait | None, owner: object = None) -> None:
         self._wait = wait
-        self._owner = owner  # which lives as long as somebody may ask
+        self._owner = owner  # which lives as long as its values may be queried
 
     def assert_consumed(self) -> Status:
         """Raise AssertionError unless all values have variables, and all variables values."""
@@ -33,8 +33,8 @@ class Status:
             if wait.owner_of(name) is not None:
                 raise AssertionError(
                     "Unused attributes in these objects (the attributes exist in the checkpoint "
-                    f"but were not restored):\n{place}: it is no variable, and there is the value "
-                    f"{graphs.key_of(name)}."
+                    f"but were not restored):\n{place}: it is not a variable, and there is the "
+                    f"value {graphs.key_of(name)}."
                 )
             raise AssertionError(
                 f"Unresolved object in checkpoint {place}: no variable has taken the value "

@@ -30,7 +30,7 @@ SAVED_TREE = "_SAVED_OBJECT_GRAPH"
 """Its value that says which object has what."""
 
 NOTES = {GRAPH, SAVED_TREE}
-"""Values that are no variable's."""
+"""Values that are not a variable's."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""`tf.experimental.ExtensionType`: classes of one's own, made of tensors.
+"""`tf.experimental.ExtensionType`: custom types made of tensors.
 
 Rules this file keeps:
 - an object never changes once it is made, and each field has the type that its annotation says;
@@ -74,14 +74,14 @@ class Field(NamedTuple):
 
 
 class ExtensionType:
-    """The base of classes of one's own, made of tensors.
+    """The base class of custom types made of tensors.
 
     A class says its fields by annotations: `tf.Tensor`, a `tf.TensorSpec`, other extension types,
-    numbers, text, `tf.DType`, `tf.TensorShape`, enums, and `tuple[...]`, `typing.Mapping[...]`,
+    numbers, strings, `tf.DType`, `tf.TensorShape`, enums, and `tuple[...]`, `typing.Mapping[...]`,
     `X | None` of them. A method `__validate__` may check them.
 
     Raises:
-        TypeError: when an annotation is of no such type, or a value not of its type.
+        TypeError: when an annotation is not of such a type, or a value not of its type.
 
     >>> from jaxvars import tf
     >>> class Masked(tf.experimental.ExtensionType):
@@ -220,7 +220,7 @@ def as_dict(value: ExtensionType) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- classes
 def _annotations(cls: type) -> dict[str, Any]:
-    """Return the annotations of a class alone, with those that are text read."""
+    """Return the annotations of a class alone, with those that are strings evaluated."""
     own = inspect.get_annotations(cls)
     if any(isinstance(kind, str) for kind in own.values()):
         frame = inspect.currentframe()

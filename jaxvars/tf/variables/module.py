@@ -29,7 +29,7 @@ class Module(CoreModule):
         name: what it is called; the class name in snake case when None.
 
     Raises:
-        ValueError: when the name is no Python identifier.
+        ValueError: when the name is not a Python identifier.
 
     >>> from jaxvars import tf
     >>> class Scale(tf.Module):
@@ -75,7 +75,7 @@ class Module(CoreModule):
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:  # pyright: ignore[reportIncompatibleMethodOverride] - faces
-        """The variables that a GradientTape watches by itself."""
+        """The variables that a GradientTape watches automatically."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property

@@ -2,7 +2,7 @@
 
 Rules this file keeps:
 - on one process they are of no effect but for what can be read back, and that a variable which
-  replicas keep for themselves, `ON_READ`, is not trainable unless it is asked for.
+  replicas keep for themselves, `ON_READ`, is not trainable unless it is requested.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def created(make: Callable[..., Any], given: dict[str, Any]) -> Any:
 def check_options(name: Any, constraint: Any, synchronization: Any, aggregation: Any) -> None:
     """Raise ValueError if an option of `tf.Variable` is none."""
     if not isinstance(name, str | None):
-        raise ValueError(f"The name of a variable is text, not {name!r}.")
+        raise ValueError(f"The name of a variable is a string, not {name!r}.")
     if constraint is not None and not callable(constraint):
         raise ValueError(
             "Argument `constraint` must be None or a function of the value. Got a "

@@ -143,7 +143,7 @@ class Updates(TensorLike):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"Variable '{self.name}' holds text: only assign can change it. [Op:{op}]",
+                f"Variable '{self.name}' holds strings: only assign can change it. [Op:{op}]",
             )
         if array.shape != shape:
             raise InvalidArgumentError(
@@ -260,7 +260,7 @@ def _refuse_negative(indices: Array) -> None:
 
 
 def text_or(array: Array) -> Array:
-    """Return an array as jaxvars keeps it: text not as bytes."""
+    """Return an array as jaxvars keeps it: strings not as bytes."""
     if not _convert.is_text(array):
         return array
     if not array.size:

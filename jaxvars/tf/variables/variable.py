@@ -50,12 +50,12 @@ class Variable(Updates, Proxy):
     Args:
         initial_value: a tensor, or what becomes one, or a function without arguments that returns
             one.
-        trainable: whether a GradientTape watches it by itself; True when None.
+        trainable: whether a GradientTape watches it automatically; True when None.
         validate_shape: must be True.
         caching_device: accepted, and of no effect.
         name: what it is called; open name scopes come before it.
         variable_def: must be None.
-        dtype: the type to give, if the value is no tensor of another one.
+        dtype: the type to give, if the value is not a tensor of another one.
         import_scope: must be None.
         constraint: a function that an optimizer applies to the value after each update.
         synchronization: accepted, and of no effect.
@@ -129,7 +129,7 @@ class Variable(Updates, Proxy):
     def _become(self, other: Any) -> None:
         """Stand for what another variable stands for."""
         if not isinstance(other, Variable):
-            raise TypeError(f"A variable creator returned {other!r}, which is no tf.Variable.")
+            raise TypeError(f"A variable creator returned {other!r}, which is not a tf.Variable.")
         for name in Variable.__slots__[2:]:
             setattr(self, name, getattr(other, name))
         _FACES[self._variable.cell.key] = self
@@ -147,7 +147,7 @@ class Variable(Updates, Proxy):
 
     @property
     def trainable(self) -> bool:
-        """Whether a GradientTape watches it by itself."""
+        """Whether a GradientTape watches it automatically."""
         return self._variable.trainable
 
     @property
@@ -179,12 +179,12 @@ class Variable(Updates, Proxy):
 
     @property
     def synchronization(self) -> VariableSynchronization:
-        """What was asked for when it was made."""
+        """What was requested when it was made."""
         return self._synchronization
 
     @property
     def aggregation(self) -> VariableAggregation:
-        """What was asked for when it was made."""
+        """What was requested when it was made."""
         return self._aggregation
 
     @property

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - a function is called for each element, with Tensors on the CPU: Python's `if` and `print` and what
   has no fixed shape work. One that is a `tf.function` is compiled;
-- what it returns is kept as it is until it is batched or asked for.
+- what it returns is kept as it is until it is batched or requested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def called(func: Callable[..., Any], *elements: Element) -> Element:
 
 
 def truth(predicate: Callable[..., Any], element: Element) -> bool:
-    """Return what a condition says of an element.
+    """Return the result of a condition for an element.
 
     Raises:
         ValueError: when it returns something else than a bool.
@@ -96,7 +96,7 @@ def result_spec(func: Callable[..., Any], specs: tuple[Any, ...]) -> Any:
         first = _traced(func, specs, 5)
         is_open = any(None in spec.shape.as_list() for spec in flat)
         return mapped(widened, first, _traced(func, specs, 7)) if is_open else first
-    except Exception:  # noqa: BLE001 - whatever the function needs: then an element is asked
+    except Exception:  # noqa: BLE001 - whatever the function needs: then an element is read
         return None
 
 

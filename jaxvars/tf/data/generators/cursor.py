@@ -11,7 +11,7 @@ the memory before that element is yielded: then a new generator goes on with a c
 Rules this file keeps:
 - what is restored goes on with the element that would have been next; so does what failed;
 - a step that is begun again at its end is at its end;
-- a state is saved as text: no code runs when one is loaded.
+- a state is saved as a string: no code runs when one is loaded.
 """
 
 from __future__ import annotations
@@ -117,18 +117,18 @@ class Cursor:
             self._rest = self._step(self._memory)
 
 
-# ---------------------------------------------------------------- as text
+# ---------------------------------------------------------------- as a string
 def to_text(state: State) -> str:
-    """Return a state as text.
+    """Return a state as a string.
 
     Raises:
-        FailedPreconditionError: when there is something in it that is no tensor.
+        FailedPreconditionError: when there is something in it that is not a tensor.
     """
     return json.dumps(_plain(state))
 
 
 def from_text(text: str) -> State:
-    """Return the state that a text says."""
+    """Return the state that a string holds."""
     return _made(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""`tf.data.Options`: what a program may say of how a dataset is to run.
+"""`tf.data.Options`: options of how a dataset is to run.
 
 Rules this file keeps:
 - elements are made one after another in one thread, always in the same order: so options are
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """How a dataset would be divided among workers."""
+    """How a dataset would be sharded among workers."""
 
     OFF = -1
     AUTO = 0
@@ -22,7 +22,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class AutotuneAlgorithm(enum.Enum):
-    """How numbers of threads would be chosen."""
+    """How the number of threads would be chosen."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -51,7 +51,7 @@ class _Options:
             object.__setattr__(self, name, made)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # No tracking: a name that is no option is refused, and so is a value of another type.
+        # No tracking: a name that is not an option is refused, and so is a value of another type.
         if name == "experimental_deterministic":
             name = "deterministic"
         if name == "experimental_threading":
@@ -82,7 +82,7 @@ class _Options:
 
 
 class AutotuneOptions(_Options):
-    """Options of how TensorFlow would choose numbers of threads; of no effect."""
+    """Options of how TensorFlow would choose the number of threads; of no effect."""
 
     _types: ClassVar[dict[str, type]] = {
         "enabled": bool, "cpu_budget": int, "ram_budget": int,
@@ -91,7 +91,7 @@ class AutotuneOptions(_Options):
 
 
 class DistributeOptions(_Options):
-    """Options of how a dataset would be divided among workers; of no effect."""
+    """Options of how a dataset would be sharded among workers; of no effect."""
 
     _types: ClassVar[dict[str, type]] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
     _defaults: ClassVar[dict[str, Any]] = {"auto_shard_policy": AutoShardPolicy.AUTO}
@@ -126,7 +126,7 @@ class ServiceOptions(_Options):
 
 
 class Options(_Options):
-    """What one may say of how a dataset is to run, for `Dataset.with_options`.
+    """Options of how a dataset is to run, for `Dataset.with_options`.
 
     >>> options = Options()
     >>> options.deterministic = False

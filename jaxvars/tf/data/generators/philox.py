@@ -1,4 +1,4 @@
-"""The random numbers of TensorFlow's datasets, by Philox: a shuffle has TensorFlow's order."""
+"""The random values of TensorFlow's datasets, by Philox: a shuffle has TensorFlow's order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Philox:
 
     Args:
         seeds: two integers, of 64 bits.
-        drawn: how many numbers were drawn before.
+        drawn: how many values were drawn before.
     """
 
     __slots__ = ("_rest", "drawn", "seeds")
@@ -73,5 +73,5 @@ class Seeds:
 
     @property
     def drawn(self) -> int:
-        """How many numbers were drawn."""
+        """How many values were drawn."""
         return self._source.drawn

@@ -12,7 +12,7 @@ from jaxvars.tf.train.graph import Node
 
 
 class Recorded(Node, ABC):
-    """An object whose state is written when a checkpoint asks for it, and read once restored."""
+    """An object whose state is written when a checkpoint requests it, and read once restored."""
 
     _executable: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
     _variable: Variable | None = None
@@ -39,7 +39,7 @@ class Recorded(Node, ABC):
         yield key, self._variable
 
     def _read(self) -> None:
-        """Take what the variable says, if it was restored."""
+        """Take the value of the variable, if it was restored."""
         if self._variable is not None and (text := str(self._variable.value)) != self._written:
             self._load(from_text(text))
             self._written = text

@@ -1,4 +1,4 @@
-"""Where elements come from that are no tensors: Python generators, as generators over elements."""
+"""Where elements come from that are not tensors: Python generators, as generators over elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jaxvars.tf.tensors.static import refused
 
 
 def indexed(memory: Memory, size: int | None, item: Callable[[int], Element]) -> Iterator[Element]:
-    """Yield items by index; for ever if there is no size."""
+    """Yield items by index; indefinitely if there is no size."""
     first = memory.values.get("i", 0)
     for i in itertools.count(first) if size is None else range(first, size):
         memory.values["i"] = i + 1
@@ -73,10 +73,10 @@ def _fitted_leaf(spec: Any, value: Any) -> np.ndarray:
 
 
 def signature(types: Any, shapes: Any, given: Any) -> Any:
-    """Return the spec that the arguments of `from_generator` say.
+    """Return the spec that the arguments of `from_generator` specify.
 
     Raises:
-        TypeError: when they say nothing, or it twice.
+        TypeError: when they specify nothing, or it twice.
     """
     if given is not None:
         if types is not None or shapes is not None:

@@ -1,4 +1,4 @@
-"""Datasets inside of a `tf.function`: a program that asks for elements when it runs.
+"""Datasets inside of a `tf.function`: a program that requests elements when it runs.
 
 Rules this file keeps:
 - each loop begins again each time the program runs; an iterator goes on from where it is;
@@ -35,7 +35,7 @@ def at_once(run: Callable[[], Any]) -> Any:
 
 @final
 class Feed:
-    """What a program asks for elements.
+    """What a program requests elements from.
 
     Args:
         begin: returns an iterator over elements.
@@ -43,7 +43,7 @@ class Feed:
         what: a dataset, or an iterator, for messages.
 
     Raises:
-        InvalidArgumentError: when elements are not of fixed shapes, or no numbers.
+        InvalidArgumentError: when elements are not of fixed shapes, or not numbers.
     """
 
     def __init__(self, begin: Callable[[], Iterator[Element]], spec: Any, what: str) -> None:

@@ -3,7 +3,7 @@
 Rules this file keeps:
 - what goes in becomes arrays by TensorFlow's rules (Python's floats are float32), and what comes
   out is Tensors;
-- a class here is made when it is first asked for, and stands for one of the core's.
+- a class here is made when it is first requested, and stands for one of the core's.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A variable of Keras keeps its value in an attribute. The first time that a tape or a function that
 is traced meets one, a `jaxvars.Variable` is made of the value, and the variable of Keras becomes
 one of a subclass that reads and writes that. It remains the same object: layers, models, optimizers
-and savers of Keras go on using it, eagerly or in programs of their own.
+and savers of Keras go on using it, eagerly or in separate programs.
 
-A tape, or a trace, meets the variables through Keras's own `StatelessScope`, which is asked for
-every value that is read and told of every one that is assigned.
+A tape, or a trace, meets the variables through Keras's own `StatelessScope`, which is called for
+every value that is read and for every one that is assigned.
 
 Rules this file keeps:
 - a variable has one value, that of its cell;

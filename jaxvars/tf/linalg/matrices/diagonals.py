@@ -3,7 +3,7 @@
 Rules this file keeps:
 - matrices are the last two axes; the others are a batch;
 - a band is its diagonals from the highest down, in rows that are as long as the longest one, and
-  `align` says at which end the short ones stand.
+  `align` is at which end the short ones stand.
 """
 
 from __future__ import annotations

@@ -158,12 +158,12 @@ def matvec(
 
 
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
-    """Multiply and add up as Einstein's notation says.
+    """Multiply and add up in Einstein's notation.
 
     Args:
         equation: like "ij,jk->ik", or "...i,i->..." for any axes before the last one.
         *inputs: the tensors, of one type.
-        **kwargs: `optimize` says how the order is found: "greedy" (the default), "optimal" or
+        **kwargs: `optimize` is how the order is found: "greedy" (the default), "optimal" or
             "auto"; `name` is of no effect.
 
     Raises:

@@ -36,14 +36,14 @@ class LogMatrixDeterminant(NamedTuple):
 
 
 def check_square(x: Array) -> None:
-    """Raise ValueError if these are no square matrices."""
+    """Raise ValueError if these are not square matrices."""
     check_matrix(x)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError("Input matrix must be square.")
 
 
 def check_matrix(x: Array, number: int = 0) -> None:
-    """Raise ValueError if these are no matrices."""
+    """Raise ValueError if these are not matrices."""
     if x.ndim < 2:
         raise ValueError(f"Input tensor {number} must have rank >= 2, got {x.ndim}")
 

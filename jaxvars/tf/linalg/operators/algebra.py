@@ -1,4 +1,4 @@
-"""Products and solutions of linear operators that are operators of their own kinds.
+"""Products and solutions of linear operators that are operators of special kinds.
 
 Rules this file keeps:
 - a product is of a simple kind where one is known; the factors are kept otherwise;

@@ -185,7 +185,7 @@ class LinearOperatorBlockDiag(OfSeveral, _Blocks):
         is_square: whether all are square.
 
     Raises:
-        ValueError: when there are none, or what is said of it cannot be.
+        ValueError: when there are none, or the hints cannot hold.
         TypeError: when types differ.
 
     >>> from jaxvars import tf

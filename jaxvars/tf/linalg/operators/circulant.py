@@ -33,7 +33,7 @@ _ARGS = """
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
     """
 
 

@@ -27,7 +27,7 @@ class LinearOperatorFullMatrix(LinearOperator):
         matrix: of shape [..., m, n].
 
     Raises:
-        ValueError: when it is no matrix, or what is said of it cannot be.
+        ValueError: when it is not a matrix, or the hints cannot hold.
 
     >>> LinearOperatorFullMatrix([[1.0, 2.0], [3.0, 4.0]]).trace().numpy().tolist()
     5.0
@@ -61,7 +61,7 @@ class LinearOperatorLowerTriangular(_WithEigenvalues):
         is_square: it is.
 
     Raises:
-        ValueError: when it is no matrix, or what is said of it cannot be.
+        ValueError: when it is not a matrix, or the hints cannot hold.
 
     >>> LinearOperatorLowerTriangular([[1.0, 9.0], [3.0, 4.0]]).to_dense().numpy().tolist()
     [[1.0, 0.0], [3.0, 4.0]]
@@ -109,7 +109,7 @@ class LinearOperatorTridiag(LinearOperator):
         is_square: it is.
 
     Raises:
-        ValueError: when the form is unknown, or what is said of it cannot be.
+        ValueError: when the form is unknown, or the hints cannot hold.
 
     >>> LinearOperatorTridiag([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]]).to_dense().numpy().tolist()
     [[2.0, 1.0], [4.0, 3.0]]
@@ -178,7 +178,7 @@ class LinearOperatorToeplitz(LinearOperator):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> LinearOperatorToeplitz([1.0, 2.0], [1.0, 3.0]).to_dense().numpy().tolist()
     [[1.0, 3.0], [2.0, 1.0]]

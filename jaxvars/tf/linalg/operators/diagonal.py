@@ -81,7 +81,7 @@ class LinearOperatorDiag(_Diagonal):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> LinearOperatorDiag([1.0, 2.0]).to_dense().numpy().tolist()
     [[1.0, 0.0], [0.0, 2.0]]

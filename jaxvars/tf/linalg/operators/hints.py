@@ -1,4 +1,4 @@
-"""Hints: what is said of a linear operator when it is made, the last arguments of each class."""
+"""Hints: declared properties of a linear operator, the last arguments of each constructor."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def document(kind: type) -> None:
 
 
 def always(hint: Hint, words: str) -> bool:
-    """Return True; raise ValueError if a hint says that it is not so."""
+    """Return True; raise ValueError if a hint is False."""
     if hint is False:
         raise ValueError(words)
     return True
 
 
 def imply(hints: Hints, name: str, words: str) -> None:
-    """Make a hint True; raise ValueError if it says that it is not so."""
+    """Make a hint True; raise ValueError if it is False."""
     hints[name] = always(hints[name], words)

@@ -47,7 +47,7 @@ class LinearOperatorIdentity(_Identity):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be, or a size is no number that can be one.
+        ValueError: when the hints cannot hold, or a size is not a number that can be one.
 
     >>> LinearOperatorIdentity(2).matvec([3.0, 4.0]).numpy().tolist()
     [3.0, 4.0]
@@ -98,7 +98,7 @@ class LinearOperatorScaledIdentity(_Identity):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> LinearOperatorScaledIdentity(2, multiplier=3.0).determinant().numpy().tolist()
     9.0
@@ -168,7 +168,7 @@ class LinearOperatorZeros(LinearOperator):
         is_positive_definite: it is not.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> LinearOperatorZeros(2).matvec([3.0, 4.0]).numpy().tolist()
     [0.0, 0.0]

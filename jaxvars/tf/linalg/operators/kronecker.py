@@ -29,7 +29,7 @@ class LinearOperatorKronecker(OfSeveral):
         is_square: whether it has as many rows as columns; the same.
 
     Raises:
-        ValueError: when there are none, or what is said of it cannot be.
+        ValueError: when there are none, or the hints cannot hold.
         TypeError: when types differ.
     """
 

@@ -39,7 +39,7 @@ def of_all(operators: Sequence[LinearOperator], name: str, hint: Hint) -> Hint:
     """Return True if all operators have a property.
 
     Raises:
-        ValueError: when it was said not to be so.
+        ValueError: when the hint contradicts it.
     """
     if not all(getattr(op, name) for op in operators):
         return hint

@@ -1,6 +1,6 @@
 """`tf.linalg.LinearOperator`: a matrix that is known by what it does, not by its elements.
 
-hints       what is said of an operator when it is made
+hints       properties that are declared when an operator is made
 properties  its type, its shape, what is known of it
 tree        operators as arguments of compiled functions; parameters
 dense       full matrices, triangles, three diagonals, Toeplitz
@@ -12,7 +12,7 @@ made        adjoints, inverses, products
 update      updates of low rank
 kronecker   Kronecker products
 blocks      diagonals and triangles of blocks
-algebra     products and solutions that are operators of their own kinds
+algebra     products and solutions that are operators of special kinds
 
 Rules this file keeps:
 - matrices are the last two axes; the others are a batch, which is broadcast;
@@ -61,7 +61,7 @@ class LinearOperator(Described):
         parameters: accepted, and of no effect.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> from jaxvars import tf
     >>> operator = tf.linalg.LinearOperatorDiag([1.0, 2.0])
@@ -94,7 +94,7 @@ class LinearOperator(Described):
         self._is_non_singular, self._is_self_adjoint = is_non_singular, is_self_adjoint
         self._is_positive_definite, self._is_square = is_positive_definite, is_square
 
-    # ------------------------------------------------------------ what a class says
+    # ------------------------------------------------------------ what a class defines
     @abstractmethod
     def _matmul(self, x: Array, adjoint: bool = False) -> Array:
         """Return the product with matrices."""

@@ -42,8 +42,8 @@ class LinearOperatorPermutation(_Orthogonal):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
-        TypeError: when they are no integers.
+        ValueError: when the hints cannot hold.
+        TypeError: when they are not integers.
 
     >>> LinearOperatorPermutation([2, 0, 1]).matvec([5.0, 6.0, 7.0]).numpy().tolist()
     [7.0, 5.0, 6.0]
@@ -105,7 +105,7 @@ class LinearOperatorHouseholder(_Orthogonal):
         is_square: it is.
 
     Raises:
-        ValueError: when what is said of it cannot be.
+        ValueError: when the hints cannot hold.
 
     >>> LinearOperatorHouseholder([0.0, 2.0]).matvec([3.0, 4.0]).numpy().tolist()
     [3.0, -4.0]

@@ -102,7 +102,7 @@ class Described(Module, ABC):
         """Whether it has as many rows as columns.
 
         Raises:
-            ValueError: when it was said to be, and is not.
+            ValueError: when the hint contradicts it.
         """
         found = self.domain_dimension == self.range_dimension
         if self._is_square is not None and self._is_square != found:

@@ -30,7 +30,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         is_diag_update_positive: whether D is positive.
 
     Raises:
-        ValueError: when sizes do not fit, or what is said of it cannot be.
+        ValueError: when sizes do not fit, or the hints cannot hold.
 
     >>> from jaxvars import tf
     >>> base = tf.linalg.LinearOperatorIdentity(2)
