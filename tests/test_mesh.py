@@ -334,7 +334,7 @@ def test_an_argument_from_elsewhere_is_refused_at_any_call(grid):
 
 
 # ---------------------------------------------------------------- arguments
-def test_arguments_are_spread_as_they_arrive(grid):
+def test_arguments_are_sharded_as_they_arrive(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4, 4), sharding=P(None, "model"))
     step = jv.compile(lambda x, scale: (x * scale) @ w, in_shardings=P("data"))
@@ -347,7 +347,7 @@ def test_arguments_are_spread_as_they_arrive(grid):
     assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._executable.lower().compile().as_text()
 
 
-def test_arguments_are_spread_by_name_and_in_other_functions(grid):
+def test_arguments_are_sharded_by_name_and_in_other_functions(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4, 4))
 
@@ -363,7 +363,7 @@ def test_arguments_are_spread_by_name_and_in_other_functions(grid):
         np.testing.assert_array_equal(tape.gradient(loss, w), ones(4, 4) * 8)
 
 
-def test_arguments_without_a_name_of_their_own_are_spread(grid):
+def test_arguments_without_separate_names_are_sharded(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4))
     inputs = {"args": P("data"), "y": P(None, "model")}

@@ -191,13 +191,13 @@ def test_a_scope_in_a_compiled_function_places_what_is_created():
     assert made[0].device == CPUS[3]
 
 
-def test_text_is_on_the_host():
+def test_strings_are_on_the_host():
     with jv.device("CPU:1"):
         v = jv.Variable("text")
     assert (v.device, v.sharding) == (None, None)
 
 
-def test_scope_home():
+def test_scope_device():
     assert scope_home() is None
     with jv.device("CPU:1"):
         assert scope_home() == SingleDeviceSharding(CPUS[1])

@@ -409,7 +409,7 @@ def test_a_loop_of_unknown_length_has_no_reverse_but_a_forward() -> None:
     assert (y, forward.jvp(y)) == (81.0, 4 * 27.0)
 
 
-def test_a_loop_that_is_not_asked_about_does_no_harm() -> None:
+def test_a_loop_that_is_not_differentiated_does_no_harm() -> None:
     w = jv.Variable(3.0)
 
     @jv.compile
@@ -422,7 +422,7 @@ def test_a_loop_that_is_not_asked_about_does_no_harm() -> None:
     assert f() == (2.0, 81.0)
 
 
-def test_random_numbers_are_constants() -> None:
+def test_random_values_are_constants() -> None:
     w = jv.Variable(2.0)
     with jv.GradientTape() as tape:
         mask = jax.random.bernoulli(jax.random.key(0), 0.5, (100,))

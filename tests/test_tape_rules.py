@@ -421,7 +421,7 @@ WHERE: dict[str, Callable[..., Any]] = {
     ],
     ids=["closes over", "an intermediate", "in the gradient"],
 )
-def test_a_custom_gradient_that_closes_over_what_moves(
+def test_a_custom_gradient_that_closes_over_something_differentiable(
     f: Any, power: int, first: float, second: list[float], where: str
 ) -> None:
     w, x = jv.Variable(2.0), jv.Variable(3.0)
@@ -515,7 +515,7 @@ def test_forward_accumulator_of_several_primals() -> None:
     assert acc.jvp(y) == 3.0 + 20.0
 
 
-def test_forward_accumulator_moves_a_variable_that_is_not_trainable() -> None:
+def test_forward_accumulator_differentiates_a_variable_that_is_not_trainable() -> None:
     frozen = jv.Variable(2.0, trainable=False)
     with jv.ForwardAccumulator(frozen, jnp.asarray(1.0)) as acc:
         y = frozen**2

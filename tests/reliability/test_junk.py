@@ -64,7 +64,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_what_is_no_tensor_is_refused_by_name(name: str):
+def test_what_is_not_a_tensor_is_refused_by_name(name: str):
     make, message = VALUES[name]
     with pytest.raises(NotATensorError, match=rf"variable 'v' .*{message}"):
         jv.Variable(make(), name="v")

@@ -359,7 +359,7 @@ def test_boxes_that_overlap_score_less():
 
 
 # ---------------------------------------------------------------- text
-def test_parts_of_text():
+def test_parts_of_strings():
     assert tf.strings.substr("abc", 1, -1).numpy() == b"bc"
     with pytest.raises(TypeError, match="to EagerTensor of dtype string"):
         tf.strings.join([[1]])

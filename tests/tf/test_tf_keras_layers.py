@@ -376,7 +376,7 @@ def test_a_checkpoint_holds_model_and_optimizer(tmp_path):
     close([step(), step()], expected)
 
 
-def test_keras_is_imported_by_who_asks_for_layers(run_python):
+def test_keras_is_imported_when_layers_are_used(run_python):
     program = (
         "import sys; from jaxvars import tf; tf.GradientTape().__enter__();"
         "tf.keras.losses.MeanSquaredError(); tf.keras.optimizers.Adam();"
