@@ -143,7 +143,7 @@ def test_a_look_leaves_donation_as_it_is():
     step = jv.compile(lambda: w.assign_add(1.0, read_value=False))
     alarm = NanAlarm(w, every=1)
     step(), step(), alarm.step(), step(), step()
-    SHARED.discard(w.cell.key)  # as if nobody had ever read it
+    SHARED.discard(w.cell.key)  # as if it had never been read
     alarm.step()
     assert w.cell.key not in SHARED, "so the next step copies nothing"
     step()

@@ -314,7 +314,7 @@ def test_files_are_not_part_of_a_program(tmp_path: Path, verb: str):
     for run in (jv.compile(program), jax.jit(program), lambda: pure(jv.State.of(checkpoint))):
         with pytest.raises(ForeignTransformError, match=r"test_checkpoint.py:\d+.*Do it outside"):
             run()
-    with jv.GradientTape():  # which is no program
+    with jv.GradientTape():  # which is not a program
         program()
 
 
@@ -663,7 +663,7 @@ def test_slots_without_their_variables_are_known_by_name_or_refused(tmp_path: Pa
         assert slots[0].numpy().tolist() == slots[1].numpy().tolist()
     crossed = {"a": jv.Variable([1.0, 1.0], name="b"), "b": jv.Variable([1.0, 1.0], name="a")}
     third = jv.optimizers.SGD(0.1, momentum=0.5)
-    third.build(crossed)  # known by paths: a name is no path
+    third.build(crossed)  # known by paths: a name is not a path
     checkpoint = Checkpoint(crossed, optimizer=third)
     status = checkpoint.restore(path)
     with pytest.raises(CheckpointError, match="optimizer/slots/a/momentum: missing"):

@@ -245,7 +245,7 @@ def test_only_the_first_process_writes_folders(tmp_path: Path, monkeypatch: pyte
     assert load(write(tmp_path / "c.npz", {"v": jnp.zeros(3)}))["v"].tolist() == [0.0] * 3
 
 
-# ---------------------------------------------------------------- what is no damage
+# ---------------------------------------------------------------- what is not damage
 class AlarmError(Exception):
     """What a handler raises."""
 
@@ -284,7 +284,7 @@ def test_an_error_of_the_disk_is_not_damage(tmp_path: Path, monkeypatch: pytest.
     def fail(_: object):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(zipfile, "_EndRecData", fail)  # zipfile makes of it that it is no zip file
+    monkeypatch.setattr(zipfile, "_EndRecData", fail)  # zipfile then says that it is not a zip file
     for read in (bad.restore, jv.checkpoint.load, jv.checkpoint.list_variables, is_complete):
         with pytest.raises(OSError, match="Input/output error"):
             read(path)
@@ -419,7 +419,7 @@ def test_a_process_can_be_killed_a_hundred_times(tmp_path: Path):
 
 # ---------------------------------------------------------------- hostile files
 def _signed(entries: dict[str, Entry], **changes: object) -> dict[str, object]:
-    """A manifest with a right digest, whatever it says."""
+    """A manifest with a right checksum, whatever it says."""
     words = _manifest(entries, {}) | changes
     words.pop("sha256")
     return words | {"sha256": digest_of(words)}

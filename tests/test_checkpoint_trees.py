@@ -117,7 +117,7 @@ def test_shapes_are_enough_to_restore_and_not_to_save(tmp_path: Path):
         checkpoint.write(tmp_path / "d.npz")
     checkpoint.restore(path).assert_consumed()
     assert checkpoint.params["w"].tolist() == [1.0] * 3
-    checkpoint.params["n"][0] = 7.0  # memory of its own
+    checkpoint.params["n"][0] = 7.0  # separate memory
     assert shapes["n"].tolist() == [0.0, 0.0]
 
 

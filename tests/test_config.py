@@ -1,4 +1,4 @@
-"""`config.py`: devices before and after JAX has started. Each start is a process of its own."""
+"""`config.py`: devices before and after JAX has started. Each start is a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vendored digits are the ones their README describes, and the split never moves."""
+"""The vendored digits are the ones their README describes, and the split never changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many processes: what one process can know, and trainings of two that are killed."""
+"""Many processes: what one process can know, and training runs of two that are killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers in a `vectorized_map`: each example draws others; the generator moves on."""
+"""Random values in a `vectorized_map`: each example draws others; the generator advances."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Reads and writes are answered by the frame of the function that runs: a plain JAX transform
-cannot take a value away from it, nor put a stale one into its program without a word."""
+cannot take a value away from it, nor put a stale one into its program silently."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - `hot` makes a compiled function hot before it is tested;
-- each test ends with the numbers that the Python function would give.
+- each test ends with the values that the Python function would give.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def drawn(model):
     return int(model.rngs["dropout"].state.numpy()[3])
 
 
-# ---------------------------------------------------------------- flax's numbers
+# ---------------------------------------------------------------- flax's values
 def test_a_linen_model_trains_as_in_flax_to_the_bit():
     net, tx = LinenNet(), optax.adam(1e-2)
     variables = net.init({"params": jax.random.key(0), "dropout": jax.random.key(1)}, X)
@@ -177,7 +177,7 @@ def test_an_nnx_model_trains_as_in_flax_to_the_bit():
 
 
 def words(state):
-    """The leaves of an nnx state, keys as their words."""
+    """The leaves of an nnx state, keys as their raw data."""
     return [
         jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
         for x in jax.tree.leaves(state)
@@ -364,7 +364,7 @@ def test_weights_that_are_there_are_kept():
     model = interop.from_flax(Small(), variables=variables)
     same(interop.to_flax(model), variables)
     np.testing.assert_allclose(model(FLAT), Small().apply(variables, FLAT), rtol=1e-6)
-    variables["params"]["Dense_0"]["kernel"].delete()  # the model has memory of its own
+    variables["params"]["Dense_0"]["kernel"].delete()  # the model has separate memory
     assert model(FLAT).shape == (4, 4)
     net = SmallNnx(nnx.Rngs(0))
     net.dense.kernel[...] = jnp.ones((3, 4))
@@ -374,7 +374,7 @@ def test_weights_that_are_there_are_kept():
 class Peeking(nn.Module):
     @nn.compact
     def __call__(self, x):
-        return nn.Dense(2 if x.sum() > 0 else 3)(x)  # Python asks for a value
+        return nn.Dense(2 if x.sum() > 0 else 3)(x)  # Python needs a value
 
 
 def test_a_module_that_looks_at_values_is_initialized_with_them():
@@ -382,7 +382,7 @@ def test_a_module_that_looks_at_values_is_initialized_with_them():
     assert interop.from_flax(Peeking(), -jnp.ones((1, 3))).params["Dense_0"]["bias"].shape == (3,)
 
 
-# ---------------------------------------------------------------- random numbers
+# ---------------------------------------------------------------- random values
 def test_a_stream_advances_only_when_it_is_used():
     model = small()
     model(FLAT)
@@ -1078,7 +1078,7 @@ def test_numpy_files(tmp_path):
         state = interop.from_numpy(target, {**file, "text": source.text.value})
     state.commit()
     all_equal(target, source)
-    arrays["layers/0"][:] = 7  # memory of its own
+    arrays["layers/0"][:] = 7  # separate memory
     assert source.layers[0].numpy().max() == 1
 
 

@@ -1,4 +1,4 @@
-"""Signal handlers and finalizers that come while a function is traced are no part of it."""
+"""Signal handlers and finalizers that come while a function is traced are not part of it."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ class Pair(NamedTuple):
 
 
 class Names(list[Any]):
-    """A leaf to JAX, for it is a class of its own."""
+    """A leaf to JAX, since JAX does not know its class."""
 
 
 def ordered(tree: Any) -> str:
-    """Return a tree as text, in the order in which Python gives it."""
+    """Return a tree as a string, in the order in which Python gives it."""
     if isinstance(tree, dict):
         return f"{{{', '.join(f'{key}: {ordered(x)}' for key, x in tree.items())}}}"
     if isinstance(tree, list | tuple):

@@ -104,7 +104,7 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = Path(f"/proc/{pid}/stat")  # a zombie that nobody has reaped yet runs no more
+    state = Path(f"/proc/{pid}/stat")  # a zombie that is not reaped yet runs no more
     with suppress(FileNotFoundError):
         return state.read_text().rpartition(")")[2].split()[0] != "Z"
     return not state.parent.parent.joinpath("self").exists()

@@ -35,7 +35,7 @@ def close(found, expected, **tolerance):
     np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 def configurations() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for case in GOLDENS["cases"]:

@@ -69,7 +69,7 @@ def test_all_state_of_the_optimizer_is_found_and_none_of_it_is_trainable() -> No
     assert optimizer.trainable_variables == ()
 
 
-# ---------------------------------------------------------------- by hand
+# ---------------------------------------------------------------- the hand-written step
 def test_the_hand_written_step_is_the_same_step() -> None:
     run = _demo.Run(seed=0)
     by_hand = _demo.make_step_by_hand(run.model, run.optimizer)

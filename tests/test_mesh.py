@@ -1,4 +1,4 @@
-"""Meshes: many devices do what one does, compiled once, and talk no more than by hand.
+"""Meshes: many devices do what one does, compiled once, and communicate no more than plain JAX.
 
 Rule of this file: a step in which devices talk is waited for, by reading its result. XLA's virtual
 CPU devices share a few threads, and with many such programs on the way they wait for each other.
@@ -297,7 +297,7 @@ def test_control_flow_and_eager_updates_keep_shardings(grid):
         assert slot.cell.home.spec == (P("data") if slot.shape == w.shape else P())
 
 
-# ---------------------------------------------------------------- what lies apart
+# ---------------------------------------------------------------- what is on different devices
 def test_a_program_of_local_and_mesh_variables_is_refused(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4), name="w", sharding=P("data"))

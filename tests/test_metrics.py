@@ -77,7 +77,7 @@ def make(name: str) -> Any:
     return CLASSES[name](**EXAMPLES[name][0])
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 def by_haste() -> list[Any]:
     """The configurations, of which those beyond two of a class are slow."""
     seen: dict[str, int] = {}
@@ -474,7 +474,7 @@ def test_a_dtype_that_is_not_a_float_is_refused():
             metrics.Mean(dtype=wrong)
 
 
-# ---------------------------------------------------------------- metrics of their own
+# ---------------------------------------------------------------- custom metrics
 def test_thresholds_come_in_any_order():
     y_true, y_pred = [0, 1, 1, 0, 1], [0.1, 0.35, 0.8, 0.6, 0.6]
     one = metrics.Recall([0.2, 0.5, 0.7])(y_true, y_pred)

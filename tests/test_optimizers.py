@@ -69,7 +69,7 @@ def same(ours, theirs):
         np.testing.assert_array_equal(a, b)
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize(
     "case", GOLDENS["cases"], ids=lambda c: f"{c['optimizer']}-{'-'.join(c['arguments'])}"
@@ -93,7 +93,7 @@ def test_every_optimizer_has_a_golden():
     assert {case["optimizer"] for case in GOLDENS["cases"]} == set(MAKERS)
 
 
-# ---------------------------------------------------------------- optax's numbers
+# ---------------------------------------------------------------- optax's values
 def optax_trained(tx, params, grads):
     state = tx.init(params)
 

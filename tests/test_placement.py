@@ -123,7 +123,7 @@ def test_a_copy_goes_where_the_scope_says():
 
 
 def pinned(values, device):
-    """A variable whose value was put on its device, so that JAX would not move it."""
+    """A variable whose value was committed to its device, so that JAX would not copy it."""
     v = jv.Variable(jnp.zeros(len(values)), sharding=device)
     v.assign(jnp.array(values))
     return v

@@ -37,7 +37,7 @@ def terminal(**options) -> Console:
 
 
 def seen(console: Console) -> str:
-    """What was drawn, without colours and moves."""
+    """What was drawn, without colours and cursor moves."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
 
 
@@ -151,7 +151,7 @@ def test_the_last_values_are_waited_for_at_the_end(monkeypatch):
 
 
 class InFlight:
-    """An array that is being computed until somebody waits for it."""
+    """An array that is being computed until something waits for it."""
 
     shape, dtype, size = (), np.dtype(np.float32), 1
     is_fully_addressable = True

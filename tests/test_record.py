@@ -1,4 +1,4 @@
-"""What a tape keeps and how it is replayed: the same numbers as jax.grad, at the same cost."""
+"""What a tape keeps and how it is replayed: the same values as jax.grad, at the same cost."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:
     return loss, tape.gradient(loss, w)
 
 
-# ---------------------------------------------------------------- the same numbers
+# ---------------------------------------------------------------- the same values
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_equal_jax_grad(name: str) -> None:
     f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)

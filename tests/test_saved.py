@@ -755,7 +755,7 @@ def test_a_program_for_another_platform_says_so(tmp_path):
 
 # ---------------------------------------------------------------- damaged files
 def rewritten(path, out, change):
-    """Write a file again, as a forger would: with digests that are right."""
+    """Write a file again, as a forger would: with the right checksums."""
     from jaxvars.export import files as _saved_files
 
     words, members = _saved_files.read(path, None)
@@ -766,7 +766,7 @@ def rewritten(path, out, change):
 
 
 def what_loads(path):
-    """The value of a file's variable; None if it is refused, in words that name the file."""
+    """The value of a file's variable; None if it is refused, with a message that names the file."""
     try:
         return float(jv.export.load(path).w)
     except SavedError as error:

@@ -582,7 +582,7 @@ def test_input_signature_takes_arrays_as_specs_and_refuses_the_rest():
             jv.compile(lambda x: x, input_signature=[wrong])
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- as strings
 def test_binding_errors_are_pythons_own():
     step = jv.compile(lambda x, y: x + y)
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):

@@ -183,7 +183,7 @@ def test_states_of_the_same_variables_have_the_same_structure():
     total = jax.tree.map(jnp.add, State.of(net), State.of(net))
     assert total["w"].tolist() == [2, 4]
     layouts = [jax.tree.structure(State.of(net)).node_data()[1] for _ in range(2)]
-    assert len(set(layouts)) == 1  # JAX asks of it to be hashable
+    assert len(set(layouts)) == 1  # JAX needs it to be hashable
     twins = [State.of(V(1.0, name="v")) for _ in range(2)]
     with pytest.raises(ValueError, match=r"different pytree metadata[^#]*\n    variables v\n"):
         jax.tree.map(jnp.add, *twins)

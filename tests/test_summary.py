@@ -1,4 +1,4 @@
-"""`jv.tensorboard`: what is in the event file, eagerly and compiled, and that nobody waits."""
+"""`jv.tensorboard`: what is in the event file, eagerly and compiled, and that nothing waits."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_what_goes_wrong_in_the_thread_is_raised_once_by_the_next_call(tmp_path)
     writer.close()
 
 
-# ---------------------------------------------------------------- nobody waits
+# ---------------------------------------------------------------- nothing waits
 class Late:
     """An array that is still being computed until it is let go."""
 

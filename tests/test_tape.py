@@ -300,7 +300,7 @@ def test_an_intermediate_value_is_a_source() -> None:
         h = w * w
         y = h * h + w
     assert tape.gradient(y, h) == 18.0
-    assert tape.gradient(y, [w, h]) == [109.0, 18.0]  # as if each moved by itself
+    assert tape.gradient(y, [w, h]) == [109.0, 18.0]  # as if each varied by itself
     assert tape.gradient(h, h) == 1.0
 
 

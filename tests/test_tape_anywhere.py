@@ -348,7 +348,7 @@ def test_a_function_with_a_rule_on_what_turns_out_to_be_a_constant(way: Any, f: 
 
     def program() -> Any:
         with jv.GradientTape(persistent=True) as tape:
-            y = f(frozen(w * 2.0)) + w  # the tape cannot know that it does not move
+            y = f(frozen(w * 2.0)) + w  # the tape cannot know that it is constant
         return [tape.gradient(y, w), tape.gradient(y, w)]
 
     assert way(program) == [1.0, 1.0]

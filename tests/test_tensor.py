@@ -341,7 +341,7 @@ F32, I32, U8 = np.dtype("float32"), np.dtype("int32"), np.dtype("uint8")
         (2.5, F32),
         (np.float64(2.5), F32),
         (np.float32(2.5), F32),
-        (jnp.asarray(3), F32),  # weakly typed: a number that nobody gave a dtype
+        (jnp.asarray(3), F32),  # weakly typed: a number without a requested dtype
         (3, I32),
         (np.int64(3), I32),
         (255, U8),

@@ -1,4 +1,4 @@
-"""A Variable: what it starts from, its name, its use as an array, text, and how it is shown."""
+"""A Variable: what it starts from, its name, its use as an array, strings, and how it is shown."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_as_a_pytree_it_reads_and_becomes_a_plain_array():
     assert jax.tree.flatten(v[0])[0] == [1.0]
 
 
-# ---------------------------------------------------------------- text
+# ---------------------------------------------------------------- strings
 def test_strings_are_created_read_compared_and_assigned():
     v = V(["abc", "de"], name="names")
     assert (v.dtype, v.shape, v.size) == (np.dtypes.StringDType(), (2,), 2)

@@ -1,4 +1,4 @@
-"""A Variable shares its memory with nobody, is copied and pickled whole, and is freed."""
+"""A Variable does not share its memory, is copied and pickled whole, and is freed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUND_TRIPS = [copy.deepcopy, copy.copy, lambda v: pickle.loads(pickle.dumps(v))
 round_trips = pytest.mark.parametrize("trip", ROUND_TRIPS, ids=["deepcopy", "copy", "pickle"])
 
 
-# ---------------------------------------------------------------- memory of its own
+# ---------------------------------------------------------------- separate memory
 @pytest.mark.parametrize("size", [3, 1_000_000])  # JAX copies large arrays in the background
 def test_numpy_memory_may_be_changed_afterwards(size):
     source = np.zeros(size, np.float32)

@@ -262,7 +262,7 @@ def test_tapes_closed_out_of_order_say_so_and_leave_nothing_open():
     inner.__enter__()
     with pytest.raises(TapeError, match=r"closed at test_junk.py:\d+, in .* out of order"):
         outer.__exit__(None, None, None)
-    assert float(w * w) == 4.0  # nobody listens
+    assert float(w * w) == 4.0  # there are no listeners
     with pytest.raises(TapeError, match="reverse order of opening"):
         inner.__exit__(None, None, None)
     assert is_clean()

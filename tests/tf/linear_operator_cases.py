@@ -1,4 +1,4 @@
-"""Linear operators to compare with TensorFlow: one or two of each class, of fixed numbers."""
+"""Linear operators to compare with TensorFlow: one or two of each class, of fixed values."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    """Return random numbers, the same each time."""
+    """Return random values, the same each time."""
     stream = np.random.default_rng([seed, *shape])
     return stream.standard_normal(shape).astype(np.float32)
 
 
 def complexes(*shape: int) -> np.ndarray:
-    """Return random complex numbers."""
+    """Return random complex values."""
     return (numbers(*shape) + 1j * numbers(*shape, seed=1)).astype(np.complex64)
 
 
 def positive(*shape: int) -> np.ndarray:
-    """Return random positive numbers, for diagonals."""
+    """Return random positive values, for diagonals."""
     return np.abs(numbers(*shape, seed=2)) + np.float32(0.5)
 
 

@@ -1,4 +1,4 @@
-"""`tf.config` and `tf.device`: settings before the start, in a process of its own; devices."""
+"""`tf.config` and `tf.device`: settings before the start, in a separate process; devices."""
 
 from __future__ import annotations
 

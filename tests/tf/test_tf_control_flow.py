@@ -1,4 +1,4 @@
-"""`tf.cond`, `tf.while_loop`, `tf.map_fn` and their kin, eagerly and compiled; `tf.TensorArray`.
+"""`tf.cond`, `tf.while_loop`, `tf.map_fn` and the like, eagerly and compiled; `tf.TensorArray`.
 
 What is expected was seen in TensorFlow 2.21.
 """
@@ -222,7 +222,7 @@ def test_tensor_arrays_in_functions():
         grows(tf.constant(2))
 
 
-# ---------------------------------------------------------------- texts, and odd shapes
+# ---------------------------------------------------------------- strings, and odd shapes
 def test_map_fn_of_strings():
     texts = tf.constant(["a", "bc"])
     assert numbers(tf.map_fn(tf.strings.length, texts, fn_output_signature=tf.int32)) == [1, 2]

@@ -358,7 +358,7 @@ def test_boxes_that_overlap_score_less():
     assert scores.numpy()[:2].tolist() == pytest.approx([0.9, 0.44882628])
 
 
-# ---------------------------------------------------------------- text
+# ---------------------------------------------------------------- strings
 def test_parts_of_strings():
     assert tf.strings.substr("abc", 1, -1).numpy() == b"bc"
     with pytest.raises(TypeError, match="to EagerTensor of dtype string"):

@@ -1,4 +1,4 @@
-"""Layers and models of Keras in TensorFlow code: loops of one's own, fit, checkpoints."""
+"""Layers and models of Keras in TensorFlow code: custom loops, fit, checkpoints."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike():
     call = tf.function(lambda x: model(x, training=True))
     x = tf.ones([64, 3])
     first, second = call(x).numpy(), call(x).numpy()
-    assert (first != second).any()  # the seed moves on
+    assert (first != second).any()  # the seed advances
     mean = model.layers[1].moving_mean.numpy()
     assert (mean != 0).all()
     model.compile(loss="mse")

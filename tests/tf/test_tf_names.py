@@ -1,4 +1,4 @@
-"""Names at the top level that are no operations: specs, the time, the logger, scopes."""
+"""Names at the top level that are not operations: specs, the time, the logger, scopes."""
 
 from __future__ import annotations
 

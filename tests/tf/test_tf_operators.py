@@ -1,4 +1,4 @@
-"""Operators and the table's machinery, where programs as text do not reach."""
+"""Operators and the table's machinery, where programs as strings do not reach."""
 
 from __future__ import annotations
 

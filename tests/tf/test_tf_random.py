@@ -1,4 +1,4 @@
-"""`tf.random`: the same seeds give the same numbers; shapes, types and errors of TensorFlow."""
+"""`tf.random`: the same seeds give the same values; shapes, types and errors of TensorFlow."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_maps_draw_for_each_example():
     assert len({x for part in again for x in part.numpy().tolist()}) == 6
 
 
-# ---------------------------------------------------------------- numbers
+# ---------------------------------------------------------------- values
 @pytest.mark.parametrize(
     ("draw", "mean", "deviation"),
     [
@@ -275,7 +275,7 @@ def test_a_generator():
     first, second = one.normal([2]).numpy().tolist(), one.normal([2]).numpy().tolist()
     assert [drawn().numpy().tolist(), drawn().numpy().tolist()] == [first, second]
     one.reset_from_seed(7)
-    one.skip(2)  # as many as there were numbers
+    one.skip(2)  # as many as there were values
     assert one.normal([2]).numpy().tolist() == second
     assert one.state.numpy().tolist() == [7 + 4 * 256, 0, 0]
     copied = R.Generator.from_state(one.state.numpy(), alg="philox")

@@ -170,7 +170,7 @@ def test_a_saved_step_trains_and_is_part_of_another_model(tmp_path: Path) -> Non
 
     bigger = Bigger()
     result = bigger(x)
-    assert bigger.variables == (bigger.scale,)  # what was loaded is no tf.Module
+    assert bigger.variables == (bigger.scale,)  # what was loaded is not a tf.Module
     tf.saved_model.save(bigger, tmp_path / "bigger")
     again = tf.saved_model.load(tmp_path / "bigger")
     np.testing.assert_allclose(again(x).numpy(), result.numpy())

@@ -15,7 +15,7 @@ def listed(sparse):
 A, B = [[1, 2, 2], [3, 0, 1]], [[2, 5], [7, 0]]
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])  # then zero is no element of A
+@pytest.mark.parametrize("is_sparse", [False, True])  # then zero is not an element of A
 @pytest.mark.parametrize(
     ("name", "options", "rows", "sparse_rows"),
     [

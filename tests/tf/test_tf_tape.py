@@ -1,4 +1,4 @@
-"""`tf.GradientTape`, `tf.autodiff`, and gradients of one's own.
+"""`tf.GradientTape`, `tf.autodiff`, and custom gradients.
 
 What is expected was seen in TensorFlow 2.21.
 """
@@ -161,7 +161,7 @@ def test_a_training_step_in_a_function():
     assert numbers(loss) < 1e-6
 
 
-# ---------------------------------------------------------------- gradients of one's own
+# ---------------------------------------------------------------- custom gradients
 def test_custom_gradients():
     @tf.custom_gradient
     def two(a, b):

@@ -184,7 +184,7 @@ def test_what_reads_a_variable_to_say_its_children_is_found(tmp_path: Path) -> N
     from jaxvars.tf.train.graph import Node
 
     class Reader(Node):
-        """It reads a variable of its own when it is asked for its children."""
+        """It reads one of its variables when its children are listed."""
 
         def __init__(self) -> None:
             self.own = tf.Variable(0.0)
