@@ -74,7 +74,7 @@ def test_a_look_is_begun_every_so_many_steps_and_judged_when_it_is_there(monkeyp
         alarm.step()
     assert len(looks) == 1
     alarm.step(), alarm.step()
-    assert looks[0].read == 0, "it isn't there yet, and nobody waits"
+    assert looks[0].read == 0, "it is not there yet, and nothing waits"
     looks[0].ready = True
     alarm.step()
     assert looks[0].read == 1
