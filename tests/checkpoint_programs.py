@@ -1,4 +1,4 @@
-"""A training that is stopped and goes on: python tests/checkpoint_programs.py DIRECTORY STEPS."""
+"""A training run that stops and goes on: python tests/checkpoint_programs.py DIRECTORY STEPS."""
 
 from __future__ import annotations
 

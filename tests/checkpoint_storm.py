@@ -75,7 +75,7 @@ def tell(pipe: int, step: int) -> None:
 
 
 def one_round(folder: Path, way: int, known: int, seconds: float) -> int:
-    """Run a process and kill it so long after its first word; return the last step it told."""
+    """Run a process and kill it so long after its first output; return the last step it told."""
     heard, said = os.pipe()
     child = os.fork()
     if child == 0:

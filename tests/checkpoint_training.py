@@ -1,4 +1,4 @@
-"""A training for `test_checkpoint.py`, which goes on in another process.
+"""A training run for `test_checkpoint.py`, which goes on in another process.
 
 `python checkpoint_training.py FROM STEPS TO` restores, trains and saves.
 """
@@ -29,7 +29,7 @@ class Net(jv.Module):
 
 
 class Training:
-    """All of a training: what it is made of, a compiled step, and its checkpoint."""
+    """All of a training run: what it is made of, a compiled step, and its checkpoint."""
 
     def __init__(self):
         self.net, self.optimizer = Net(), jv.optimizers.Adam(0.05)

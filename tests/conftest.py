@@ -22,10 +22,10 @@ from sweeps import in_sweeps
 
 ROOT = Path(__file__).resolve().parent.parent
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same numbers on every machine
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # the same values on every machine
 # Eight devices, so that placement and sharding are tested on any machine.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
-# `jaxvars.tf` switches 64-bit numbers on, for the whole process, unless this says something.
+# `jaxvars.tf` switches 64-bit types on, for the whole process, unless this says something.
 os.environ.setdefault("JAX_ENABLE_X64", "0")
 # Child processes and notebook kernels meet the copy of the package that is under test.
 os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -42,7 +42,7 @@ settings.load_profile("ci" if "CI" in os.environ else "default")
 
 
 class _WideNumbers:
-    """Examples of `jaxvars.tf` have the 64-bit numbers that its users have."""
+    """Examples of `jaxvars.tf` have the 64-bit types that its users have."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:

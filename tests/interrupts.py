@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, int, str, str]
 ERRORS = (KeyboardInterrupt, TimeoutError)
 ENDS = ("TapeBase.__exit__", "GradientTape.__exit__")  # begun with, nothing would run of them
 BREAKS = "_weakref_lru_cache.<locals>.<lambda>"  # from then on JAX 0.10 refuses the function
-INSTEAD = (  # what JAX raises where it swallows an interrupt, the second where it asks hasattr
+INSTEAD = (  # what JAX raises where it swallows an interrupt, the second where it calls hasattr
     "safe_zip()",
     "'int' object has no attribute",
 )

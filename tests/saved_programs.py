@@ -32,7 +32,7 @@ class Net(jv.Module):
 
 
 class Trainer(jv.Module):
-    """A training step, with all that it moves."""
+    """A training step, with all that it changes."""
 
     def __init__(self):
         self.net = Net()

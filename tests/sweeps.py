@@ -72,7 +72,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/test_checkpoint.py": """
         test_metrics_that_data_builds_are_built
-        test_training_goes_on_in_another_process_to_the_bit
+        test_training_goes_on_in_another_process_bit_for_bit
         test_values_go_from_one_mesh_to_another
     """,
     "tests/test_checkpoint_files.py": """
@@ -81,7 +81,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/test_checkpoint_manager.py": """
         test_a_save_is_finished_and_its_error_told_when_the_interpreter_ends
-        test_a_training_goes_on_in_a_new_process_to_the_bit
+        test_a_training_run_goes_on_in_a_new_process_bit_for_bit
         test_killed_at_any_moment_it_leaves_what_it_had_saved
         test_two_processes_may_save_in_one_directory
     """,
@@ -100,7 +100,7 @@ SWEEPS: dict[str, str] = {
         test_any_program
         test_eager_is_compiled_is_pure
         test_maps_over_any_number_of_elements
-        test_tensor_arrays_that_nobody_has_written
+        test_tensor_arrays_that_were_never_written
     """,
     "tests/test_debugging.py": """
         test_comparisons_are_those_of_the_numbers
@@ -108,13 +108,13 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/test_distribute.py": "test_a_strategy_gives_the_same_result_as_one_device",
     "tests/test_distributed.py": """
-        test_a_killed_worker_leaves_no_trace_in_the_numbers
-        test_a_training_goes_on_with_fewer_workers
+        test_a_killed_worker_leaves_no_trace_in_the_values
+        test_a_training_run_goes_on_with_fewer_workers
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
     "tests/test_examples.py": """
-        test_it_moves_on_by_what_the_example_drew_that_drew_most
+        test_it_advances_by_what_the_example_drew_that_drew_most
         test_nested_maps
         test_over_all_examples_they_are_distributed_as_they_should
     """,
@@ -139,7 +139,7 @@ SWEEPS: dict[str, str] = {
         test_a_linen_model_trains_as_in_flax_to_the_bit
         test_an_nnx_model_trains_as_in_flax_to_the_bit
         test_eager_compiled_and_pure_are_one
-        test_examples_of_a_map_draw_different_numbers
+        test_examples_of_a_map_draw_different_values
         test_lifted_transforms_work_and_their_draws_are_seen
         test_seeds_are_those_of_flax
         test_streams_of_nnx_go_on_and_can_begin_anew
@@ -150,7 +150,7 @@ SWEEPS: dict[str, str] = {
     """,
     "tests/test_main.py": """
         test_a_picture_is_drawn_whatever_came_out
-        test_a_reader_that_has_gone_is_no_traceback
+        test_a_reader_that_has_gone_causes_no_traceback
         test_as_a_program_without_a_terminal
         test_in_a_terminal_there_is_a_bar_with_the_loss
         test_it_recognises_the_held_out_digits
@@ -173,7 +173,7 @@ SWEEPS: dict[str, str] = {
         test_sums_and_means_are_those_of_tensorflow
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
-    "tests/test_numerics.py": "test_what_is_no_mistake",
+    "tests/test_numerics.py": "test_what_is_not_a_mistake",
     "tests/test_open_program.py": """
         test_a_compiled_function_is_traced_once_for_open_sizes
         test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
@@ -222,7 +222,7 @@ SWEEPS: dict[str, str] = {
         test_jacobians_and_tangents_through_what_runs_once
         test_no_array_is_kept_alive
         test_other_transforms_over_a_tape_over_what_runs_once
-        test_the_value_under_a_tape_keeps_its_rule_for_whoever_differentiates_it
+        test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
     "tests/test_reversal.py": "test_a_loop_in_a_loop_and_a_second_derivative",
     "tests/test_safety.py": """
@@ -244,12 +244,12 @@ SWEEPS: dict[str, str] = {
         test_a_penalty_on_the_gradient
         test_an_array_of_the_tape_closed_over_by_any_transform
         test_losses_of_optax
-        test_random_numbers_are_constants
+        test_random_values_are_constants
         test_tapes_around_a_shard_map
     """,
     "tests/test_tape_assigns.py": "test_through_assigns_is_the_gradient_of_the_pure_function",
     "tests/test_tape_rules.py": """
-        test_a_custom_gradient_that_closes_over_what_moves
+        test_a_custom_gradient_that_closes_over_something_differentiable
         test_a_rule_reads_the_variable_as_it_is_each_time
         test_a_rule_that_is_not_the_derivative_in_nested_tapes_is_jax_s
     """,
@@ -271,7 +271,7 @@ SWEEPS: dict[str, str] = {
     "tests/tf/test_tf_config.py": "test_settings_before_the_start_and_after",
     "tests/tf/test_tf_experimental_numpy.py": """
         test_operators_promote_when_asked_for
-        test_random_numbers
+        test_random_values
     """,
     "tests/tf/test_tf_function_traces.py": "test_a_body_is_traced_once_for_all_sizes",
     "tests/tf/test_tf_gradients.py": """
@@ -291,7 +291,7 @@ SWEEPS: dict[str, str] = {
         test_a_model_is_built_in_the_first_call_of_a_function
         test_a_step_that_is_interrupted_anywhere_leaves_no_scope
         test_fit_and_loops_take_turns_with_one_optimizer
-        test_keras_is_imported_by_who_asks_for_layers
+        test_keras_is_imported_when_layers_are_used
         test_losses_of_layers_are_there_in_the_tape_and_after_it
         test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike
     """,

@@ -110,7 +110,7 @@ def test_an_error_leaves_nothing_behind():
     assert float(jv.Variable(2.0)) == 2.0
 
 
-def test_homes_are_kept():
+def test_shardings_are_kept():
     with jv.use_mesh({"data": 2}) as mesh:
         v = jv.abstract(lambda: jv.Variable(jnp.ones(4), sharding=jax.P("data")))
     assert v.sharding == jax.sharding.NamedSharding(mesh, jax.P("data"))

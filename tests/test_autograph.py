@@ -500,7 +500,7 @@ def test_a_name_that_one_branch_sets():
     assert lines == [first + 3, first + 1]
 
 
-def test_a_name_that_one_branch_sets_and_nobody_reads():
+def test_a_name_that_one_branch_sets_and_that_is_never_read():
     def run(x):
         if x > 0:
             y = x
@@ -943,7 +943,7 @@ def test_a_gradient_through_an_open_loop_that_prints_names_its_line():
         compiled(slope)(3.0)
 
 
-def test_a_print_of_text_in_a_staged_branch_speaks_when_the_branch_runs(capsys):
+def test_a_print_of_a_string_in_a_staged_branch_prints_when_the_branch_runs(capsys):
     @jv.compile(autograph=True)
     def fizz(n):
         print("counting")  # outside of any branch: when it is traced, as in TensorFlow

@@ -452,7 +452,7 @@ def test_what_a_loop_sets_first_is_absent_in_the_first_iteration_alone(turn):
         np.testing.assert_allclose(jax.tree.leaves(found), jax.tree.leaves(wanted))
 
 
-def test_a_loop_asks_its_test_and_its_slopes_of_what_it_sets_first():
+def test_a_loop_evaluates_its_test_and_its_slopes_on_what_it_sets_first():
     def run(x):
         d = {}
         while d.get("k", 0.0) < x:
@@ -1110,13 +1110,13 @@ def test_an_iterator_is_not_advanced_by_a_branch(make):
 
 
 @pytest.mark.parametrize("make", [*_ITERATORS, lambda: [io.StringIO("a").close()]])
-def test_an_iterator_that_nobody_advances_is_no_matter(make):
+def test_an_iterator_that_is_not_advanced_does_not_matter(make):
     it = make()
     step = jv.compile(lambda x: x * len([it]) if x > 0 else 0.0, autograph=True)
     assert step(2.0) == 2.0
 
 
-def test_an_assertion_that_holds_asks_for_no_message():
+def test_an_assertion_that_holds_evaluates_no_message():
     asked = []
 
     def why():

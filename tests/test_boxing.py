@@ -1,4 +1,4 @@
-"""What converted code hands to the user's code: arrays, or boxes while somebody is boxing."""
+"""What converted code passes to the user's code: arrays, or boxes while boxing is on."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FORMS = ["folder", "file.npz"]
 
 
 @pytest.fixture(autouse=True)
-def _nobody_waits_afterwards():
+def _nothing_is_pending_afterwards():
     yield
     gc.collect()
     assert PENDING_RESTORES == []
@@ -303,7 +303,7 @@ def test_threads_that_save_at_the_same_time_write_to_one_path_each(tmp_path: Pat
 
 
 @pytest.mark.parametrize("verb", ["save", "restore"])
-def test_files_are_no_part_of_a_program(tmp_path: Path, verb: str):
+def test_files_are_not_part_of_a_program(tmp_path: Path, verb: str):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     path = checkpoint.write(tmp_path / "c.npz")
 
@@ -357,7 +357,7 @@ float32 in the variable",
     assert all_bits(checkpoint) == before
 
 
-def test_text_and_keys_are_not_mixed_up_with_numbers(tmp_path: Path):
+def test_strings_and_keys_are_not_mixed_up_with_numbers(tmp_path: Path):
     path = Checkpoint(
         a=jv.Variable("text"), b=jv.Variable(jax.random.key(0)), c=jv.Variable(1.0)
     ).write(tmp_path / "c.npz")
@@ -389,7 +389,7 @@ def test_restoring_none_does_nothing(tmp_path: Path):
             getattr(status, f"assert_{name}")()
 
 
-def test_a_restored_variable_has_memory_of_its_own(tmp_path: Path):
+def test_a_restored_variable_has_separate_memory(tmp_path: Path):
     v = jv.Variable(jnp.arange(4.0))
     checkpoint = Checkpoint(v=v)
     path = checkpoint.write(tmp_path / "c.npz")
@@ -431,7 +431,7 @@ def test_a_status_tells_what_did_not_fit(tmp_path: Path):
     assert float(checkpoint.b) == 2.0
 
 
-def test_nothing_but_the_counter_is_no_match(tmp_path: Path):
+def test_nothing_but_the_counter_is_not_a_match(tmp_path: Path):
     path = Checkpoint(model=Linear(1, 1)).write(tmp_path / "c.npz")
     checkpoint = Checkpoint(network=Linear(1, 1))
     with pytest.raises(CheckpointError, match=r"(?s)fits none of the objects:.*model/b: extra"):
@@ -816,7 +816,7 @@ def test_several_wait_for_their_own(tmp_path: Path):
         status.assert_consumed()
 
 
-def test_nobody_is_asked_when_all_have_their_values(tmp_path: Path):
+def test_nothing_is_pending_when_all_have_their_values(tmp_path: Path):
     checkpoint = Checkpoint(v=jv.Variable(1.0))
     checkpoint.restore(checkpoint.write(tmp_path / "c.npz"))
     later = jv.Variable(1.0)
@@ -826,7 +826,7 @@ def test_nobody_is_asked_when_all_have_their_values(tmp_path: Path):
 
 
 # ---------------------------------------------------------------- exactly as if nothing had been
-def test_training_goes_on_in_another_process_to_the_bit(tmp_path: Path, run_python):
+def test_training_goes_on_in_another_process_bit_for_bit(tmp_path: Path, run_python):
     training = Training()
     training.run(10)
     path = training.checkpoint.write(tmp_path / "ten")
@@ -892,7 +892,7 @@ def test_a_restored_variable_on_a_mesh_needs_no_new_program(tmp_path: Path):
     assert step.trace_count == 1
 
 
-def test_a_value_stays_where_somebody_has_put_it(tmp_path: Path):
+def test_a_value_stays_where_it_was_put(tmp_path: Path):
     v = jv.Variable(jnp.zeros(4))
     v.assign(jax.device_put(jnp.arange(4.0), jax.devices()[5]))
     checkpoint = Checkpoint(v=v)
@@ -913,7 +913,7 @@ def test_variables_without_values_are_restored(tmp_path: Path):
     assert checkpoint.t.numpy().item() == "yes"
 
 
-def test_slots_that_come_later_lie_where_their_variables_do(tmp_path: Path):
+def test_slots_that_come_later_are_placed_where_their_variables_are(tmp_path: Path):
     def made():
         w = jv.Variable(jnp.ones((8, 8)), sharding=spread("a", "b"), name="w")
         optimizer = jv.optimizers.SGD(0.5, momentum=0.9)

@@ -277,7 +277,7 @@ def test_what_a_signal_handler_raises_passes(
     assert caught.value is error
 
 
-def test_an_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_error_of_the_disk_is_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = Checkpoint(v=jv.Variable(1.0)).write(tmp_path / "c.npz")
     bad = Checkpoint(v=jv.Variable(0.0))
 
@@ -385,7 +385,7 @@ def test_all_that_is_damaged_is_named(tmp_path: Path):
     assert load_variable(path, "c")[299] == 299
 
 
-def test_a_digest_is_of_shape_dtype_and_every_bit():
+def test_a_checksum_is_of_shape_dtype_and_every_bit():
     value = np.zeros((2, 3), np.float32)
     _, entry = encode(value)
     assert entry.holds(np.zeros((2, 3), np.float32))

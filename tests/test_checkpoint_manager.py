@@ -229,7 +229,7 @@ def test_the_next_manager_goes_on_where_the_last_one_was(w, manage):
     assert names(manager) == ["ckpt-1"], "counts again without a restore, but is the newest"
 
 
-def test_a_training_goes_on_in_a_new_process_to_the_bit(tmp_path, run_python):
+def test_a_training_run_goes_on_in_a_new_process_bit_for_bit(tmp_path, run_python):
     whole, half = Training(), Training()
     for _ in range(20):
         whole.step()
@@ -270,7 +270,7 @@ def test_a_damaged_checkpoint_is_refused_or_skipped_with_a_warning(w, manage, pa
 
 
 @pytest.mark.parametrize("format_", ["orbax", "npz"])
-def test_a_record_is_believed_only_with_its_digest(w, manage, format_):
+def test_a_record_is_trusted_only_with_its_checksum(w, manage, format_):
     manager = manage(format=format_, step_counter=lambda: 1234)
     path = Path(manager.save())
     file = path / "manager.json" if path.is_dir() else path

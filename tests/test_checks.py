@@ -330,7 +330,7 @@ def test_a_check_in_a_pure_function():
     assert float(pure(state, 1.0)[1]["v"]) == 1.0
     jitted = jax.jit(pure)
     assert float(jax.block_until_ready(jitted(state, 1.0))[1]["v"]) == 1.0
-    with pytest.raises(jax.errors.JaxRuntimeError, match="too large"):  # XLA hands on its text
+    with pytest.raises(jax.errors.JaxRuntimeError, match="too large"):  # XLA passes its text on
         (jax.block_until_ready(jitted(state, 9.0)), jax.effects_barrier())
 
 

@@ -154,7 +154,7 @@ def test_a_variable_returned_is_its_value():
     assert step()["new"].tolist() == [3.0, 4.0]
 
 
-def test_results_that_are_no_arrays_are_kept():
+def test_results_that_are_not_arrays_are_kept():
     step = jv.compile(lambda x: (x, "text", None, [jnp.sin], {"n": 3}))
     for _ in range(3):
         x, text, none, functions, n = step(2.0)
@@ -344,7 +344,7 @@ def test_decorator_forms():
     assert documented.__name__ == "documented"
 
 
-def test_what_is_no_function_is_refused():
+def test_what_is_not_a_function_is_refused():
     with pytest.raises(CompileError, match="takes a function, not int 3"):
         jv.compile(3)
     with pytest.raises(CompileError, match="donate is True, False or \"auto\", not 'yes'"):
@@ -544,7 +544,7 @@ def test_a_callable_initial_value_is_drawn_once():
     assert len(draws) == 1
 
 
-def test_text_and_constants_are_created_on_the_first_call():
+def test_strings_and_constants_are_created_on_the_first_call():
     kept = []
 
     @jv.compile
@@ -608,7 +608,7 @@ def test_a_variable_created_in_each_trace_is_refused():
         step(1.0)
 
 
-def test_a_variable_that_nobody_keeps_is_refused_with_advice():
+def test_a_variable_without_a_reference_is_refused_with_advice():
     @jv.compile
     def step(x: Any) -> Any:
         w = jv.Variable(1.0, name="w")

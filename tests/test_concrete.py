@@ -58,7 +58,7 @@ def test_captured_is_the_variables_themselves(parts):
     assert step.trace(jv.TensorSpec((4, 3))).captured == (w, b, last)
 
 
-def test_a_variable_that_is_written_before_it_is_read_is_no_input():
+def test_a_variable_that_is_written_before_it_is_read_is_not_an_input():
     v = jv.Variable(1.0, name="v")
 
     @jv.compile
@@ -116,7 +116,7 @@ def test_structured_outputs_have_the_results_form(parts):
     }
 
 
-def test_structured_outputs_keep_what_is_no_array():
+def test_structured_outputs_keep_what_is_not_an_array():
     out = jv.compile(lambda x: (x, "text", None)).trace(1.0).structured_outputs
     assert out[1:] == ("text", None)
 

@@ -333,7 +333,7 @@ def test_nothing_leaks(name):
 
 # ---------------------------------------------------------------- operands
 @both_ways
-def test_modules_and_text_as_operands_and_carries(way):
+def test_modules_and_strings_as_operands_and_carries(way):
     model = jv.Module()
     model.w = jv.Variable(2.0, name="w")
 
@@ -379,7 +379,7 @@ def test_a_variable_that_is_returned_or_carried_is_its_value(way):
         assert result["all"].tolist() == [start, start]
 
 
-def test_a_text_variable_is_read_and_assigned_eagerly():
+def test_a_string_variable_is_read_and_assigned_eagerly():
     text = jv.Variable("a", name="text")
     total = jv.fori_loop(0, 2, lambda i, n: n + len(text.item()), 0)
     jv.cond(True, lambda: text.assign("b"), lambda: text)
@@ -448,7 +448,7 @@ def written_in_one_branch_in_a_loop(x: Any) -> Any:
      not_written_in_the_branch_that_runs, written_in_one_of_three,
      written_in_one_branch_in_a_loop],
 )  # fmt: skip
-def test_tensor_arrays_that_nobody_has_written(f):
+def test_tensor_arrays_that_were_never_written(f):
     x = jnp.float32(2.0)
     expected = run_twice([], taped([], f), (x,))
     agree(run_twice([], jv.compile(taped([], f)), (x,)), expected)

@@ -150,7 +150,7 @@ def test_variables_are_named():
     assert_less(v, w)
 
 
-def test_texts():
+def test_strings():
     with pytest.raises(CheckError, match=r"x == y does not hold: 1 of 2 .* at \[1\]: 'b', 'c' \("):
         assert_equal(["a", "b"], ["a", "c"])
     with pytest.raises(CheckError, match=r"x != y does not hold: 'a', 'a' \("):

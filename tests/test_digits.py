@@ -1,4 +1,4 @@
-"""The vendored digits are the ones their README describes, and the split never moves."""
+"""The vendored digits are the ones their README describes, and the split never changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_digit_is_in_both_parts(digits: _digits.Digits) -> None:
     assert np.bincount(digits.test_labels, minlength=10).min() >= 27
 
 
-def test_the_split_never_moves(digits: _digits.Digits) -> None:
+def test_the_split_never_changes(digits: _digits.Digits) -> None:
     images = (digits.test_images * 16).astype(np.uint8)
     assert sha256(images) == "4a104d33474ab936cd9669a5a7b803467a023c651bafde5edf4e3a34f1810cd6"
 

@@ -1,4 +1,4 @@
-"""Objects show themselves as text, HTML, treescope and rich from one protocol; tables; words."""
+"""Objects show themselves as text, HTML, treescope and rich from one protocol; tables; phrases."""
 
 from __future__ import annotations
 
@@ -463,7 +463,7 @@ def test_a_module_is_mapped_and_jitted_without_a_warning() -> None:
     assert jax.jit(mapped)(states, 2.0)[0].tolist() == [[5.0, 7.0]] * 2
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- phrases
 @pytest.mark.parametrize(
     ("count", "text"),
     [

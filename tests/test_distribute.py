@@ -216,7 +216,7 @@ def test_batches_on_the_mesh_in_force(mesh):
     assert x.sharding == NamedSharding(mesh, P())
 
 
-def test_batches_that_cannot_be_divided(mesh):
+def test_batches_that_cannot_be_sharded(mesh):
     ragged = [{"x": np.ones(8)}, {"x": np.ones(8)}, {"x": np.ones(5)}]
     batches = iter(Batches(ragged, mesh=mesh, prefetch=0))
     next(batches)

@@ -1,4 +1,4 @@
-"""Many processes: what one process can know, and trainings of two that are killed."""
+"""Many processes: what one process can know, and training runs of two that are killed."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_parts_are_rows_in_order(monkeypatch):
         jv.parallel.local_part(np.ones(4))
 
 
-def test_a_global_batch_lies_as_asked():
+def test_a_global_batch_is_placed_as_requested():
     with pytest.raises(ShardingError, match="nothing without a mesh"):
         jv.parallel.global_batch(np.ones(4), jax.P("data"))
     with jv.use_mesh({"data": 4}) as mesh:
@@ -348,7 +348,7 @@ def weights(folder: Path) -> list[np.ndarray]:
         return [file[name] for name in file.files]
 
 
-def test_a_killed_worker_leaves_no_trace_in_the_numbers(tmp_path):
+def test_a_killed_worker_leaves_no_trace_in_the_values(tmp_path):
     rank, step = random.randrange(2), random.randrange(program.STEPS)
     (tmp_path / "dying.py").write_text(DYING)
     done = launched(
@@ -368,7 +368,7 @@ def test_a_killed_worker_leaves_no_trace_in_the_numbers(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_training_goes_on_with_fewer_workers(tmp_path):
+def test_a_training_run_goes_on_with_fewer_workers(tmp_path):
     (tmp_path / "dying.py").write_text(DYING)
     done = launched(
         tmp_path, "-n", "2", "--min-processes", "1", "--devices-per-process", "1", "dying.py",
@@ -383,7 +383,7 @@ def test_a_training_goes_on_with_fewer_workers(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_storm_of_kills_leaves_no_trace_in_the_numbers(tmp_path):
+def test_a_storm_of_kills_leaves_no_trace_in_the_values(tmp_path):
     """Twenty times, one of the workers is killed at a random moment, wherever it is."""
     kills, pids = 20, dict[str, int]()
     (tmp_path / "slowly.py").write_text(f"""

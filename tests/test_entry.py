@@ -40,7 +40,7 @@ def adder(*variables: jv.Variable, **options: Any) -> jv.Function:
     return jv.compile(body, **options)
 
 
-# ---------------------------------------------------------------- values that somebody holds
+# ---------------------------------------------------------------- values that are held elsewhere
 def test_held_values_stay_readable():
     v = jv.Variable(jnp.zeros(N))
     step = adder(v)
@@ -131,7 +131,7 @@ def test_swapped_variables():
     held = []
     for i in range(5):
         if i == 2:
-            held.append(a.value)  # somebody holds a value for the rest of the time
+            held.append(a.value)  # a value is held for the rest of the time
         swap()
     assert (float(a[0]), float(b[0])) == (1.0, 0.0)
     assert float(held[0][0]) == 0.0

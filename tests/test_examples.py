@@ -25,7 +25,7 @@ def different(*arrays):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_examples_draw_different_numbers_and_the_generator_moves_on_once(compiled):
+def test_examples_draw_different_values_and_the_generator_advances_once(compiled):
     rng = G(7)
 
     def run():
@@ -93,7 +93,7 @@ def test_loops_in_a_map_and_maps_in_a_loop():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_it_moves_on_by_what_the_example_drew_that_drew_most(compiled):
+def test_it_advances_by_what_the_example_drew_that_drew_most(compiled):
     rng = G(7)
 
     def draw(x):

@@ -96,7 +96,7 @@ def test_unary_operators_and_methods(f, x):
         np.testing.assert_array_equal(found, f(jnp.asarray(x)))
 
 
-def test_the_result_is_no_view_of_the_variable():
+def test_the_result_is_not_a_view_of_the_variable():
     v = jv.Variable([1.0, 2.0])
     before = +v
     v.assign([5.0, 5.0])
@@ -168,7 +168,7 @@ def test_equality_is_elementwise_and_hash_is_identity():
 
 
 @pytest.mark.parametrize("other", [None, "text", object()])
-def test_equality_with_what_is_no_array(other):
+def test_equality_with_what_is_not_an_array(other):
     v = jv.Variable([1, 2])
     assert (v == other) is False
     assert (v != other) is True
@@ -184,7 +184,7 @@ def test_numpy_reads_it():
     assert np.asarray(v).dtype == np.float32
 
 
-def test_numpy_gets_memory_of_its_own():
+def test_numpy_gets_separate_memory():
     v = jv.Variable([1.0, 2.0])
     mine = v.numpy()
     mine[:] = 9

@@ -90,7 +90,7 @@ def test_a_module_of_another_library_is_refused_wherever_variables_are_looked_fo
             look()
 
 
-def test_what_was_adapted_or_holds_no_state_is_no_matter():
+def test_what_was_adapted_or_holds_no_state_does_not_matter():
     scale = jv.interop.from_pytree(affine())
     assert list(around(scale).named_variables) == ["parts/net/bias", "parts/net/weight", "w"]
     assert scale(jnp.ones(3)).tolist() == [3.0, 4.0]

@@ -1,5 +1,5 @@
 """Reads and writes are answered by the frame of the function that runs: a plain JAX transform
-cannot take a value away from it, nor put a stale one into its program without a word."""
+cannot take a value away from it, nor put a stale one into its program silently."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ WITH_RESULTS = [TRANSFORMS[n] for n in TRANSFORMS if n not in ("make_jaxpr", "ev
 
 @pytest.mark.parametrize("transform", WITH_RESULTS)
 @pytest.mark.parametrize("name", ["compiled", "pure"])
-def test_a_read_in_a_transform_in_our_frames_is_no_constant(transform, name):
+def test_a_read_in_a_transform_in_our_frames_is_not_a_constant(transform, name):
     v = V([1.0, 2.0], name="v")
 
     def call():

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - `hot` makes a compiled function hot before it is tested;
-- each test ends with the numbers that the Python function would give.
+- each test ends with the values that the Python function would give.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def test_the_same_cell_in_two_programs():
     assert v.numpy().tolist() == [62.0] * 4
 
 
-def test_who_is_asked_whether_a_step_has_run_can_say_so():
+def test_an_array_that_can_say_whether_a_step_has_run_is_chosen():
     key, x = jax.random.key(0), jnp.ones(2)
     assert failures.one_of([key, x]) is (key if hasattr(key, "is_ready") else x)
     assert failures.one_of([key]) is key

@@ -1,4 +1,4 @@
-"""Initializers: Keras's names and fans, JAX's numbers, the variances they promise."""
+"""Initializers: Keras's names and fans, JAX's values, the variances they promise."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def drawn(model):
     return int(model.rngs["dropout"].state.numpy()[3])
 
 
-# ---------------------------------------------------------------- flax's numbers
+# ---------------------------------------------------------------- flax's values
 def test_a_linen_model_trains_as_in_flax_to_the_bit():
     net, tx = LinenNet(), optax.adam(1e-2)
     variables = net.init({"params": jax.random.key(0), "dropout": jax.random.key(1)}, X)
@@ -177,7 +177,7 @@ def test_an_nnx_model_trains_as_in_flax_to_the_bit():
 
 
 def words(state):
-    """The leaves of an nnx state, keys as their words."""
+    """The leaves of an nnx state, keys as their raw data."""
     return [
         jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
         for x in jax.tree.leaves(state)
@@ -374,7 +374,7 @@ def test_weights_that_are_there_are_kept():
 class Peeking(nn.Module):
     @nn.compact
     def __call__(self, x):
-        return nn.Dense(2 if x.sum() > 0 else 3)(x)  # Python asks for a value
+        return nn.Dense(2 if x.sum() > 0 else 3)(x)  # Python needs a value
 
 
 def test_a_module_that_looks_at_values_is_initialized_with_them():
@@ -397,7 +397,7 @@ def test_a_stream_moves_only_when_it_is_used():
     assert len(evaluate.trace(FLAT).jaxpr.out_avals) == 1
 
 
-def test_a_stream_does_not_move_when_the_call_raises():
+def test_a_stream_does_not_advance_when_the_call_raises():
     model = small()
     before = dict(jv.State.of(model))
     with pytest.raises(InteropError, match="other sizes"):
@@ -529,7 +529,7 @@ def test_modules_inside_can_be_shared():
     assert drawn(model) == 1
 
 
-def test_examples_of_a_map_draw_different_numbers():
+def test_examples_of_a_map_draw_different_values():
     linen = interop.from_flax(nn.Dropout(0.5), rngs=0, variables={})
     net = interop.from_flax(nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
     ones = jnp.ones((4, 32))
@@ -646,7 +646,7 @@ class Odd(nn.Module):
         return x * count.value
 
 
-def test_numbers_become_variables_and_text_stays_with_flax():
+def test_numbers_become_variables_and_strings_stay_with_flax():
     model = interop.from_flax(Odd(), FLAT, rngs=0)
     assert {p: v.dtype for p, v in model.named_variables.items()}["odd/count"] == jnp.int32
     same(jv.compile(model)(FLAT), 3 * FLAT)

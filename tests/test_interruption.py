@@ -1,4 +1,4 @@
-"""Signal handlers and finalizers that come while a function is traced are no part of it."""
+"""Signal handlers and finalizers that come while a function is traced are not part of it."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def _late(*_: Any) -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="needs SIGUSR1")
 @pytest.mark.parametrize("where", ["if", "test", "gradient", "loop"])
-def test_what_a_handler_raises_is_raised_and_no_part_of_the_function(where: str, on_signal: Any):
+def test_what_a_handler_raises_is_raised_and_not_part_of_the_function(where: str, on_signal: Any):
     on_signal(_late)
     interrupt = functools.partial(signal.raise_signal, signal.SIGUSR1)
     v, w = jv.Variable(0.0), jv.Variable(3.0)

@@ -21,11 +21,11 @@ class Pair(NamedTuple):
 
 
 class Names(list[Any]):
-    """A leaf to JAX, for it is a class of its own."""
+    """A leaf to JAX, since JAX does not know its class."""
 
 
 def ordered(tree: Any) -> str:
-    """Return a tree as text, in the order in which Python gives it."""
+    """Return a tree as a string, in the order in which Python gives it."""
     if isinstance(tree, dict):
         return f"{{{', '.join(f'{key}: {ordered(x)}' for key, x in tree.items())}}}"
     if isinstance(tree, list | tuple):
@@ -95,7 +95,7 @@ def test_another_order_is_another_signature_and_each_is_hot():
     assert step._paths.tree(({"x": 1.0, "y": 5.0},), {}).tolist() == [1.0, 5.0]
 
 
-def test_results_beside_what_is_no_array_and_in_other_functions():
+def test_results_beside_what_is_not_an_array_and_in_other_functions():
     v = jv.Variable(1.0)
 
     @jv.compile
@@ -120,7 +120,7 @@ def test_classes_made_of_lists_are_left_alone():
         assert step(1.0)[1] is names
 
 
-def test_keywords_are_no_dict_but_what_they_hold_is():
+def test_keywords_are_not_a_dict_but_what_they_hold_is():
     step = jv.compile(lambda *, k, **rest: (list(k.values()), sorted(rest)))
     for _ in range(3):
         assert ordered(step(k={"z": 1.0, "a": 2.0}, q=0.0, b=0.0)[0]) == "[1.0, 2.0]"

@@ -415,7 +415,7 @@ def test_a_signal_ends_the_pause_before_a_restart(start):
         ([], "the following arguments are required: program"),
     ],
 )
-def test_wrong_words_are_refused_before_anything_starts(words, message, capsys, monkeypatch):
+def test_wrong_arguments_are_refused_before_anything_starts(words, message, capsys, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
     with pytest.raises(SystemExit) as stopped:
         parse(words)
@@ -468,7 +468,7 @@ def test_the_port_is_kept_until_the_coordinator_takes_it():
         assert port == 1234
 
 
-def test_a_process_that_is_no_launcher_goes_on(monkeypatch):
+def test_a_process_that_is_not_a_launcher_goes_on(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["-m", "-n"])
     for words, expected in [
         (["python", "-m", "jaxvars.launch", "-n"], True),

@@ -100,7 +100,7 @@ def import_uses(tree: ast.Module, inside: str) -> Iterator[Use]:
 
     Args:
         tree: The file's syntax tree.
-        inside: The dotted name of the package the file lies in, for relative imports.
+        inside: The dotted name of the package the file is in, for relative imports.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -121,7 +121,7 @@ def absolute(name: str, inside: str) -> str:
 
 
 def name_in_import_call(call: ast.Call) -> str | None:
-    """The module that `importlib.import_module("...")` names, if it names one in plain text."""
+    """The module that `importlib.import_module("...")` names, if it names one literally."""
     func = call.func.attr if isinstance(call.func, ast.Attribute) else dotted_name(call.func)
     if func not in {"import_module", "__import__"} or not call.args:
         return None

@@ -146,7 +146,7 @@ def test_a_long_loop_does_not_grow():
 
 
 def _made_and_dropped(n: int) -> None:
-    """Use each thing that lives in a table of ours, and let it go."""
+    """Use each thing that is kept in a table of jaxvars, and drop it."""
     v = jv.Variable(jnp.full(100, float(n)), name=f"v{n}")
     with jv.GradientTape() as tape:
         y = jnp.sum(v * 2)

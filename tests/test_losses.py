@@ -35,7 +35,7 @@ def close(found, expected, **tolerance):
     np.testing.assert_allclose(found, expected, **{"rtol": 1e-5, "atol": 2e-6, **tolerance})
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 def configurations() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for case in GOLDENS["cases"]:
@@ -240,7 +240,7 @@ def test_an_error_of_zero_has_no_gradient():
         assert gradient.tolist() == [[0.0, 0.0]]
 
 
-def test_a_label_that_is_no_class_is_an_error_or_nan():
+def test_a_label_that_is_not_a_class_is_an_error_or_nan():
     logits = jnp.zeros((2, 3))
     for label in (3, -1):
         with pytest.raises(IndexError, match=rf"3 classes, 0 to 2.*has a label {label}"):
@@ -355,7 +355,7 @@ def test_no_number_stays_none(name: str):
 
 
 @pytest.mark.parametrize("label", [-1, 3])
-def test_ctc_refuses_labels_that_are_no_classes(label: int):
+def test_ctc_refuses_labels_that_are_not_classes(label: int):
     logits = np.zeros((1, 4, 3), np.float32)
     with pytest.raises(
         IndexError, match=f"ctc has 3 classes, 0 to 2, .* y_true has a label {label}"

@@ -177,14 +177,14 @@ def test_bad_arguments_get_a_usage_line_before_anything_runs(
     assert message in err
 
 
-def test_a_bad_argument_of_the_program_is_no_traceback(run_python: RunPython) -> None:
+def test_a_bad_argument_of_the_program_shows_no_traceback(run_python: RunPython) -> None:
     done = run_python("-m", "jaxvars", "--epochs", "few")
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: python -m jaxvars" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_is_not_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "folder.png").mkdir()
     with pytest.raises(SystemExit):
         __main__.main(["--save", str(tmp_path / "folder.png")])
@@ -221,7 +221,7 @@ def test_without_matplotlib_it_says_so_and_trains(
     assert not (tmp_path / "x.png").exists()
 
 
-def test_ctrl_c_is_no_traceback(
+def test_ctrl_c_shows_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(**_: object) -> None:
@@ -232,7 +232,7 @@ def test_ctrl_c_is_no_traceback(
     assert "Interrupted." in capsys.readouterr().err
 
 
-def test_a_reader_that_has_gone_is_no_traceback(tmp_path: Path) -> None:
+def test_a_reader_that_has_gone_causes_no_traceback(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Meshes: many devices do what one does, compiled once, and talk no more than by hand.
+"""Meshes: many devices do what one does, compiled once, and communicate no more than plain JAX.
 
 Rule of this file: a step in which devices talk is waited for, by reading its result. XLA's virtual
 CPU devices share a few threads, and with many such programs on the way they wait for each other.
@@ -301,7 +301,7 @@ def test_control_flow_and_eager_updates_keep_shardings(grid):
         assert slot.cell.home.spec == (P("data") if slot.shape == w.shape else P())
 
 
-# ---------------------------------------------------------------- what lies apart
+# ---------------------------------------------------------------- what is on different devices
 def test_a_program_of_local_and_mesh_variables_is_refused(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4), name="w", sharding=P("data"))
@@ -338,7 +338,7 @@ def test_an_argument_from_elsewhere_is_refused_at_any_call(grid):
 
 
 # ---------------------------------------------------------------- arguments
-def test_arguments_are_spread_as_they_arrive(grid):
+def test_arguments_are_sharded_as_they_arrive(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4, 4), sharding=P(None, "model"))
     step = jv.compile(lambda x, scale: (x * scale) @ w, in_shardings=P("data"))
@@ -351,7 +351,7 @@ def test_arguments_are_spread_as_they_arrive(grid):
     assert "f32[2,4]" in step.trace(ones(8, 4), 2.0)._executable.lower().compile().as_text()
 
 
-def test_arguments_are_spread_by_name_and_in_other_functions(grid):
+def test_arguments_are_sharded_by_name_and_in_other_functions(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4, 4))
 
@@ -367,7 +367,7 @@ def test_arguments_are_spread_by_name_and_in_other_functions(grid):
         np.testing.assert_array_equal(tape.gradient(loss, w), ones(4, 4) * 8)
 
 
-def test_arguments_without_a_name_of_their_own_are_spread(grid):
+def test_arguments_without_separate_names_are_sharded(grid):
     with jv.use_mesh(grid):
         w = jv.Variable(ones(4))
     inputs = {"args": P("data"), "y": P(None, "model")}

@@ -77,7 +77,7 @@ def make(name: str) -> Any:
     return CLASSES[name](**EXAMPLES[name][0])
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 def by_haste() -> list[Any]:
     """The configurations, of which those beyond two of a class are slow."""
     seen: dict[str, int] = {}
@@ -468,7 +468,7 @@ def test_narrow_floats_narrow_the_result_only(dtype):
     assert float(mean.count.value) == 4097.0
 
 
-def test_a_dtype_that_is_no_float_is_refused():
+def test_a_dtype_that_is_not_a_float_is_refused():
     for wrong in ("int32", "string", bool):
         with pytest.raises(DtypeError, match="dtype of Mean is that of its result, a float"):
             metrics.Mean(dtype=wrong)

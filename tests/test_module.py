@@ -337,7 +337,7 @@ def test_rows_of_all_kinds(variable, row):
 
 
 @pytest.mark.skipif(jax.device_count() < 8, reason="needs 8 devices: see conftest.py")
-def test_the_table_says_on_how_many_devices_a_variable_lies():
+def test_the_table_says_on_how_many_devices_a_variable_is():
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     table = holding(v=V(jnp.zeros(8), sharding=sharding), w=V(1.0)).table()

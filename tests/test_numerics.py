@@ -37,7 +37,7 @@ def test_eagerly_the_operation_raises_with_its_line():
 
 
 @pytest.mark.usefixtures("checked")
-def test_what_is_no_mistake():
+def test_what_is_not_a_mistake():
     mask = jnp.asarray([-jnp.inf, 0.0])
     assert (mask + 1)[0] == -jnp.inf  # an infinity that is passed on
     assert jax.nn.softmax(mask).tolist() == [0, 1]

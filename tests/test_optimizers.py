@@ -69,7 +69,7 @@ def same(ours, theirs):
         np.testing.assert_array_equal(a, b)
 
 
-# ---------------------------------------------------------------- TensorFlow's numbers
+# ---------------------------------------------------------------- TensorFlow's values
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize(
     "case", GOLDENS["cases"], ids=lambda c: f"{c['optimizer']}-{'-'.join(c['arguments'])}"
@@ -93,7 +93,7 @@ def test_every_optimizer_has_a_golden():
     assert {case["optimizer"] for case in GOLDENS["cases"]} == set(MAKERS)
 
 
-# ---------------------------------------------------------------- optax's numbers
+# ---------------------------------------------------------------- optax's values
 def optax_trained(tx, params, grads):
     state = tx.init(params)
 
@@ -689,7 +689,7 @@ def test_variables_of_float64(x64):
     assert (v.dtype, optimizer.get_slot(v, "momentum").dtype) == (jnp.float64, jnp.float64)
 
 
-def test_slots_lie_where_their_variables_do():
+def test_slots_are_placed_where_their_variables_are():
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     v = jv.Variable(jnp.ones((4, 2)), sharding=split)
@@ -859,7 +859,7 @@ def test_a_norm_is_that_of_more_numbers_than_a_narrow_dtype_counts():
     assert w.numpy()[0] == np.float16(0.9)
 
 
-def test_the_average_of_a_narrow_variable_moves():
+def test_the_average_of_a_narrow_variable_changes():
     w = jv.Variable(jnp.zeros(1, jnp.bfloat16))
     optimizer = optimizers.SGD(1.0, use_ema=True, ema_momentum=0.999)
     for _ in range(100):

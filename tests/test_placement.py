@@ -123,7 +123,7 @@ def test_a_copy_goes_where_the_scope_says():
 
 
 def pinned(values, device):
-    """A variable whose value was put on its device, so that JAX would not move it."""
+    """A variable whose value was committed to its device, so that JAX would not copy it."""
     v = jv.Variable(jnp.zeros(len(values)), sharding=device)
     v.assign(jnp.array(values))
     return v
@@ -191,13 +191,13 @@ def test_a_scope_in_a_compiled_function_places_what_is_created():
     assert made[0].device == CPUS[3]
 
 
-def test_text_is_on_the_host():
+def test_strings_are_on_the_host():
     with jv.device("CPU:1"):
         v = jv.Variable("text")
     assert (v.device, v.sharding) == (None, None)
 
 
-def test_scope_home():
+def test_scope_device():
     assert scope_home() is None
     with jv.device("CPU:1"):
         assert scope_home() == SingleDeviceSharding(CPUS[1])

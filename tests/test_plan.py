@@ -121,7 +121,7 @@ def test_a_plan_changes_nothing_and_costs_no_second_trace():
     assert add.trace_count == 1
 
 
-def test_what_is_no_compiled_function():
+def test_what_is_not_a_compiled_function():
     with pytest.raises(CompileError, match=r"not function: plan\(jv\.compile\(f\), x\)"):
         jv.plan(lambda x: x, 1.0)
 

@@ -160,7 +160,7 @@ def test_circles_end():
     assert pretty(value) == "[1, [...]]"
 
 
-def test_the_same_object_twice_is_no_circle():
+def test_the_same_object_twice_is_not_a_cycle():
     part = [1]
     assert pretty([part, part]) == "[[1], [1]]"
 

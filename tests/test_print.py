@@ -104,7 +104,7 @@ def test_a_numpy_array_is_printed_as_it_was_when_traced(capsys):
     assert lines(capsys) == ["[0 1 2] 1.0"] * 2
 
 
-def test_text_variables_and_empty_calls(capsys):
+def test_string_variables_and_empty_calls(capsys):
     jv.print(jv.Variable("text", name="t"))
     jv.print()
     jv.print("", end="")
@@ -355,7 +355,7 @@ def test_a_file_that_fails_leaves_the_variables_unchanged():
 
 
 # ---------------------------------------------------------------- templates and mistakes
-def test_text_is_a_template_only_if_there_is_something_to_fill_in(capsys):
+def test_a_string_is_a_template_only_if_there_is_something_to_fill_in(capsys):
     jv.print("{}")
     jv.print("{'a': 1}", 2)
     jv.print("{", 2)

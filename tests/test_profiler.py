@@ -199,7 +199,7 @@ def test_variables_that_the_first_call_creates(tmp_path):
     np.testing.assert_array_equal(lazy.w, [0, 0, 0])
 
 
-def test_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_a_separate_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(profiler.tempfile, "tempdir", str(tmp_path))
     report = profiler.profile(jv.compile(jnp.sin), 1.0, steps=1)
     assert report.folder.is_relative_to(tmp_path)

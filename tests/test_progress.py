@@ -37,7 +37,7 @@ def terminal(**options) -> Console:
 
 
 def seen(console: Console) -> str:
-    """What was drawn, without colours and moves."""
+    """What was drawn, without colours and cursor moves."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue())
 
 

@@ -200,7 +200,7 @@ def test_the_state_must_hold_it():
         jv.functionalize(lambda: w * rng.normal(()))(jv.State.of(w))
 
 
-def test_many_trainings_with_streams_of_their_own():
+def test_many_training_runs_with_separate_streams():
     rng = G(7)
     pure = jv.functionalize(lambda: rng.normal(()))
     gens = rng.split(3)
@@ -352,7 +352,7 @@ def test_without_a_seed_each_is_another():
     assert len(states) == 10
 
 
-def test_split_gives_other_streams_and_moves_on_once():
+def test_split_gives_other_streams_and_advances_once():
     rng = G(7)
     gens = [rng, *rng.split(3), *rng.split(2)]
     assert rng.state.numpy().tolist() == [0, 7, 0, 2]
@@ -422,7 +422,7 @@ def test_a_traced_seed_is_the_same(seed):
         ([2**32, 1], ValueError, r"numbers of more than 32 bits"),
     ],
 )
-def test_what_is_no_seed(seed, error, message):
+def test_what_is_not_a_seed(seed, error, message):
     with pytest.raises(error, match=message):
         G.from_seed(seed)
 
@@ -559,7 +559,7 @@ def test_set_global_generator():
 
 
 # ---------------------------------------------------------------- replicas
-def test_spread_over_devices_every_number_is_another():
+def test_sharded_over_devices_every_value_differs():
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     rng = G(7)
     expected = G(7).normal((8, 16))
@@ -575,7 +575,7 @@ def test_spread_over_devices_every_number_is_another():
     assert len(np.unique(np.asarray(x))) == 128
 
 
-def test_replicas_draw_with_keys_of_their_own():
+def test_replicas_draw_with_separate_keys():
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     rng = G(7)
 

@@ -1,4 +1,4 @@
-"""What a tape keeps and how it is replayed: the same numbers as jax.grad, at the same cost."""
+"""What a tape keeps and how it is replayed: the same values as jax.grad, at the same cost."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def taped(f: Callable[[Any], Any], w: jv.Variable) -> Any:
     return loss, tape.gradient(loss, w)
 
 
-# ---------------------------------------------------------------- the same numbers
+# ---------------------------------------------------------------- the same values
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_equal_jax_grad(name: str) -> None:
     f, w = loss_of(FUNCTIONS[name]), jv.Variable(X)
@@ -335,7 +335,7 @@ OWN_RULES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", OWN_RULES)
-def test_the_value_under_a_tape_keeps_its_rule_for_whoever_differentiates_it(name: str) -> None:
+def test_the_value_under_a_tape_keeps_its_rule_for_every_derivative(name: str) -> None:
     f, w = OWN_RULES[name], jv.Variable(2.0, name="w")
 
     def value_and_slope() -> Any:
@@ -445,7 +445,7 @@ def test_other_numbers_are_the_same_structure_and_other_operations_are_not() -> 
     assert seen() == (2, 1)
 
 
-def test_closed_over_tables_are_no_reason_to_compile_again() -> None:
+def test_closed_over_tables_are_not_a_reason_to_compile_again() -> None:
     table = jnp.arange(6.0)
     use_table = jax.jit(lambda x: jnp.sin(x) * table)
     w = jv.Variable(X)
@@ -592,7 +592,7 @@ def test_integers_and_stopped_gradients_end_a_path() -> None:
     assert not record.knows(stopped)
 
 
-def test_a_program_is_only_what_lies_between() -> None:
+def test_a_program_is_only_what_is_between() -> None:
     record, x = Record(), jnp.asarray(2.0)
     record.watch(x)
     with recording(record):

@@ -21,7 +21,7 @@ def test_it_is_the_value():
     assert float(jax.jit(square)(3.0, 5.0)) == 9.0
 
 
-def test_a_transform_moves_the_value_and_a_tape_the_source():
+def test_a_transform_differentiates_the_value_and_a_tape_the_source():
     for transform in (lambda f: f, jax.jit):
         grads = jax.grad(transform(square), (0, 1))
         assert [float(g) for g in grads(3.0, 5.0)] == [6.0, 0.0]

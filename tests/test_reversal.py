@@ -141,7 +141,7 @@ def test_the_third_derivative_of_a_compiled_loop_ends() -> None:
     assert np.allclose(jv.compile(program)(), program(), rtol=1e-5)
 
 
-def test_state_that_is_no_float() -> None:
+def test_state_that_is_not_a_float() -> None:
     @jv.compile
     def run(x: Any, n: Any) -> Any:
         def turn(c: Any) -> Any:

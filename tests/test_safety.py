@@ -1,6 +1,6 @@
 """Whatever interrupts a step, the variables are as before it or as after it; and no update is lost.
 
-Programs that are sent signals run in a process of their own, and say what they found.
+Programs that are sent signals run in a separate process, and say what they found.
 """
 
 from __future__ import annotations

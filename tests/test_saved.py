@@ -197,7 +197,7 @@ def test_a_call_that_fails_changes_nothing_and_one_compiles_once(net):
     assert np.any(values_of(net)["mean"] != before["mean"])
 
 
-def test_copies_have_variables_of_their_own(net):
+def test_copies_have_separate_variables(net):
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         other.mean.assign_add(1.0)
         assert not np.allclose(other(X), net(X))
@@ -423,7 +423,7 @@ def test_errors_that_are_not_about_sizes_are_left_alone(tmp_path):
         jv.export.save(lambda x: x + "a", tmp_path / "f", (jv.TensorSpec((None, 3)),))
 
 
-def test_a_rule_that_depends_on_an_open_size_is_no_gradient(tmp_path):
+def test_a_rule_that_depends_on_an_open_size_gives_no_gradient(tmp_path):
     f = jax.custom_vjp(lambda x: x * 2)
     f.defvjp(lambda x: (f(x), x), lambda x, g: (g * 100 if x.shape[0] == 1 else g,))
     loaded = round_trip(f, tmp_path / "f", (jv.TensorSpec((None,)),))
@@ -766,7 +766,7 @@ def rewritten(path, out, change):
 
 
 def what_loads(path):
-    """The value of a file's variable; None if it is refused, in words that name the file."""
+    """The value of a file's variable; None if it is refused, with a message that names the file."""
     try:
         return float(jv.export.load(path).w)
     except SavedError as error:
@@ -872,7 +872,7 @@ def test_a_forged_file_is_one_clear_error(change, scale_file, tmp_path):
         jv.export.load(path)
 
 
-def test_a_newer_format_asks_for_a_newer_version(scale_file, tmp_path, monkeypatch):
+def test_a_newer_format_needs_a_newer_version(scale_file, tmp_path, monkeypatch):
     monkeypatch.setattr("jaxvars.export.files.FORMAT", 2)
     path = rewritten(scale_file, tmp_path / "f", lambda words, _: words.update(format=2))
     monkeypatch.undo()

@@ -516,7 +516,7 @@ def test_input_signature_of_a_method_is_enough_to_trace_it():
     assert model.run.trace_count == 1
 
 
-def test_an_object_in_the_place_of_a_tensor_is_no_method_s():
+def test_an_object_in_the_place_of_a_tensor_is_not_that_of_a_method():
     step = jv.compile(lambda mode, x: x, input_signature=[jv.TensorSpec(()), jv.TensorSpec(())])
     with pytest.raises(NotATensorError, match="argument 0 of <lambda> is Module, which is no"):
         step(jv.Module(), 1.0)
@@ -582,7 +582,7 @@ def test_input_signature_takes_arrays_as_specs_and_refuses_the_rest():
             jv.compile(lambda x: x, input_signature=[wrong])
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- as strings
 def test_binding_errors_are_pythons_own():
     step = jv.compile(lambda x, y: x + y)
     with pytest.raises(TypeError, match="missing a required argument: 'y'"):
@@ -591,7 +591,7 @@ def test_binding_errors_are_pythons_own():
         step(1.0, 1.0, z=2.0)
 
 
-def test_a_signature_in_words():
+def test_a_signature_as_a_string():
     step = jv.compile(lambda x, flag, *rest, **more: x)
     step(jnp.ones((2, 3)), True, 1.0, k={"a": 1})
     assert step.traces[0][0] == ("x: float32[2,3], flag: True, rest[0]: float32[], k['a']: int32[]")
@@ -672,7 +672,7 @@ def test_new_functions_as_arguments_warn_too():
     assert len(runs) == 8
 
 
-def test_a_trace_for_each_of_many_objects_is_no_reason_to_warn():
+def test_a_trace_for_each_of_many_objects_is_not_a_reason_to_warn():
     step, runs = counted(lambda m, x: m.w * x)
 
     class M(jv.Module):

@@ -183,7 +183,7 @@ def test_states_of_the_same_variables_have_the_same_structure():
     total = jax.tree.map(jnp.add, State.of(net), State.of(net))
     assert total["w"].tolist() == [2, 4]
     layouts = [jax.tree.structure(State.of(net)).node_data()[1] for _ in range(2)]
-    assert len(set(layouts)) == 1  # JAX asks of it to be hashable
+    assert len(set(layouts)) == 1  # JAX needs it to be hashable
     twins = [State.of(V(1.0, name="v")) for _ in range(2)]
     with pytest.raises(ValueError, match=r"different pytree metadata[^#]*\n    variables v\n"):
         jax.tree.map(jnp.add, *twins)
@@ -227,7 +227,7 @@ def test_donating_it_does_not_take_the_variables_values():
     assert State.of(v, copy=False)["v"] is v.value
 
 
-def test_text_is_held_too():
+def test_strings_are_held_too():
     v = V("a", name="v")
     state = State.of(v)
     state.replace({"v": np.array("b", np.dtypes.StringDType())}).commit()
@@ -454,7 +454,7 @@ def test_arguments_are_found_by_name_and_place_behind_the_state():
     assert custom(State.of(w), 2.0)[0].tolist() == [2.0, 4.0]
 
 
-def test_under_vmap_an_ensemble_of_trainings():
+def test_under_vmap_an_ensemble_of_training_runs():
     line, starts = Line(), [-1.0, 0.0, 1.0, 5.0]
     states = State.of(line)
     ensemble = jax.tree.map(lambda x: jnp.stack([x] * 4), states).replace({"w": jnp.array(starts)})

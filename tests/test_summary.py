@@ -103,7 +103,7 @@ def test_images(writer, tmp_path):
     np.testing.assert_array_equal(picture(found["colours/1"]), colours[1])
 
 
-def test_texts(writer, tmp_path):
+def test_strings(writer, tmp_path):
     summary.text("note", "**äh**", step=1)
     summary.text("name", jv.Variable("a label", name="label"), step=1)
     writer.flush()

@@ -45,7 +45,7 @@ def test_other_variables_are_not() -> None:
     assert (dw, df) == (2.0, None)
 
 
-def test_a_variable_may_be_watched_by_hand() -> None:
+def test_a_variable_may_be_watched_manually() -> None:
     frozen = jv.Variable(2.0, trainable=False)
     with jv.GradientTape() as tape:
         tape.watch(frozen)
@@ -53,7 +53,7 @@ def test_a_variable_may_be_watched_by_hand() -> None:
     assert tape.gradient(y, frozen) == 12.0
 
 
-def test_an_array_is_watched_by_hand() -> None:
+def test_an_array_is_watched_manually() -> None:
     x = jnp.asarray(3.0)
     with jv.GradientTape() as tape:
         tape.watch(x)
@@ -287,7 +287,7 @@ def test_the_gradient_of_several_targets_is_that_of_their_sum() -> None:
     assert tape.gradient({"y": y, "z": (z, z)}, w) == 16.0
 
 
-def test_a_target_that_is_no_scalar_is_summed() -> None:
+def test_a_target_that_is_not_a_scalar_is_summed() -> None:
     w = jv.Variable(vector())
     with jv.GradientTape() as tape:
         y = w * w
@@ -300,7 +300,7 @@ def test_an_intermediate_value_is_a_source() -> None:
         h = w * w
         y = h * h + w
     assert tape.gradient(y, h) == 18.0
-    assert tape.gradient(y, [w, h]) == [109.0, 18.0]  # as if each moved by itself
+    assert tape.gradient(y, [w, h]) == [109.0, 18.0]  # as if each varied by itself
     assert tape.gradient(h, h) == 1.0
 
 
@@ -351,7 +351,7 @@ def test_a_part_of_a_variable_is_a_target() -> None:
     assert tape.gradient(part, w).tolist() == [0.0, 2.0, 2.0]
 
 
-def test_a_target_that_is_no_array_is_refused() -> None:
+def test_a_target_that_is_not_an_array_is_refused() -> None:
     w = jv.Variable(3.0)
     with jv.GradientTape(persistent=True) as tape:
         y = float(w * w)

@@ -348,7 +348,7 @@ def test_a_function_with_a_rule_on_what_turns_out_to_be_a_constant(way: Any, f: 
 
     def program() -> Any:
         with jv.GradientTape(persistent=True) as tape:
-            y = f(frozen(w * 2.0)) + w  # the tape cannot know that it does not move
+            y = f(frozen(w * 2.0)) + w  # the tape cannot know that it is constant
         return [tape.gradient(y, w), tape.gradient(y, w)]
 
     assert way(program) == [1.0, 1.0]
@@ -409,7 +409,7 @@ def test_a_loop_of_unknown_length_has_no_reverse_but_a_forward() -> None:
     assert (y, forward.jvp(y)) == (81.0, 4 * 27.0)
 
 
-def test_a_loop_that_is_not_asked_about_does_no_harm() -> None:
+def test_a_loop_that_is_not_differentiated_does_no_harm() -> None:
     w = jv.Variable(3.0)
 
     @jv.compile
@@ -422,7 +422,7 @@ def test_a_loop_that_is_not_asked_about_does_no_harm() -> None:
     assert f() == (2.0, 81.0)
 
 
-def test_random_numbers_are_constants() -> None:
+def test_random_values_are_constants() -> None:
     w = jv.Variable(2.0)
     with jv.GradientTape() as tape:
         mask = jax.random.bernoulli(jax.random.key(0), 0.5, (100,))

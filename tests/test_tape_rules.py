@@ -146,7 +146,7 @@ def test_a_function_with_a_rule_closes_over_a_table(reads: bool) -> None:
         assert float(tape.gradient(y, W)) == 12.0
 
 
-# ---------------------------------------------------------------- functions with rules of their own
+# ---------------------------------------------------------------- functions with custom rules
 @both_ways
 def test_stop_gradient(way: Callable[..., Any]) -> None:
     w = jv.Variable(3.0)
@@ -414,14 +414,14 @@ WHERE: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize(
     ("f", "power", "first", "second"),
-    [  # as in TensorFlow: the upstream gradient 2 * f moves as the rule says, not as f does
+    [  # as in TensorFlow: the upstream gradient 2 * f is differentiated by the rule, not as f is
         (closes_over, 2, 720.0, [2160.0, 240.0]),
         (closes_over_an_intermediate, 2, 720.0, [2160.0, 240.0]),
         (closes_over_in_the_gradient, 1, 6.0, [3.0, 2.0]),
     ],
     ids=["closes over", "an intermediate", "in the gradient"],
 )
-def test_a_custom_gradient_that_closes_over_what_moves(
+def test_a_custom_gradient_that_closes_over_something_differentiable(
     f: Any, power: int, first: float, second: list[float], where: str
 ) -> None:
     w, x = jv.Variable(2.0), jv.Variable(3.0)
@@ -515,7 +515,7 @@ def test_forward_accumulator_of_several_primals() -> None:
     assert acc.jvp(y) == 3.0 + 20.0
 
 
-def test_forward_accumulator_moves_a_variable_that_is_not_trainable() -> None:
+def test_forward_accumulator_differentiates_a_variable_that_is_not_trainable() -> None:
     frozen = jv.Variable(2.0, trainable=False)
     with jv.ForwardAccumulator(frozen, jnp.asarray(1.0)) as acc:
         y = frozen**2
@@ -633,7 +633,7 @@ def test_another_value_error_of_a_gradient_is_left_as_it_is() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_what_is_read_after_an_assign_starts_anew(compiled: bool) -> None:
-    """An assign is not differentiated, whoever runs it: eagerly, compiled, in a compiled call."""
+    """An assign is not differentiated, wherever it runs: eagerly, compiled, in a compiled call."""
     v = jv.Variable(2.0)
 
     def f(x: Any) -> Any:

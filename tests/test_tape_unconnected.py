@@ -37,7 +37,7 @@ def test_unconnected_is_none_or_zero() -> None:
     assert tape.gradient(y, w, unconnected_gradients=zero) == 2.0
 
 
-def test_unknown_word_for_unconnected_is_refused() -> None:
+def test_an_unknown_string_for_unconnected_is_refused() -> None:
     w = jv.Variable(3.0)
     with jv.GradientTape() as tape:
         y = w * 2
@@ -98,7 +98,7 @@ def test_none_can_be_explained(how: str) -> None:
         raise AssertionError(tape.explain(target, source))
 
 
-def test_a_connection_is_explained_too_and_explaining_is_no_use() -> None:
+def test_a_connection_is_explained_too_and_explaining_does_not_use_up_the_tape() -> None:
     w = jv.Variable(3.0)
     with jv.GradientTape() as tape:
         y = w * 2
@@ -196,7 +196,7 @@ def test_slice_and_scatter_assigns_are_not_differentiated(way: Callable[..., Any
     assert db.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_two_variables_with_one_array_have_gradients_of_their_own() -> None:
+def test_two_variables_with_one_array_have_separate_gradients() -> None:
     x, a, b = jnp.asarray(2.0), jv.Variable(0.0), jv.Variable(0.0)
     a.assign(x)
     b.assign(x)
@@ -230,7 +230,7 @@ def test_assigning_a_recorded_value_makes_no_connection() -> None:
     assert tape.gradient(h, w) == 3.0
 
 
-def test_operations_that_change_nothing_are_no_alias() -> None:
+def test_operations_that_change_nothing_are_not_an_alias() -> None:
     w = jv.Variable(vector())
     with jv.GradientTape(persistent=True) as tape:
         h = w * 1.0
@@ -240,7 +240,7 @@ def test_operations_that_change_nothing_are_no_alias() -> None:
     assert tape.gradient(y, w).tolist() == [5.0, 5.0, 5.0]
 
 
-def test_equal_constants_are_no_sources() -> None:
+def test_equal_constants_are_not_sources() -> None:
     one, other = jnp.asarray(1.0), jnp.asarray(1.0)
     with jv.GradientTape() as tape:
         tape.watch(one)

@@ -25,7 +25,7 @@ def test_templates(text):
 
 
 @pytest.mark.parametrize("text", ["", "x", "{{}}", "{", "}", "{ }", "{'a': 1}", "{a b}", "{-1}", 3])
-def test_other_texts(text):
+def test_other_strings(text):
     assert not is_template(text)
 
 

@@ -34,7 +34,7 @@ def test_as_dtype(given, name):
 
 
 @pytest.mark.parametrize("given", [str, bytes, "string", string, np.dtype("<U3"), np.dtype("S2")])
-def test_dtypes_of_text(given):
+def test_dtypes_of_strings(given):
     assert is_string(as_dtype(given))
 
 
@@ -134,7 +134,7 @@ def test_integers_of_more_than_32_bits_become_floats(dtype: str):
         ([["a\0"], [b"\0"]], [["a\0"], ["\0"]]),
     ],
 )
-def test_text_becomes_numpy_text_that_cannot_be_changed(value, text):
+def test_strings_become_numpy_strings_that_cannot_be_changed(value, text):
     found = to_tensor(value)
     assert found.tolist() == text
     assert is_string(found.dtype)
@@ -282,7 +282,7 @@ def test_masked_arrays_are_refused(convert, value):
         lambda x: jv.random.stateless_choice(2, (), seed=0, p=x / 2),
     ],
 )
-def test_masked_arrays_are_refused_where_they_are_no_tensors(use):
+def test_masked_arrays_are_refused_where_they_are_not_tensors(use):
     with pytest.raises(NotATensorError, match=r"masked array of NumPy was given as (a|the) "):
         use(np.ma.array([1.0, 1.0], mask=[0, 1]))
 
@@ -323,7 +323,7 @@ def test_numpy_memory_is_copied_at_once(size, dtype):
     assert not two.any()
 
 
-def test_numpy_text_is_copied():
+def test_numpy_strings_are_copied():
     source = np.array(["a", "b"], string)
     found = to_tensor(source)
     source[0] = "changed"
@@ -341,7 +341,7 @@ F32, I32, U8 = np.dtype("float32"), np.dtype("int32"), np.dtype("uint8")
         (2.5, F32),
         (np.float64(2.5), F32),
         (np.float32(2.5), F32),
-        (jnp.asarray(3), F32),  # weakly typed: a number that nobody gave a dtype
+        (jnp.asarray(3), F32),  # weakly typed: a number without a requested dtype
         (3, I32),
         (np.int64(3), I32),
         (255, U8),

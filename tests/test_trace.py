@@ -302,7 +302,7 @@ def count(closed: Any, name: str) -> int:
     return sum(eqn.primitive.name == name for eqn in jaxprs.open_jaxpr(closed).eqns)
 
 
-def test_what_nobody_needs_is_dropped_and_the_rest_left_to_xla() -> None:
+def test_what_is_not_needed_is_dropped_and_the_rest_left_to_xla() -> None:
     def f(x: Any) -> Any:
         jnp.exp(x)
         return jnp.sin(x) + jnp.sin(x)

@@ -1,4 +1,4 @@
-"""A Variable: what it starts from, its name, its use as an array, text, and how it is shown."""
+"""A Variable: what it starts from, its name, its use as an array, strings, and how it is shown."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_shape_may_be_given():
     [(None, "NoneType"), ({"a": 1}, "dict"), (object(), "object"), ({1}, "set"), ([None], "list")],
 )
 @pytest.mark.parametrize("wrap", [lambda x: x, lambda x: lambda: x], ids=["", "call"])
-def test_what_is_no_tensor_is_refused(value, kind, wrap):
+def test_what_is_not_a_tensor_is_refused(value, kind, wrap):
     with pytest.raises(
         NotATensorError, match=f"the initial value of variable 'w' is {kind}, which is not a tensor"
     ):
@@ -220,8 +220,8 @@ def test_as_a_pytree_it_reads_and_becomes_a_plain_array():
     assert jax.tree.flatten(v[0])[0] == [1.0]
 
 
-# ---------------------------------------------------------------- text
-def test_text_is_created_read_compared_and_assigned():
+# ---------------------------------------------------------------- strings
+def test_strings_are_created_read_compared_and_assigned():
     v = V(["abc", "de"], name="names")
     assert (v.dtype, v.shape, v.size) == (np.dtypes.StringDType(), (2,), 2)
     assert isinstance(v.value, np.ndarray)
@@ -237,19 +237,19 @@ def test_text_is_created_read_compared_and_assigned():
     assert "a" + V("b") == "ab"
 
 
-def test_text_is_printed():
+def test_strings_are_printed():
     assert repr(V("abc", name="s")) == "<Variable 's' string[] 'abc'>"
     assert str(V(["a", "b"])) == "<Variable 'Variable' string[2] ['a' 'b']>"
 
 
-def test_text_under_a_tape_is_read_as_it_is():
+def test_strings_under_a_tape_are_read_as_they_are():
     v = V(["a", "b"])
     with jv.GradientTape():
         assert v.value is v.value
         assert v.value.tolist() == ["a", "b"]
 
 
-def test_text_cannot_be_changed_behind_the_variable():
+def test_strings_cannot_be_changed_behind_the_variable():
     v = V(["a", "b"])
     with pytest.raises(ValueError, match="read-only"):
         v.value[0] = "changed"
@@ -268,7 +268,7 @@ def test_text_cannot_be_changed_behind_the_variable():
         (["a", 1], NotATensorError, "mixes strings and numbers"),
     ],
 )
-def test_text_refuses_what_does_not_fit(value, error, message):
+def test_strings_refuse_what_does_not_fit(value, error, message):
     v = V(["a", "b"], name="s")
     with pytest.raises(error, match=message):
         v.assign(value)
@@ -283,21 +283,21 @@ def test_text_refuses_what_does_not_fit(value, error, message):
         lambda v: v.scatter_update([0], ["x"]),
     ],
 )
-def test_text_changes_as_a_whole(change):
+def test_strings_change_as_a_whole(change):
     v = V(["a", "b"], name="s")
     with pytest.raises(NotATensorError, match="Variable 's' holds strings: only assign changes it"):
         change(v)
 
 
 @pytest.mark.parametrize("use", [lambda v: v.value, lambda v: v == "a", lambda v: v.assign(["b"])])
-def test_text_is_refused_in_compiled_code(use):
+def test_strings_are_refused_in_compiled_code(use):
     v = V(["a"], name="s")
     with pytest.raises(StringVariableError, match=r"'s' holds strings.*test_variable\.py.*s\.item"):
         jv.compile(lambda x: (use(v), x)[1])(1.0)
     assert v.numpy().tolist() == ["a"]
 
 
-def test_text_read_outside_is_a_static_argument():
+def test_a_string_read_outside_is_a_static_argument():
     v, seen = V("relu"), []
     step = jv.compile(lambda x, kind: seen.append(kind) or x)
     step(1.0, v.item())

@@ -1,4 +1,4 @@
-"""A Variable shares its memory with nobody, is copied and pickled whole, and is freed."""
+"""A Variable does not share its memory, is copied and pickled whole, and is freed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUND_TRIPS = [copy.deepcopy, copy.copy, lambda v: pickle.loads(pickle.dumps(v))
 round_trips = pytest.mark.parametrize("trip", ROUND_TRIPS, ids=["deepcopy", "copy", "pickle"])
 
 
-# ---------------------------------------------------------------- memory of its own
+# ---------------------------------------------------------------- separate memory
 @pytest.mark.parametrize("size", [3, 1_000_000])  # JAX copies large arrays in the background
 def test_numpy_memory_may_be_changed_afterwards(size):
     source = np.zeros(size, np.float32)
@@ -115,7 +115,7 @@ def test_an_array_that_the_user_donates_afterwards(door):
     assert (made if type(made) is V else v).numpy().sum() == 1000
 
 
-def test_a_variable_that_was_assigned_has_memory_that_nobody_else_holds():
+def test_a_variable_that_was_assigned_has_memory_that_nothing_else_holds():
     v, w = vector(), V([7.0, 8.0, 9.0], name="w")
     v.assign(w)
     assert v.cell.key not in SHARED  # the next step need not copy it
@@ -267,7 +267,7 @@ def used(use):
         lambda v: taped(v),
     ],
 )
-def test_it_is_freed_at_once_when_nobody_holds_it(use):
+def test_it_is_freed_at_once_when_nothing_refers_to_it(use):
     gc.disable()  # by reference counts alone
     try:
         gone, memory, key = used(use)

@@ -485,7 +485,7 @@ def test_powers_in_place_are_those_of_a_known_exponent(dtype, exponent):
     assert v.numpy().tolist() == w.numpy().tolist() == wanted.tolist()
 
 
-def test_text_in_place_is_refused_by_numbers():
+def test_strings_in_place_are_refused_by_numbers():
     v = vector()
     with pytest.raises(DtypeError, match="Cannot assign a value of dtype string to variable 'v'"):
         v += "s"

@@ -261,7 +261,7 @@ def test_a_difference_of_zero_may_be_asked_for():
         verify(f, X, rtol=0.0)
 
 
-def test_an_integer_beyond_those_of_jax_parts_and_no_call_is_no_check():
+def test_an_integer_beyond_those_of_jax_differs_and_no_call_is_not_a_check():
     with pytest.raises(CheckError, match=r"is int32\[\] compiled, and 10000000000 by Python"):
         verify(lambda n: n * n, 100_000)
     with pytest.raises(ValueError, match="calls=0 times"):

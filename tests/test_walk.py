@@ -1,4 +1,4 @@
-"""Objects are found once, by path, in a stable order, wherever they lie."""
+"""Objects are found once, by path, in a stable order, wherever they are."""
 
 from __future__ import annotations
 

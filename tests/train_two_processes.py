@@ -1,10 +1,10 @@
-"""A training that runs in one or many processes, and goes on after any of them has died.
+"""A training run that works in one or many processes, and goes on after any of them has died.
 
     python -m jaxvars.launch -n 2 train_two_processes.py folder
 
 The shape to copy: `initialize` first; make the model, the same in each process; restore the last
 checkpoint, if there is one; then go on from the step that it is of, saving now and then. The batch
-of a step is a function of the step alone, so that a training which was interrupted sees what it
+of a step is a function of the step alone, so that a training run which was interrupted sees what it
 would have seen anyway.
 """
 

@@ -2,8 +2,8 @@
 
 python tests/benchmarks/checkpoint.py [FOLDER] [ROUNDS]
 
-All ways take turns, each writing to a place of its own; what is printed is the median of the
-rounds, as a multiple of orbax alone. jaxvars also computes a digest of each value, and compares
+All ways take turns, each writing to a separate place; what is printed is the median of the
+rounds, as a multiple of orbax alone. jaxvars also computes a checksum of each value, and compares
 it when it restores; orbax alone and savez do not. "call" is how long `save` keeps the program
 waiting, and "step after" how long the next compiled step takes, which copies what is being
 written.
@@ -39,7 +39,7 @@ def timed(action: Callable[[], object]) -> float:
 def one_round(folder: Path, variables: list[jv.Variable]) -> Iterator[tuple[str, float]]:
     """Yield what each way takes, in seconds."""
     arrays = {f"v{i}": variable.value for i, variable in enumerate(variables)}
-    # What orbax is asked for is what it does by default, but for the compression.
+    # Orbax runs with its defaults, but for the compression.
     with ocp.Checkpointer(ocp.PyTreeCheckpointHandler(use_compression=False)) as alone:
         to = folder / "orbax"
         yield "orbax alone, save", timed(lambda: alone.save(to, ocp.args.PyTreeSave(arrays)))

@@ -1,10 +1,10 @@
-"""What a staged loop with variables costs over the same loop written by hand with `jax.lax`.
+"""What a staged loop with variables costs over the same loop hand-written in `jax.lax`.
 
     python tests/benchmarks/control.py [--quick] [--json PATH]
 
 A loop of 1,000 cheap iterations (`fori_loop`, `while_loop`, `scan`) over a scalar, which XLA runs
 in a few microseconds, and over 100 floats is run without variables, with one that is read and with
-one that is carried. By hand it is `lax` in a `jax.jit` whose state is a
+one that is carried. Hand-written, it is `lax` in a `jax.jit` whose state is a
 donated tuple, as in `dispatch.py`; with jaxvars it is the `jv.` form in `jv.compile`. Calls and
 first calls (trace and compile) are compared.
 
@@ -121,7 +121,7 @@ def with_variables(kind: str, use: str, shape: tuple[int, ...] = ()) -> Callable
 
 
 def calls(quick: bool) -> list[dict[str, Any]]:
-    """Return how long calls take, and their ratio to those by hand."""
+    """Return how long calls take, and their ratio to the hand-written ones."""
     rows: list[dict[str, Any]] = []
     for shape, kind, use in itertools.product(SHAPES, KINDS, USES):
         hand, ours = by_hand(kind, use, shape)(), with_variables(kind, use, shape)()

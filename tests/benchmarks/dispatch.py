@@ -1,16 +1,16 @@
-"""What a call of a compiled step costs over the same step written by hand with `jax.jit`.
+"""What a call of a compiled step costs over the same step hand-written with `jax.jit`.
 
     python tests/benchmarks/dispatch.py [--quick] [--json PATH]
 
 The step adds `x` to n variables of one float each, next to nothing to compute, so that the time
-is that of the call. By hand it is `values, result = step(values, x)` over a flat tuple that is
-donated. `nnx.jit` over a Module of the same variables stands beside it where flax is installed.
+is that of the call. Hand-written, it is `values, result = step(values, x)` over a flat tuple that
+is donated. `nnx.jit` over a Module of the same variables is measured, too, where flax is installed.
 
 Rules of this file:
-- everything is compared within one run, each candidate apart with the step by hand: the two take
-  turns, round by round (of three, the one in the middle finds the caches emptiest, and looks up
-  to 1.15 times slower than it is); the ratio of the least times and the median of all are shown;
-- first calls and imports are timed in processes of their own, in turns;
+- everything is compared within one run, each candidate apart with the hand-written step: the two
+  take turns, round by round (of three, the one in the middle finds the caches emptiest, and looks
+  up to 1.15 times slower than it is); the ratio of the least times and the median of all are shown;
+- first calls and imports are timed in separate processes, in turns;
 - the garbage collector is off while a turn is timed.
 """
 
@@ -204,7 +204,7 @@ _IMPORT = "import time; s = time.perf_counter(); import jax{}; print(time.perf_c
 
 
 def _fresh(*args: str) -> float:
-    """Run a program in a process of its own; return the number that it prints.
+    """Run a program in a separate process; return the number that it prints.
 
     With bytecode, which is there when a package has been installed.
     """

@@ -1,4 +1,4 @@
-"""What a training step of flax layers costs in jaxvars, over the same step written by hand.
+"""What a training step of flax layers costs in jaxvars, over the same hand-written step.
 
     python tests/benchmarks/flax_layers.py              # about two minutes
     python tests/benchmarks/flax_layers.py --rounds 15

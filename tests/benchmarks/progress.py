@@ -112,7 +112,7 @@ def look(alarm: jv.debugging.NanAlarm) -> float:
 
 
 def scalar(loss: jax.Array) -> float:
-    """Return what handing a scalar over costs, in microseconds; it is written between rounds."""
+    """Return what passing a scalar on costs, in microseconds; it is written between rounds."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         writer = jv.tensorboard.create_file_writer(folder)

@@ -5,8 +5,8 @@
 
 A training step (two layers of 1024 x 4096, Adam) is compiled for each number of devices; nothing
 runs, and no memory is taken. *Strong* scaling keeps the batch of 1,024 rows and divides it, *weak*
-gives 64 rows to each device. Three ways to spread the model: whole on each device ("data"), in four
-parts ("data and model"), and in as many parts as there are devices, brought together as they are
+gives 64 rows to each device. Three ways to shard the model: whole on each device ("data"), in four
+parts ("data and model"), and in as many parts as there are devices, gathered as they are
 needed ("FSDP"). Figures are XLA's for one device: flops, memory in all, and the bytes that
 collectives exchange.
 """

@@ -175,7 +175,7 @@ class Program:
                 attempt("slopes", self.slopes)
 
     def _check_gradients(self) -> None:
-        plain = lambda f: f  # noqa: E731 - one word for the ways below
+        plain = lambda f: f  # noqa: E731 - one name for the ways below
         expected = attempt("eager tape", lambda: self.gradients(plain, plain))
         for name, ways in {
             "tape around compiled parts": (jv.compile, plain),
@@ -203,7 +203,7 @@ def finals(module: Any) -> dict[str, Any]:
 
 
 def moved(state: Any, by: Any = 0.25) -> Any:
-    """Return a state with every float moved by a number, those of 16 bits excepted."""
+    """Return a state with every float shifted by a number, those of 16 bits excepted."""
 
     def move(value: Any) -> Any:
         is_wide = jnp.issubdtype(value.dtype, jnp.floating) and value.dtype.itemsize > 2

@@ -4,7 +4,7 @@
     python tests/goldens/make_tf_goldens.py math nn              # only these namespaces
 
 Rules of this file:
-- it is run by hand when examples are added; TensorFlow is no dependency, and no test needs it;
+- it is run manually when examples are added; TensorFlow is not a dependency, and no test needs it;
 - what TensorFlow refuses is kept as the name of its exception.
 """
 
@@ -50,7 +50,7 @@ def words(array: np.ndarray) -> dict[str, Any]:
     if array.dtype.kind == "c":
         plain = np.stack([array.real, array.imag], -1)
     elif array.dtype.kind not in "biuf":
-        plain = array.astype(np.float64)  # bfloat16 and its kin
+        plain = array.astype(np.float64)  # bfloat16 and the like
     data = [
         str(x) if isinstance(x, float) and not np.isfinite(x) else x for x in plain.ravel().tolist()
     ]

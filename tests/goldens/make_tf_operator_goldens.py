@@ -2,7 +2,7 @@
 
     python tests/goldens/make_tf_operator_goldens.py    # needs TensorFlow 2.21
 
-It is run by hand when operators are added; TensorFlow is no dependency, and no test needs it.
+It is run manually when operators are added; TensorFlow is not a dependency, and no test needs it.
 """
 
 from __future__ import annotations

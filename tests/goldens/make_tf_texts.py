@@ -4,7 +4,7 @@
     python tests/goldens/make_tf_texts.py tensor      # only this program
 
 Rules of this file:
-- it is run by hand when lines are added; TensorFlow is no dependency, and no test needs it.
+- it is run manually when lines are added; TensorFlow is not a dependency, and no test needs it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_safety::test_what_reads_variables_reads_those_of_one_moment",
     ),
     "a value that is held across a donated step: it stays readable": (
-        "test_variable_memory::test_a_variable_that_was_assigned_has_memory_that_nobody_else_holds",
+        "test_variable_memory::test_a_variable_that_was_assigned_has_memory_that_nothing_else_holds",
         "test_safety::test_a_signal_handler_may_read_and_keep_values",
     ),
     "no memory, or a program that XLA refuses: a clear error, values kept or named": (
@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_leaks::test_what_is_made_and_dropped_leaves_no_memory",
     ),
     "a worker that is killed: the same numbers": (
-        "test_distributed::test_a_storm_of_kills_leaves_no_trace_in_the_numbers",
+        "test_distributed::test_a_storm_of_kills_leaves_no_trace_in_the_values",
     ),
     "JAX's settings: the same numbers": (
         "reliability/test_settings::test_conformance_holds_under_a_setting",

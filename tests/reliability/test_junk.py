@@ -64,7 +64,7 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_what_is_no_tensor_is_refused_by_name(name: str):
+def test_what_is_not_a_tensor_is_refused_by_name(name: str):
     make, message = VALUES[name]
     with pytest.raises(NotATensorError, match=rf"variable 'v' .*{message}"):
         jv.Variable(make(), name="v")
@@ -262,7 +262,7 @@ def test_tapes_closed_out_of_order_say_so_and_leave_nothing_open():
     inner.__enter__()
     with pytest.raises(TapeError, match=r"closed at test_junk.py:\d+, in .* out of order"):
         outer.__exit__(None, None, None)
-    assert float(w * w) == 4.0  # nobody listens
+    assert float(w * w) == 4.0  # there are no listeners
     with pytest.raises(TapeError, match="reverse order of opening"):
         inner.__exit__(None, None, None)
     assert is_clean()

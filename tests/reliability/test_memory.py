@@ -3,7 +3,7 @@
 Rules of this file:
 - a value that could not be computed is passed to a step as an argument: it fails like one that
   has no memory, later than its call, and costs nothing;
-- what really runs out of memory runs in a process of its own, whose address space is limited.
+- what really runs out of memory runs in a separate process, whose address space is limited.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ _FULL = """
 """
 
 
-@pytest.mark.parametrize("before", ["read", "not read"])  # else the values are in the step's hands
+@pytest.mark.parametrize("before", ["read", "not read"])  # else the step has the values
 def test_a_step_that_finds_no_memory_where_jit_is_fast(run_python: Callable[..., Any], before: str):
     done = run_python("-c", textwrap.dedent(_FULL), before, XLA_FLAGS="")
     assert done.stdout.split("\n")[:-1] == ["told"] * 3 + ["[1.0, 1.0, 1.0]"], done.stderr[-3000:]

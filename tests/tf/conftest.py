@@ -1,4 +1,4 @@
-"""`jaxvars.tf` switches 64-bit numbers on when imported; here they are on for its tests alone.
+"""`jaxvars.tf` switches 64-bit types on when imported; here they are on for its tests alone.
 
 `JAX_ENABLE_X64`, which `tests/conftest.py` sets, keeps the import from switching them on for all.
 """

@@ -1,4 +1,4 @@
-"""Expressions of `tf.keras` that TensorFlow and `jaxvars.tf` evaluate alike, to compact numbers."""
+"""Expressions of `tf.keras` that TensorFlow and `jaxvars.tf` evaluate alike, to compact values."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def trained(tf: Any, optimizer: Any) -> list[Any]:
 
 
 def evaluate(tf: Any, expression: str) -> tuple[list[str], list[Any]]:
-    """Return the types and the numbers of an expression."""
+    """Return the types and the values of an expression."""
     tensors = {"X": tf.constant(X), "LABELS": tf.constant(LABELS), "SCORES": tf.constant(SCORES)}
     found = eval(expression, {**globals(), **tensors, "tf": tf, "k": tf.keras})
     parts = found if isinstance(found, list) else [found]

@@ -1,4 +1,4 @@
-"""Linear operators to compare with TensorFlow: one or two of each class, of fixed numbers."""
+"""Linear operators to compare with TensorFlow: one or two of each class, of fixed values."""
 
 from __future__ import annotations
 

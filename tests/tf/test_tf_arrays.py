@@ -112,7 +112,7 @@ def test_parallel_stack_is_for_functions():
 
 
 # ---------------------------------------------------------------- messages
-def test_text_keeps_zero_characters_at_its_end():
+def test_strings_keep_zero_characters_at_their_end():
     assert tf.fill([2], "a\0").numpy().tolist() == [b"a\0", b"a\0"]
     sparse = tf.sparse.SparseTensor([[1]], ["a\0"], [2])
     assert tf.sparse.to_dense(sparse, "b\0").numpy().tolist() == [b"b\0", b"a\0"]
@@ -141,7 +141,7 @@ def test_messages(call, message):
         call()
 
 
-def test_text_is_moved_as_numbers_are():
+def test_strings_are_moved_as_numbers_are():
     x = tf.constant([["a", "b"], ["c", "d"]])
     assert tf.transpose(x).numpy().tolist() == [[b"a", b"c"], [b"b", b"d"]]
     assert tf.gather(x, [1]).numpy().tolist() == [[b"c", b"d"]]

@@ -176,7 +176,7 @@ def test_a_case_that_is_exclusive():
         case(tf.constant(True), tf.constant(True))
 
 
-def test_a_gather_out_of_range_that_nobody_needs():
+def test_a_gather_out_of_range_that_is_not_needed():
     @tf.function
     def rows(x, needed):
         found = tf.gather(x, [1])

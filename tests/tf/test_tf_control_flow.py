@@ -255,7 +255,7 @@ def test_a_tensor_array_of_different_shapes(mode):
     assert numbers(run()) == ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], 3, [7.0, 8.0])
 
 
-def test_a_tensor_array_of_texts():
+def test_a_tensor_array_of_strings():
     ta = tf.TensorArray(tf.string, size=3, clear_after_read=False).unstack(["a", "b", "c"])
     assert numbers(ta.write(1, "x").stack()) == [b"a", b"x", b"c"]
     assert numbers(ta.gather([2, 0])) == [b"c", b"a"]
@@ -274,7 +274,7 @@ def test_what_a_tensor_array_cannot_do():
         tf.TensorArray(tf.string, size=1).read(0)
 
 
-def test_numpy_functions_of_texts():
+def test_numpy_functions_of_strings():
     joined = tf.numpy_function(
         lambda x, y: x + y, [tf.constant(["a"]), tf.constant(["b"])], tf.string
     )

@@ -61,14 +61,14 @@ def test_what_can_not_be_registered(registered, wrong):
     assert _convert.CONVERSIONS == []
 
 
-def test_nan_is_no_integer():
+def test_nan_is_not_an_integer():
     for bad in (np.array([1.0, np.nan]), np.float32(np.inf), np.array([1j * np.inf])):
         with pytest.raises(TypeError, match="NaN and Inf"):
             tf.constant(bad, tf.int32)
     assert tf.constant(np.array([1.75, -1.75]), tf.int32).numpy().tolist() == [1, -1]
 
 
-def test_an_array_is_copied_and_text_is_plain_bytes():
+def test_an_array_is_copied_and_a_string_is_plain_bytes():
     for array in (np.arange(3), np.arange(3.0, dtype=np.float32)):
         made = tf.constant(array)
         array[0] = 9

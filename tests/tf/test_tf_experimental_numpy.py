@@ -114,7 +114,7 @@ def test_types_are_those_of_numpy():
     assert tnp.sqrt(f).dtype == tf.float32
 
 
-def test_random_numbers():
+def test_random_values():
     tnp.random.seed(1)
     first = tnp.random.randn(3)
     tnp.random.seed(1)

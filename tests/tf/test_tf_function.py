@@ -41,7 +41,7 @@ def test_tensors_count_by_shape_and_type_and_numbers_by_value():
     assert f.experimental_get_tracing_count() == 5
 
 
-def test_structures_and_text():
+def test_structures_and_strings():
     f = tf.function(lambda d, *a, **k: {"s": d["a"][0] + d["b"], "k": k["u"], "a": a})
     made = f({"a": [tf.constant(1), 2], "b": 3}, True, None, u="text")
     assert numbers(made["s"]) == 4
@@ -154,7 +154,7 @@ def test_methods_have_variables_and_traces_for_each_object():
     assert numbers(kept) == 2.0
 
 
-def test_a_copied_object_has_functions_of_its_own():
+def test_a_copied_object_has_separate_functions():
     class Scale(tf.Module):
         def __init__(self):
             super().__init__()
@@ -171,7 +171,7 @@ def test_a_copied_object_has_functions_of_its_own():
     assert [numbers(m.f(x)) for m in (first, second)] == [2.0, 5.0]
 
 
-def test_a_variable_that_nobody_keeps():
+def test_a_variable_without_a_reference():
     with pytest.raises(ValueError, match="only supports singleton"):
         tf.function(lambda x: tf.Variable(1.0) + x)(1.0)
 
@@ -360,7 +360,7 @@ def test_recursion_and_nesting():
     assert tf.function(tf.function(relu)).python_function is relu
 
 
-def test_conversion_by_hand():
+def test_manual_conversion():
     def f(x):
         if x > 0:
             return x
@@ -429,7 +429,7 @@ def test_concrete_functions_of_a_signature():
     assert f.input_signature == (tf.TensorSpec([2], tf.float32, name="inp"),)
 
 
-def test_concrete_functions_of_text():
+def test_concrete_functions_of_strings():
     f = tf.function(lambda x: tf.strings.join([x, x]))
     made = f.get_concrete_function(tf.TensorSpec([], tf.string))
     assert [made(tf.constant(x)).numpy() for x in ("a", "b")] == [b"aa", b"bb"]

@@ -116,7 +116,7 @@ def test_what_a_trace_cannot_leave_open_is_traced_for_each_size():  # not as in 
     assert numbers(f([1.0, 2.0], [3.0, 4.0])) == [4.0, 6.0]
     assert numbers(f([1.0, 2.0, 3.0], [1.0] * 3)) == [2.0, 3.0, 4.0]
     assert f.experimental_get_tracing_count() == 1
-    assert numbers(f([1.0, 2.0], [1.0])) == [2.0, 3.0]  # one is spread: another program
+    assert numbers(f([1.0, 2.0], [1.0])) == [2.0, 3.0]  # one is broadcast: another program
     assert f.experimental_get_tracing_count() == 2
     assert f(tf.zeros([0]), tf.zeros([0])).shape == (0,)
 

@@ -1,4 +1,4 @@
-"""`tf.keras`: the numbers of TensorFlow, Tensors in and out, training loops, models of Keras.
+"""`tf.keras`: the values of TensorFlow, Tensors in and out, training loops, models of Keras.
 
 The goldens were computed by TensorFlow; see `tests/goldens/make_tf_keras_goldens.py`.
 """

@@ -104,7 +104,7 @@ def test_what_a_call_changes_is_changed_by_functions_and_by_fit_alike():
     call = tf.function(lambda x: model(x, training=True))
     x = tf.ones([64, 3])
     first, second = call(x).numpy(), call(x).numpy()
-    assert (first != second).any()  # the seed moves on
+    assert (first != second).any()  # the seed advances
     mean = model.layers[1].moving_mean.numpy()
     assert (mean != 0).all()
     model.compile(loss="mse")
@@ -376,7 +376,7 @@ def test_a_checkpoint_holds_model_and_optimizer(tmp_path):
     close([step(), step()], expected)
 
 
-def test_keras_is_imported_by_who_asks_for_layers(run_python):
+def test_keras_is_imported_when_layers_are_used(run_python):
     program = (
         "import sys; from jaxvars import tf; tf.GradientTape().__enter__();"
         "tf.keras.losses.MeanSquaredError(); tf.keras.optimizers.Adam();"

@@ -117,7 +117,7 @@ def test_a_compiled_confusion_matrix_needs_its_classes():
 
 
 # ---------------------------------------------------------------- values
-def test_nan_is_no_extreme():
+def test_nan_is_not_an_extreme():
     nan, inf = float("nan"), float("inf")
     assert tf.argmax([nan, -inf]).numpy() == 0
     assert tf.argmax([[nan, 1.0], [2.0, nan]], axis=1).numpy().tolist() == [1, 0]

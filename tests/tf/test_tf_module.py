@@ -82,7 +82,7 @@ def test_it_is_a_module_of_jaxvars():
     assert "_name_scope" not in repr(model)
 
 
-def test_a_copy_has_variables_of_its_own():
+def test_a_copy_has_separate_variables():
     layer = Layer(2)
     copied = copy.deepcopy(layer)
     copied.w.assign([7.0, 7.0])

@@ -83,7 +83,7 @@ def test_a_size_that_does_not_belong():
         tf.nn.conv2d_transpose(noise(1, 2, 2, 1), noise(2, 2, 1, 1), [1, 9, 9, 1], 1)
 
 
-def test_labels_that_are_no_classes():
+def test_labels_that_are_not_classes():
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits
     with pytest.raises(tf.errors.InvalidArgumentError, match="label value of 3"):
         loss(labels=[0, 3], logits=noise(2, 3))

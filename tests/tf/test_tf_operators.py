@@ -1,4 +1,4 @@
-"""Operators and the table's machinery, where programs as text do not reach."""
+"""Operators and the table's machinery, where programs as strings do not reach."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_gradients_of_indexing_and_powers():
     assert float(by_y) == 0.0  # log 1 is 0, and -3 has no logarithm
 
 
-def test_what_is_no_tensor_takes_the_other_type():
+def test_what_is_not_a_tensor_takes_the_other_type():
     x = tf.constant([1.0, 2.0])
     for other in (np.array([1.0, 2.0]), np.array([1, 2]), jnp.array([1.0, 2.0], jnp.float32), 1):
         assert (x + other).dtype == (other + x).dtype == tf.float32

@@ -60,7 +60,7 @@ def test_set_seed_begins_anew():
     assert numbers(two()) != first[:2]
 
 
-def test_functions_are_programs_of_their_own():
+def test_functions_are_separate_programs():
     R.set_seed(1234)
     f, g = tf.function(two), tf.function(lambda: two())
     first, second = numbers(f()), numbers(f())

@@ -36,7 +36,7 @@ def test_sets_of_rows(name, options, rows, sparse_rows, is_sparse):
     assert made.indices.dtype == made.dense_shape.dtype == tf.int64
 
 
-def test_sets_of_text_and_sizes():
+def test_sets_of_strings_and_sizes():
     made = tf.sets.union([["b", "a"]], [["c", "a"]])
     assert made.values.numpy().tolist() == [b"a", b"b", b"c"]
     sizes = tf.sets.size(tf.sparse.from_dense([[1, 2, 2], [0, 0, 1]]))

@@ -55,7 +55,7 @@ def test_sources_and_targets(linear):
         ("loss", 1.0, TypeError, "Argument `sources` is a tensor"),
     ],
 )
-def test_what_is_no_tensor(linear, target, sources, error, why):
+def test_what_is_not_a_tensor(linear, target, sources, error, why):
     tape, w, _, _, loss = linear
     with pytest.raises(error, match=why):
         tape.gradient(loss if target == "loss" else target, w if sources == "w" else sources)
@@ -328,7 +328,7 @@ def test_accumulators_are_entered_one_at_a_time():
     assert acc.jvp(square).numpy() == -96.0
 
 
-def test_text_has_no_gradient():
+def test_strings_have_no_gradient():
     s, x = tf.constant("word"), tf.constant(3.0)
     with tf.GradientTape() as tape:
         tape.watch([s, x])

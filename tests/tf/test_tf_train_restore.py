@@ -71,7 +71,7 @@ def test_one_object_can_be_several_that_were_saved(tmp_path: Path) -> None:
     assert shared.numpy() == 3.0
 
 
-def test_what_is_no_variable_any_more_is_named(tmp_path: Path) -> None:
+def test_what_is_not_a_variable_any_more_is_named(tmp_path: Path) -> None:
     path = tf.train.Checkpoint(a=tf.Variable(1.0), b=tf.Variable(2.0)).save(tmp_path / "c")
     checkpoint = tf.train.Checkpoint(a=Thing(), b=tf.Variable(0.0))
     status = checkpoint.restore(path).expect_partial()
@@ -104,7 +104,7 @@ def test_the_root(tmp_path: Path) -> None:
     assert gone() is None
 
 
-def test_a_copy_has_objects_of_its_own(tmp_path: Path) -> None:
+def test_a_copy_has_separate_objects(tmp_path: Path) -> None:
     v = tf.Variable(1.0)
     checkpoint = tf.train.Checkpoint(v=v)
     checkpoint.save(tmp_path / "a")

@@ -181,7 +181,7 @@ def test_a_copy_keeps_what_the_variable_was_given():
     assert v.assign(2.0).name == "UnreadVariable"
 
 
-def test_text_of_no_elements():
+def test_strings_of_no_elements():
     v = tf.Variable(tf.zeros((0,), tf.string))
     assert (v.dtype, v.shape, v.assign(v.value()).numpy().tolist()) == (tf.string, [0], [])
     with pytest.raises(tf.errors.InvalidArgumentError, match="holds strings"):

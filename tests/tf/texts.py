@@ -1,8 +1,8 @@
 """Programs as text, run by TensorFlow and by `jaxvars.tf` alike, line by line.
 
 `programs/<name>.txt` holds statements, a line `---`, and then expressions, one a line, which are
-evaluated in turn. What each gives is text: its repr, or the type and words of what it raises. An
-expression that begins with `~` raises something whose words are our own: only its type counts.
+evaluated in turn. What each gives is text: its repr, or the type and message of what it raises. An
+expression that begins with `~` raises something with a message of jaxvars: only its type counts.
 
 `programs/<name>.script` is a whole program; what it prints is compared.
 """

@@ -1,7 +1,7 @@
-"""Examples of operations as text, run by TensorFlow and by `jaxvars.tf` alike.
+"""Examples of operations as strings, run by TensorFlow and by `jaxvars.tf` alike.
 
 An example is what one writes after `tf.`, with `tf` for more names. Its inputs are made by short
-functions of a shape, from a fixed stream of random numbers, so that both get the same:
+functions of a shape, from a fixed stream of random values, so that both get the same:
 
     r(2, 3) float32     p(2, 3) positive     i(4) int32 in -5..9     b(4) bool     z(2) complex64
 
@@ -78,7 +78,7 @@ def makers(make: Made) -> dict[str, Callable[..., Any]]:
 
 
 def inputs_of(tf: Any, example: str) -> list[np.ndarray]:
-    """Return the arrays that an example asks for."""
+    """Return the arrays that an example needs."""
     found: list[np.ndarray] = []
 
     def make(array: np.ndarray) -> Any:
