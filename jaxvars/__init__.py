@@ -62,7 +62,7 @@ from jaxvars.tensors.spec import TensorSpec
 
 moved.install()
 
-if _TYPE_CHECKING:  # imported when they are first asked for, so that `import jaxvars` is quick
+if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars` is quick
     from jaxvars import (
         checkpoint,
         config,
