@@ -1,4 +1,4 @@
-"""A small transformer block, trained by jaxvars and by hand-written JAX, on any mesh."""
+"""A small transformer block, trained by jaxvars and in hand-written JAX, on any mesh."""
 
 from __future__ import annotations
 

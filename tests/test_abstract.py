@@ -25,7 +25,7 @@ def test_it_has_names_shapes_and_dtypes_and_takes_no_memory():
         ("seen", (), jnp.int32, False),
         ("w", (10**6, 10**6), jnp.float32, True),
     ]
-    assert not {v.cell.key for v in model.variables} & set(STORE)
+    assert not {v._cell.key for v in model.variables} & set(STORE)
     assert repr(model.w) == "<Variable 'w' float32[1000000,1000000] without a value>"
     assert "(1000000, 1000000)" in str(model.table())
 

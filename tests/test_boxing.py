@@ -28,7 +28,7 @@ def _box(value):
     return jax.tree.map(lambda x: Box(x) if isinstance(x, jax.Array) else x, value)
 
 
-MANNERS = TensorWrapping(_box, lambda x: jnp.asarray(x, jnp.int16))
+SEMANTICS = TensorWrapping(_box, lambda x: jnp.asarray(x, jnp.int16))
 
 
 def test_nothing_is_boxed_by_itself():
@@ -41,7 +41,7 @@ def test_nothing_is_boxed_by_itself():
 
 def test_boxes_inside(monkeypatch):
     monkeypatch.setitem(BOXES, Box, lambda box: box.array)
-    with boxing(MANNERS):
+    with boxing(SEMANTICS):
         made = boxed((jnp.ones(2), "a"))
         assert is_box(made[0])
         assert made[1] == "a"
@@ -63,6 +63,6 @@ def test_a_compiled_function_sees_arrays():
         seen.append(type(x))
         return x
 
-    with boxing(MANNERS):
+    with boxing(SEMANTICS):
         assert float(f(1.0)) == 2.0
     assert seen[0] is not Box

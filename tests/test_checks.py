@@ -27,7 +27,7 @@ N = 1000
 
 
 def address(v: jv.Variable) -> int:
-    tray, key = CURRENT[0], v.cell.key
+    tray, key = CURRENT[0], v._cell.key
     held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
     return held.unsafe_buffer_pointer()
 

@@ -281,7 +281,7 @@ def test_memory_is_used_again():
     step = jv.compile(lambda: jv.fori_loop(0, 3, lambda i, c: (v.assign_add(v + 1.0), c)[1], 0))
 
     def address() -> int:
-        tray, key = CURRENT[0], v.cell.key
+        tray, key = CURRENT[0], v._cell.key
         held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
         return held.unsafe_buffer_pointer()
 

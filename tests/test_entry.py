@@ -26,7 +26,7 @@ N = 1000
 
 def address(v: jv.Variable) -> int:
     tray = CURRENT[0]
-    key = v.cell.key
+    key = v._cell.key
     held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
     return held.unsafe_buffer_pointer()
 
@@ -296,7 +296,7 @@ def test_values_are_freed_with_their_variables():
     for _ in range(3):
         step()
     ref = weakref.ref(v)
-    key = v.cell.key
+    key = v._cell.key
     del v, step
     gc.collect()
     assert ref() is None

@@ -62,7 +62,7 @@ def test_no_tracer_leaks_from_creation_inside():
 
     lazy = Lazy()
     assert float(lazy(3.0)) == 18.0
-    assert cells.STORE[lazy.w.cell.key].is_fully_addressable  # an array, not a tracer
+    assert cells.STORE[lazy.w._cell.key].is_fully_addressable  # an array, not a tracer
 
 
 def test_no_tracer_leaks_from_functionalize():
@@ -94,7 +94,7 @@ def test_a_variable_and_its_value_are_freed(use):
         step(v)
     if use == "state":
         jv.State.of(v).commit()
-    key, ref = v.cell.key, weakref.ref(v)
+    key, ref = v._cell.key, weakref.ref(v)
     assert key in cells.STORE
     del v
     gc.collect()

@@ -298,7 +298,7 @@ def test_control_flow_and_eager_updates_keep_shardings(grid):
     assert w.sharding.spec == P("data")
     for slot in optimizer.slots[next(iter(optimizer.slots))].values():
         assert slot.sharding.device_set == set(jax.devices())
-        assert slot.cell.home.spec == (P("data") if slot.shape == w.shape else P())
+        assert slot._cell.home.spec == (P("data") if slot.shape == w.shape else P())
 
 
 # ---------------------------------------------------------------- what is on different devices

@@ -69,7 +69,7 @@ def test_memory_on_each_device(planned):
 
 def test_nothing_was_made(planned):
     net, adam, _ = planned
-    assert not {v.cell.key for v in (*net.variables, *adam.variables)} & set(STORE)
+    assert not {v._cell.key for v in (*net.variables, *adam.variables)} & set(STORE)
 
 
 def test_communication(planned):

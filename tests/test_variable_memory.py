@@ -118,7 +118,7 @@ def test_an_array_that_the_user_donates_afterwards(door):
 def test_a_variable_that_was_assigned_has_memory_that_nothing_else_holds():
     v, w = vector(), V([7.0, 8.0, 9.0], name="w")
     v.assign(w)
-    assert v.cell.key not in SHARED  # the next step need not copy it
+    assert v._cell.key not in SHARED  # the next step need not copy it
     donate(w.value)
     assert v.numpy().tolist() == [7, 8, 9]
 
@@ -252,7 +252,7 @@ def used(use):
     """Use a variable, drop it, and return what it has left behind."""
     v = vector()
     use(v)
-    return weakref.ref(v), weakref.ref(v.value), v.cell.key
+    return weakref.ref(v), weakref.ref(v.value), v._cell.key
 
 
 @pytest.mark.parametrize(

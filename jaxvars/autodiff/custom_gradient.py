@@ -247,7 +247,7 @@ def _gradients(
             f"The gradient function of {fn.__name__} returned {len(leaves)} gradients for {n} "
             "arguments: return one for each, None where there is none."
         )
-    by_key = {v.cell.key: g for v, g in zip(trainable, of_variables, strict=True)}
+    by_key = {v._cell.key: g for v, g in zip(trainable, of_variables, strict=True)}
     return [by_key.get(cell.key) for cell in cells], [leaves[i] for i in moving]
 
 

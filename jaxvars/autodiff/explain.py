@@ -112,7 +112,7 @@ def _why_source(tape: TapeBase, source: Any) -> str | None:
         return f"Variable {source.name!r} has dtype {source.dtype}; only floats have gradients."
     if tape._values_of(source):
         return None
-    if not source.trainable and source.cell.key not in tape._chosen:
+    if not source.trainable and source._cell.key not in tape._chosen:
         return (
             f"Variable {source.name!r} is not trainable, so it is not watched by itself: call "
             f"tape.watch({source.name}) first."

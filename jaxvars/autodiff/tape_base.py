@@ -121,7 +121,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             )
 
     # A frame calls these.
-    def saw(self, cell: Cell, value: Array) -> None:
+    def _saw(self, cell: Cell, value: Array) -> None:
         """Take note of a read."""
         variable = cell.owner()
         if self._record.paused or not isinstance(variable, Variable):
@@ -142,7 +142,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             if is_inexact(value):
                 self._record.watch(value)
 
-    def wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
+    def _wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
         """Take note of assigns."""
         line = user_line()
         for cell, value in zip(cells, values, strict=True):
@@ -153,8 +153,8 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
     def _watch(self, tensor: Any) -> None:
         for leaf in flatten(tensor)[0]:
             if isinstance(leaf, Variable):
-                self._chosen.add(leaf.cell.key)
-                self._variables[leaf.cell.key] = leaf
+                self._chosen.add(leaf._cell.key)
+                self._variables[leaf._cell.key] = leaf
             else:
                 self._watch_value(leaf)
 
@@ -176,7 +176,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
     def _values_of(self, source: Any) -> list[Array]:
         """Return the known values that a source stands for."""
         if isinstance(source, Variable):
-            return [x for x in self._reads.get(source.cell.key, []) if self._record.knows(x)]
+            return [x for x in self._reads.get(source._cell.key, []) if self._record.knows(x)]
         value = source.value if isinstance(source, ArrayProxy) else source
         if self._everything and is_inexact(value):
             self._record.watch(value)
@@ -196,13 +196,13 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
     def _value_of_target(self, target: Any) -> Array:
         target = resolve_proxy(target)
         if isinstance(target, Variable):
-            if self.through_assigns and target.cell.key in self._assigns:
-                return self._assigns[target.cell.key].value
-            if target.cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
+            if self.through_assigns and target._cell.key in self._assigns:
+                return self._assigns[target._cell.key].value
+            if target._cell.key not in self._reads:  # itself, as it is: its gradient by itself is 1
                 value = target.value  # which is a read, where it is seen
-                if target.cell.key not in self._reads:
-                    self.saw(target.cell, context.fresh(value))
-            reads = self._reads.get(target.cell.key)
+                if target._cell.key not in self._reads:
+                    self._saw(target._cell, context.fresh(value))
+            reads = self._reads.get(target._cell.key)
             return reads[-1] if reads else None
         value = unwrap(target)
         if not isinstance(value, jax.Array | np.ndarray | np.generic):

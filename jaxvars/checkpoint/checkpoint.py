@@ -235,7 +235,7 @@ class Checkpoint(Module):
     def _saved(self, number: int) -> None:
         """Take note that a save has been made."""
         later = jnp.asarray(number, jnp.int32)  # unless a later one was faster
-        LOCAL.frame.modify(self.save_counter.cell, lambda value: jnp.maximum(value, later))
+        LOCAL.frame.modify(self.save_counter._cell, lambda value: jnp.maximum(value, later))
 
     # ------------------------------------------------------------ reading
     def restore(self, path: PathLike | None) -> Status:

@@ -74,7 +74,7 @@ def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str,
     """
     named = {name: root for name, root in roots.items() if name is not None}
     firsts, others = (
-        [(path, v.cell) for path, v in walk(root, Variable) if all(map(_is_there, path))]
+        [(path, v._cell) for path, v in walk(root, Variable) if all(map(_is_there, path))]
         for root in (named, roots.get(None))  # what has a name keeps it
     )
     keys = {cell.key for _, cell in firsts}
@@ -85,7 +85,7 @@ def find_cells(roots: Roots, before: Mapping[int, str] = _NO_PATHS) -> dict[str,
 
     def outside(part: Tied) -> str:
         owner = part.tie()
-        known = before.get(owner.cell.key) if isinstance(owner, Variable) else None
+        known = before.get(owner._cell.key) if isinstance(owner, Variable) else None
         return known or _by_its_name(part)
 
     return cells_by_path([*firsts, *others], outside, refuse)

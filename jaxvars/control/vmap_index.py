@@ -37,7 +37,7 @@ def _keep(_: Array) -> None:
 
 
 _EXAMPLE = Signal("the number of the example", NO_EXAMPLE, _keep)
-EXAMPLE = _EXAMPLE.cell
+EXAMPLE = _EXAMPLE._cell
 
 
 def numbered(outer: Array, index: Array) -> Array:

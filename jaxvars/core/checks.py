@@ -101,7 +101,7 @@ def _deliver(failure: Array) -> None:
 
 
 _SIGNAL = Signal("a failed check", NO_FAILURE, _deliver)
-FAILURE = _SIGNAL.cell
+FAILURE = _SIGNAL._cell
 
 
 def require(

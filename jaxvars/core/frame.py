@@ -83,7 +83,7 @@ class Owner(ABC):
     """What has a cell: a Variable, or a Signal."""
 
     __slots__ = ()
-    cell: Cell
+    _cell: Cell
 
 
 @final
@@ -96,17 +96,17 @@ class Signal(Owner):
         deliver: takes what is written to it outside of a program.
     """
 
-    __slots__ = ("__weakref__", "cell")
+    __slots__ = ("__weakref__", "_cell")
 
     def __init__(self, name: str, idle: np.ndarray, deliver: Callable[[Array], None]) -> None:
-        self.cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
-        STORE[self.cell.key] = idle
+        self._cell = Cell(self, context.aval_of(idle), name, None, deliver=deliver)
+        STORE[self._cell.key] = idle
 
 
 def cells_in(root: object) -> Iterator[tuple[Path, Cell]]:
     """Yield the cells of all variables in an object, with their paths."""
     for path, owner in walk(root, Owner):
-        yield path, owner.cell
+        yield path, owner._cell
 
 
 # ---------------------------------------------------------------- frames
@@ -174,7 +174,7 @@ class Frame(ABC):
     def _tell(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
         """Let the tapes know what has been assigned."""
         for tape in self.observers:
-            tape.wrote(cells, values)
+            tape._wrote(cells, values)
 
     def keeps_signals(self) -> bool:
         """Return whether a signal may be written here, to go out with the program's results."""
@@ -277,7 +277,7 @@ class Frame(ABC):
         if known is None or known[0] is not value:
             known = self._seen[cell.key] = value, self._renamed(value) if is_shared else value
         for tape in self.observers:
-            tape.saw(cell, known[1])
+            tape._saw(cell, known[1])
         return known[1]
 
     def _renamed(self, value: Array) -> Array:

@@ -184,8 +184,8 @@ def named_variables(root: object) -> dict[str, Variable]:
         InteropError: at a module of another library that holds state, but no variables.
     """
     found = list(variables_in(root))
-    owners = {variable.cell.key: variable for _, variable in found}
-    cells = cells_by_path((path, variable.cell) for path, variable in found)
+    owners = {variable._cell.key: variable for _, variable in found}
+    cells = cells_by_path((path, variable._cell) for path, variable in found)
     return {path: owners[cell.key] for path, cell in cells.items()}
 
 

@@ -28,7 +28,7 @@ class Scattered(ArrayProxy, Owner):
 
     __slots__ = ()
 
-    cell: Cell
+    _cell: Cell
 
     @property
     @abstractmethod
@@ -156,7 +156,7 @@ class Scattered(ArrayProxy, Owner):
     @context.restoring()
     def _update(self, how: str, index: Any, updates: Any) -> Self:
         with context.evaluating():
-            shape = jax.eval_shape(lambda old: old[index], self.cell.aval).shape
+            shape = jax.eval_shape(lambda old: old[index], self._cell.aval).shape
         new = self._operand(updates, shape)
 
         def change(old: Array) -> Array:
@@ -165,7 +165,7 @@ class Scattered(ArrayProxy, Owner):
                     return _divided(old, index, jnp.broadcast_to(new, shape))
                 return getattr(old.at[index], how)(new)
 
-        LOCAL.frame.modify(self.cell, change)
+        LOCAL.frame.modify(self._cell, change)
         return self
 
     def _operand(self, value: Any, shape: tuple[int, ...]) -> Array:
@@ -181,7 +181,7 @@ class Scattered(ArrayProxy, Owner):
 
     def _near(self, value: Any) -> Any:
         """Return a value on the device that the variable was placed on, if that is one."""
-        home = self.cell.home
+        home = self._cell.home
         elsewhere = home is not None and len(home.device_set) == 1 and is_elsewhere(value, home)
         return jax.device_put(value, home) if elsewhere else value
 

@@ -129,12 +129,12 @@ class State(Mapping[str, Any]):
         """Pickle paths and values: what variables they belong to is known in this process alone."""
         return _unpickle, (self._layout.paths, self._values)
 
-    def bound(self) -> dict[int, Array]:
+    def _bound(self) -> dict[int, Array]:
         """Return the values by cell key."""
         self._refuse_without_variables()
         return dict(zip(self._layout.keys, map(_of_jax, self._values), strict=True))
 
-    def rebound(self, values: Mapping[int, Array]) -> State:
+    def _rebound(self, values: Mapping[int, Array]) -> State:
         """Return a State of the same variables with values by cell key."""
         return State(self._layout, [values[key] for key in self._layout.keys])
 
@@ -219,14 +219,14 @@ def named_cells(
 
     def outside(part: Tied) -> str:
         owner = part.tie()
-        if isinstance(owner, Owner) and not part.is_path and part != owner.cell.name:
-            untold(f"slots of several {owner.cell.name!r}")
+        if isinstance(owner, Owner) and not part.is_path and part != owner._cell.name:
+            untold(f"slots of several {owner._cell.name!r}")
         return part
 
     found: list[tuple[Path, Cell]] = []
     for prefix, root in [*_prefixed(objects, alone=not named), *named.items()]:
         owners = walk_known(root, Owner)
-        cells = [(tuple(filter(None, (prefix, *path))), owner.cell) for path, owner in owners]
+        cells = [(tuple(filter(None, (prefix, *path))), owner._cell) for path, owner in owners]
         if not cells:
             raise StateError(f"There is no Variable in this {type(root).__name__}: {root!r}.")
         found += cells
@@ -282,8 +282,8 @@ class _Naming:
         if not isinstance(part, Tied):
             return part
         owner = part.tie()
-        is_inside = isinstance(owner, Owner) and owner.cell.key in self._paths
-        return self.name_of(owner.cell.key) if is_inside else self._outside(part)
+        is_inside = isinstance(owner, Owner) and owner._cell.key in self._paths
+        return self.name_of(owner._cell.key) if is_inside else self._outside(part)
 
 
 def _prefixed(objects: Sequence[object], *, alone: bool) -> list[tuple[str, object]]:
@@ -291,7 +291,7 @@ def _prefixed(objects: Sequence[object], *, alone: bool) -> list[tuple[str, obje
         return [("", objects[0])]
     taken: dict[str, Cell | None] = {}
     for root in objects:
-        name = root.cell.name if isinstance(root, Owner) else type(root).__name__.lower()
+        name = root._cell.name if isinstance(root, Owner) else type(root).__name__.lower()
         taken[unique(name, taken)] = None
     return list(zip(taken, objects, strict=True))
 
@@ -347,13 +347,13 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
                 f"The first argument must be a State, not {type(state).__name__}: "
                 "pure(jv.State.of(model), *args)."
             )
-        frame = BoundFrame(state.bound(), LOCAL.frame)
+        frame = BoundFrame(state._bound(), LOCAL.frame)
 
         def run() -> Any:
             return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
         result = within(frame, run)
-        return result, state.rebound(frame.values)
+        return result, state._rebound(frame.values)
 
     with suppress(ValueError, TypeError):  # no signature, as of some functions of C
         setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name

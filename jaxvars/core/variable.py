@@ -47,7 +47,7 @@ def _in_place(operation: Callable[[Any, Any], Any]) -> Callable[[Variable, Any],
     """Return the method of an operator like `+=`: it assigns, and returns the variable."""
 
     def change(self: Variable, other: Any) -> Variable:
-        cell, given = self.cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
+        cell, given = self._cell, self._near(as_operand(unwrap(other), self.dtype, self.name))
 
         def changed(old: Array) -> Array:
             new = operation(old, given)
@@ -101,7 +101,7 @@ class Variable(Scattered):
         shapes. NumPy's float64 and int64 arrays become 32-bit while JAX's 64-bit is off.
     """
 
-    __slots__ = ("__weakref__", "cell", "trainable")
+    __slots__ = ("__weakref__", "_cell", "trainable")
 
     def __init__(
         self,
@@ -122,26 +122,26 @@ class Variable(Scattered):
         with context.restoring(), context.evaluating():
             value = outside(make) if is_interrupting_trace() else make()
         if is_string(value.dtype):
-            self.cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
+            self._cell = Cell(self, TensorSpec(value.shape, value.dtype), name, None)
         else:
-            self.cell = Cell(self, context.aval_of(value), name, home_of(sharding, value, name))
-        LOCAL.frame.create(self.cell, value)
+            self._cell = Cell(self, context.aval_of(value), name, home_of(sharding, value, name))
+        LOCAL.frame.create(self._cell, value)
 
     # ------------------------------------------------------------ what it is
     @property
     def name(self) -> str:
         """The name, with the scopes it was created in."""
-        return self.cell.name
+        return self._cell.name
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the dimensions, for life."""
-        return self.cell.aval.shape
+        return self._cell.aval.shape
 
     @property
     def dtype(self) -> Any:
         """The type of the elements, for life."""
-        return self.cell.aval.dtype
+        return self._cell.aval.dtype
 
     @property
     def value(self) -> Array:
@@ -150,10 +150,10 @@ class Variable(Scattered):
         The array shares its memory with the variable until that is assigned: donate a copy of it
         (`jnp.copy(v.value)`) to a `jax.jit` with `donate_argnums`, or the variable has no value.
         """
-        return LOCAL.frame.read(self.cell)
+        return LOCAL.frame.read(self._cell)
 
     def _known(self) -> Array:
-        return LOCAL.frame.peek(self.cell) if FORKED else self.value
+        return LOCAL.frame.peek(self._cell) if FORKED else self.value
 
     def read_value(self) -> Array:
         """Return the value now; TensorFlow's word for `value`."""
@@ -166,9 +166,9 @@ class Variable(Scattered):
         Of a variable without a value, where it was placed.
         """
         try:
-            value = LOCAL.frame.peek(self.cell)  # not copied to the device of a scope
+            value = LOCAL.frame.peek(self._cell)  # not copied to the device of a scope
         except UninitializedError:
-            return self.cell.home  # where it will be
+            return self._cell.home  # where it will be
         if value is None or context.is_tracer(value) or is_string(self.dtype):
             return None
         return value.sharding
@@ -198,7 +198,7 @@ class Variable(Scattered):
         >>> v.assign([3, 4]).numpy()
         array([3., 4.], dtype=float32)
         """
-        cell, given = self.cell, unwrap(value)
+        cell, given = self._cell, unwrap(value)
         make = functools.partial(fit, given, cell.aval.shape, cell.aval.dtype, name=cell.name)
         new = outside(make) if is_interrupting_trace() else make()
         LOCAL.frame.write_all([cell], [new], () if is_host(given) else None)
@@ -221,7 +221,7 @@ class Variable(Scattered):
         array([2., 3.], dtype=float32)
         """
         change = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self.cell, lambda old: jnp.add(old, change))
+        LOCAL.frame.modify(self._cell, lambda old: jnp.add(old, change))
         return self if read_value else None
 
     def assign_sub(self, delta: ArrayLike, *, read_value: bool = True) -> Variable | None:
@@ -231,7 +231,7 @@ class Variable(Scattered):
         array([0.5, 1.5], dtype=float32)
         """
         change = self._operand(delta, self.shape)
-        LOCAL.frame.modify(self.cell, lambda old: jnp.subtract(old, change))
+        LOCAL.frame.modify(self._cell, lambda old: jnp.subtract(old, change))
         return self if read_value else None
 
     # `v += x` is `v.assign(v + x)` as one step: no other thread's change is lost.
@@ -259,7 +259,7 @@ class Variable(Scattered):
     # ------------------------------------------------------------ copies
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         """Return a separate variable with the same value, name and placement."""
-        copied = restore_variable(self.value, self.name, self.trainable, self.cell.home)
+        copied = restore_variable(self.value, self.name, self.trainable, self._cell.home)
         memo[id(self)] = copied
         return copied
 
@@ -272,7 +272,7 @@ class Variable(Scattered):
             *_dump(self._known()),
             self.name,
             self.trainable,
-            dump_sharding(self.cell.home or _committed(self._known())),
+            dump_sharding(self._cell.home or _committed(self._known())),
         )
 
     # ------------------------------------------------------------ display
@@ -282,7 +282,7 @@ class Variable(Scattered):
         yield "dtype", str(self.dtype)
         yield "trainable", self.trainable, True
         with suppress(UninitializedError):
-            if (value := LOCAL.frame.peek(self.cell)) is not None:
+            if (value := LOCAL.frame.peek(self._cell)) is not None:
                 yield "value", value
 
     def __repr__(self) -> str:
@@ -290,7 +290,7 @@ class Variable(Scattered):
         kind = "string" if is_string(self.dtype) else str(self.dtype)
         sizes = ",".join(map(str, self.shape))
         try:
-            value = _shown(LOCAL.frame.peek(self.cell))
+            value = _shown(LOCAL.frame.peek(self._cell))
         except UninitializedError:
             value = "without a value"
         return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"

@@ -143,7 +143,7 @@ def save(
     found = programs_of(obj, signatures)
     owner = getattr(obj, "__self__", obj)
     variables = _variables(owner, found)
-    paths = {variable.cell.key: name for name, variable in variables.items()}
+    paths = {variable._cell.key: name for name, variable in variables.items()}
     blobs: dict[str, bytes] = {}
     functions = {
         name: _function(name, programs, paths, options, blobs)
@@ -259,7 +259,7 @@ def _variables(obj: Any, found: Found) -> dict[str, Variable]:
     variables: dict[str, Variable] = {}
     if isinstance(obj, Module):
         variables.update(obj.named_variables)
-    known = {variable.cell.key for variable in variables.values()}
+    known = {variable._cell.key for variable in variables.values()}
     for programs in found.programs.values():
         for program in programs:
             for cell in cells_of(program.entry):
@@ -298,7 +298,7 @@ def _write(
 
 def _snapshot(variables: Mapping[str, Variable]) -> dict[str, Any]:
     """Return the values of all variables at one moment; no step takes them away."""
-    found = take_all([variable.cell for variable in variables.values()])
+    found = take_all([variable._cell for variable in variables.values()])
     values = dict(zip(variables, found, strict=True))
     for path, value in values.items():
         if not getattr(value, "is_fully_addressable", True):

@@ -154,7 +154,7 @@ def _body(
         values = {path: mine[path].value for path in program.reads}
         results, new, failure = program(values, arrays)
         held = [*values.values(), *arrays]
-        LOCAL.frame.write_all([mine[path].cell for path in new], list(new.values()), held)
+        LOCAL.frame.write_all([mine[path]._cell for path in new], list(new.values()), held)
         if failure is not None:
             report(failure)
         return filled(program.outputs, results)

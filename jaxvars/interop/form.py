@@ -221,7 +221,7 @@ def forget(root: Tree, paths: set[Path]) -> None:
 # ---------------------------------------------------------------- one leaf
 def _cell(root: Tree, leaf: Leaf) -> Cell:
     found = find(root, leaf.home)
-    return found.cell if leaf.part == VARIABLE else found.state.cell
+    return found._cell if leaf.part == VARIABLE else found.state._cell
 
 
 def _read(root: Tree, leaf: Leaf) -> Array:

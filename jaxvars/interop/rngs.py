@@ -113,7 +113,7 @@ class Draws:
         frame = LOCAL.frame
         self._taken = frame is LOCAL.eager and context.strip(context.current()) is frame.trace
         for name, generator in streams.items():
-            self._draw(name, generator.state.cell)
+            self._draw(name, generator.state._cell)
 
     def settle(self, used: set[str]) -> None:
         """Leave the streams that were used advanced, and the others where they were.

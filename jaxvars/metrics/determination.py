@@ -87,7 +87,7 @@ class R2Score(KnownMetric, Late):
         squares, new = unseen(lambda: _moments(true, pred, weight))
         LOCAL.frame.modify_all(
             residual.taking(squares),
-            (moments.cell, lambda old: _joined(old, new)),
+            (moments._cell, lambda old: _joined(old, new)),
             self.num_samples.adding(true.size),
         )
 
@@ -119,7 +119,7 @@ class R2Score(KnownMetric, Late):
         new = other.moments.value
         LOCAL.frame.modify_all(
             residual.taking(other.residual.parts.value),
-            (moments.cell, lambda old: _joined(old, new)),
+            (moments._cell, lambda old: _joined(old, new)),
             self.num_samples.taking(other.num_samples.parts.value),
         )
 

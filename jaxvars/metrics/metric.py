@@ -113,7 +113,7 @@ class Metric(Module, ABC):
     def reset_state(self) -> None:
         """Forget everything: all variables become zero."""
         refuse_if_forked("A metric is reset")
-        cells = [variable.cell for variable in self.variables]
+        cells = [variable._cell for variable in self.variables]
         zeros = [jnp.zeros(cell.aval.shape, cell.aval.dtype) for cell in cells]
         LOCAL.frame.write_all(cells, zeros, held=[])
 
@@ -183,10 +183,10 @@ class Metric(Module, ABC):
     def _merge(self, other: Any) -> None:
         """Add another metric's sums to those of this one, in one step."""
         mine, theirs = _by_path(self, Tally), _by_path(other, Tally)
-        changes = {t.parts.cell: t.taking(theirs[path].parts.value)[1] for path, t in mine.items()}
+        changes = {t.parts._cell: t.taking(theirs[path].parts.value)[1] for path, t in mine.items()}
         given = _by_path(other, Variable)
         for path, variable in _by_path(self, Variable).items():
-            changes.setdefault(variable.cell, functools.partial(jnp.add, given[path].value))
+            changes.setdefault(variable._cell, functools.partial(jnp.add, given[path].value))
         LOCAL.frame.modify_all(*changes.items())
 
     def _check_alike(self, other: Any) -> None:

@@ -76,7 +76,7 @@ class Tally(Module):
                 f"Cannot add an array of shape {jnp.shape(delta)} to {self.parts.name!r}, a sum of "
                 f"shape {self.shape}."
             )
-        return self.parts.cell, lambda old: _added(old, delta)
+        return self.parts._cell, lambda old: _added(old, delta)
 
     def take(self, parts: Any) -> None:
         """Add the parts of a sum of the same shape."""
@@ -84,7 +84,7 @@ class Tally(Module):
 
     def taking(self, parts: Any) -> Change:
         """Return the change that adds the parts of a sum of the same shape."""
-        return self.parts.cell, lambda old: _taken(old, parts)
+        return self.parts._cell, lambda old: _taken(old, parts)
 
     def merge(self, other: Tally) -> None:
         """Add what another tally holds."""

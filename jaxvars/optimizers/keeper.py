@@ -133,7 +133,7 @@ class Keeper(Module, ABC):
             raise StateError(f"No slot {slot_name!r}; there are {sorted(self.slots[name])}.")
         return self.slots[name][slot_name]
 
-    def known(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
+    def _known(self) -> Iterator[tuple[Variable, dict[str, Variable]]]:
         """Yield the variables that there is state for, each with its slots by name."""
         for name, tie in self._ties.items():
             if (variable := tie()) is not None:
@@ -184,8 +184,8 @@ class Keeper(Module, ABC):
         """Return what the optimizer calls a variable that it knows."""
         if not self._names:  # a new one, or a copy
             known = ((tie(), name) for name, tie in self._ties.items())
-            self._names = {v.cell.key: name for v, name in known if v is not None}
-        return self._names.get(variable.cell.key)
+            self._names = {v._cell.key: name for v, name in known if v is not None}
+        return self._names.get(variable._cell.key)
 
     def _tied_name(self, variable: Variable, path: str | None = None) -> str:
         name = self._name_of(variable)
@@ -193,7 +193,7 @@ class Keeper(Module, ABC):
             self._is_undecayed(path, variable)  # refused before it is known
             self._forget([name for name, tie in self._ties.items() if tie() is None])
             name = unique(path or variable.name, self._ties)
-            self._names[variable.cell.key] = name
+            self._names[variable._cell.key] = name
             tie = self._ties[name] = Tie(variable)
             self.slots[Tied(name, tie, is_path=path is not None)] = {}
         return name
@@ -244,7 +244,7 @@ class Keeper(Module, ABC):
         return names, recipe
 
     def _recipe(self, params: dict[str, Variable]) -> Recipe:
-        key = tuple((name, v.cell.key) for name, v in params.items())
+        key = tuple((name, v._cell.key) for name, v in params.items())
         if key not in self._recipes:
             undecayed = {name for name, v in params.items() if self._is_undecayed(name, v)}
             avals = {n: jax.ShapeDtypeStruct(v.shape, v.dtype) for n, v in params.items()}
@@ -283,7 +283,7 @@ class Keeper(Module, ABC):
     def _is_missing(self, name: str | None, slot: str) -> bool:
         """Return whether there is no such slot, or only one that a failed call has left."""
         found = self._holder(name).get(slot)
-        return found is None or is_lost(found.cell)
+        return found is None or is_lost(found._cell)
 
     def _make(self, name: str | None, slot: str, value: Array, params: dict[str, Variable]) -> None:
         home = home_like(params.get(name) if name else None, params.values(), value.shape)
@@ -295,13 +295,13 @@ class Keeper(Module, ABC):
     ) -> dict[str, Any]:
         """Return the cells of all that a step reads and writes."""
         cells: dict[str, Any] = {
-            "params": {name: v.cell for name, v in zip(names, variables, strict=True)},
-            "state": [self._holder(name)[slot].cell for name, slot in recipe.leaves],
-            "iterations": self.iterations.cell,
+            "params": {name: v._cell for name, v in zip(names, variables, strict=True)},
+            "state": [self._holder(name)[slot]._cell for name, slot in recipe.leaves],
+            "iterations": self.iterations._cell,
         }
         for kind, on in ((AVERAGE, self.use_ema), (SUM, self.gradient_accumulation_steps)):
             if on:
-                cells[kind] = {name: self.slots[name][kind].cell for name in names}
+                cells[kind] = {name: self.slots[name][kind]._cell for name in names}
         if self.gradient_accumulation_steps:
-            cells["accumulated"] = self.shared["accumulated"].cell
+            cells["accumulated"] = self.shared["accumulated"]._cell
         return cells

@@ -119,7 +119,7 @@ class LossScaleOptimizer(Optimizer):
             bounded = jnp.isfinite(changed) & ((changed >= 1) | (factor >= 1))
             scale = jnp.where(bounded, changed, scale)
             count = jnp.where(finite & ~grown, count + 1, 0)
-            also = [(self.dynamic_scale.cell, scale), (self.step_counter.cell, count)]
+            also = [(self.dynamic_scale._cell, scale), (self.step_counter._cell, count)]
             self.inner_optimizer._apply(unscaled, extra, finite, also)
         return self.iterations
 

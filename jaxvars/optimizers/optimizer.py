@@ -167,7 +167,7 @@ class Optimizer(Keeper, ABC):
         """
         variables = checked_variables(var_list)
         averages = [self.get_slot(v, AVERAGE).value for v in variables]
-        LOCAL.frame.write_all([v.cell for v in variables], averages)
+        LOCAL.frame.write_all([v._cell for v in variables], averages)
 
     def swap_averages(self) -> None:
         """Exchange the values of all known variables with their averages.
@@ -183,7 +183,7 @@ class Optimizer(Keeper, ABC):
                 f"Optimizer {self.name!r} keeps no averages: make it with use_ema=True."
             )
         known = [(tie(), self.slots[name][AVERAGE]) for name, tie in self._ties.items()]
-        return Swap([(v.cell, average.cell) for v, average in known if v is not None])
+        return Swap([(v._cell, average._cell) for v, average in known if v is not None])
 
     @contextmanager
     def averaged(self) -> Generator[None]:

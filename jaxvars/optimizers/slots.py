@@ -88,8 +88,8 @@ def home_like(owner: Variable | None, others: Iterable[Variable], shape: tuple[i
         shape: of the slot.
     """
     if owner is not None:
-        return slot_home(owner.cell.home, owner.shape, shape)
-    return next(filter(None, (replicated_like(v.cell.home) for v in others)), None)
+        return slot_home(owner._cell.home, owner.shape, shape)
+    return next(filter(None, (replicated_like(v._cell.home) for v in others)), None)
 
 
 def slot_home(home: Any, shape: tuple[int, ...] | None, slot: tuple[int, ...]) -> Any:

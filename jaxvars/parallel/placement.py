@@ -126,11 +126,11 @@ def _followers(
     homes = {id(variable): home for variable, home in moved}
     found = [
         (slot, slot_home(homes[id(variable)], variable.shape, slot.shape))
-        for variable, slots in optimizer.known()
+        for variable, slots in optimizer._known()
         if id(variable) in homes
         for slot in slots.values()
     ]
-    slots = {id(slot) for _, all_slots in optimizer.known() for slot in all_slots.values()}
+    slots = {id(slot) for _, all_slots in optimizer._known() for slot in all_slots.values()}
     shared = [v for v in optimizer.variables if id(v) not in slots]
     found += [(v, slot_home(moved[0][1], None, v.shape)) for v in shared if moved]
     return [(v, home) for v, home in found if home is not None]
@@ -138,7 +138,7 @@ def _followers(
 
 def _move(found: Sequence[tuple[Variable, Any]]) -> None:
     """Move variables to new placements, and have the programs that use them compiled again."""
-    new = [(v.cell, home) for v, home in found if v.cell.home != home]
+    new = [(v._cell, home) for v, home in found if v._cell.home != home]
     exclusively(lambda: settle_at(new))
     renew_users([cell for cell, _ in new])
 

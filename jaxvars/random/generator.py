@@ -137,7 +137,7 @@ class Generator(Module):
         >>> bool(rng.next_key() == jax.random.fold_in(jax.random.key(7), 0))
         True
         """
-        cell = self.state.cell
+        cell = self.state._cell
         merged_by(cell, _furthest)
         drawn: list[Array] = []
 
@@ -167,7 +167,7 @@ class Generator(Module):
         if not context.is_tracer(delta) and not 0 <= count < 2**64:
             raise ValueError(f"A stream advances by 0 or more draws, not by {count}.")
         words = words_of(count)
-        LOCAL.frame.modify(self.state.cell, lambda old: _skipped(old, words))
+        LOCAL.frame.modify(self.state._cell, lambda old: _skipped(old, words))
 
     def reset(self, state: Any) -> None:
         """Go on from another state.

@@ -132,12 +132,12 @@ def ratios(base: Step, others: dict[str, Step], rounds: int, calls: int) -> dict
     for step in (base, *others.values()):
         for _ in range(4):
             step()
-    times: dict[str, list[float]] = {name: [] for name in ("by hand", *others)}
+    times: dict[str, list[float]] = {name: [] for name in ("hand-written", *others)}
     for i in range(rounds):
-        order = [("by hand", base), *others.items()]
+        order = [("hand-written", base), *others.items()]
         for name, step in order if i % 2 else reversed(order):
             times[name].append(turn(step, calls))
-    return {name: _summary(taken, times["by hand"]) for name, taken in times.items()}
+    return {name: _summary(taken, times["hand-written"]) for name, taken in times.items()}
 
 
 def _summary(taken: Sequence[float], base: Sequence[float]) -> dict[str, float]:

@@ -132,7 +132,7 @@ def candidates(layers: int, features: int, examples: int) -> dict[str, Callable[
     linen = jv.interop.from_flax(net, x, rngs=0)
     theirs = jv.interop.from_flax(Nnx(layers, features, nnx.Rngs(0)))
     return {
-        "linen by hand, jax.jit": by_hand(layers, features, x, y),
+        "linen, hand-written jax.jit": by_hand(layers, features, x, y),
         "jaxvars, from_flax(linen)": jaxvars(linen, x, y, train=True),
         "jaxvars, from_flax(nnx)": jaxvars(theirs, x, y),
         "nnx.jit": by_nnx(layers, features, x, y),
@@ -163,7 +163,7 @@ def main() -> None:
                 found[name].append(turn(steps[name]))
         losses = {name: float(step()) for name, step in steps.items()}
         best = {name: min(times) for name, times in found.items()}
-        hand = best["linen by hand, jax.jit"]
+        hand = best["linen, hand-written jax.jit"]
         print(f"{size}: {shape[0]} layers of {shape[1]} features, {shape[2]} examples")
         for name, value in best.items():
             print(f"  {name:<28}{value:>9.1f} us {value / hand:>6.2f}x  loss {losses[name]:.4f}")

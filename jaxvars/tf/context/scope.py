@@ -37,7 +37,9 @@ def _settled(leaf: Any) -> Any:
     return leaf
 
 
-MANNERS = TensorWrapping(_box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})"))
+SEMANTICS = TensorWrapping(
+    _box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})")
+)
 
 
 @final
@@ -63,7 +65,7 @@ def inside_function() -> Generator[None]:
     if _PLACE.depth == 1:
         _PLACE.notes = {}
     try:
-        with boxing(MANNERS):
+        with boxing(SEMANTICS):
             yield
     finally:
         _PLACE.depth -= 1

@@ -48,10 +48,10 @@ class _Reads:
         """Return whether a value must not be that of another variable."""
         return False
 
-    def wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:
+    def _wrote(self, cells: Sequence[Cell], values: Sequence[Array]) -> None:  # pyright: ignore[reportUnusedFunction] - frames call it
         """Take no note of assigns."""
 
-    def saw(self, cell: Cell, value: Array) -> None:
+    def _saw(self, cell: Cell, value: Array) -> None:  # pyright: ignore[reportUnusedFunction] - the same
         """Take note of a read."""
         variable = cell.owner()
         if isinstance(variable, CoreVariable) and variable.trainable and is_inexact(value):

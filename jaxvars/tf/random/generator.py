@@ -197,7 +197,7 @@ class Generator(Holder):
             olds.append(old)
             return moved(old, count)
 
-        LOCAL.frame.modify(self._state_var.aliased.cell, step)
+        LOCAL.frame.modify(self._state_var.aliased._cell, step)
         return Tensor(olds[0])
 
     # ------------------------------------------------------------ values

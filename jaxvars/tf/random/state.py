@@ -41,7 +41,7 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
         count: of the numbers.
         alg: PHILOX or THREEFRY.
     """
-    merged_by(state.cell, _furthest)
+    merged_by(state._cell, _furthest)
     is_open = not isinstance(count, int)
     delta = bits.SKIP * (jnp.asarray(count, jnp.int64) if is_open else np.int64(count))
     drawn: list[Array] = []
@@ -51,7 +51,7 @@ def taken(state: CoreVariable, count: int, alg: int = bits.PHILOX) -> Array:
         drawn.append(start)
         return new
 
-    LOCAL.frame.modify(state.cell, step)
+    LOCAL.frame.modify(state._cell, step)
     return unseen(lambda: drawn[0])
 
 

@@ -73,7 +73,7 @@ class ExponentialMovingAverage(Holder):
         return Tensor(rate.clip(None, to_array(self._decay)))
 
     def _average(self, variable: Variable) -> Variable:
-        key = str(variable.aliased.cell.key)
+        key = str(variable.aliased._cell.key)
         if key not in self._averages:
             self._names[key] = f"{variable.name.removesuffix(':0')}/{self._name}"
             self._averages[Tied(key, Tie(variable.aliased))] = Variable(
@@ -83,7 +83,7 @@ class ExponentialMovingAverage(Holder):
 
     def average(self, var: Variable) -> Variable | None:
         """Return the average of a variable; None if there is none."""
-        return self._averages.get(str(_checked(var).aliased.cell.key))
+        return self._averages.get(str(_checked(var).aliased._cell.key))
 
     def average_name(self, var: Variable) -> str:
         """Return what the average of a variable is called."""

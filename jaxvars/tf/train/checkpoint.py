@@ -188,7 +188,7 @@ class Checkpoint(Holder, Node):
             arrays = [value._array for value in values]
             _write(prefix, {**dict(zip(named, arrays, strict=True)), **note}, options)
 
-        py_function(write, [Tensor(LOCAL.frame.read(v.cell)) for v in named.values()], [])
+        py_function(write, [Tensor(LOCAL.frame.read(v._cell)) for v in named.values()], [])
         return Tensor(to_array(prefix))
 
     # ------------------------------------------------------------ reading

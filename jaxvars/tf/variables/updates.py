@@ -87,7 +87,7 @@ class Updates(TensorLike):
             TypeError: when it cannot be converted to the type.
         """
         array = to_array(value, self.dtype)
-        shape = self.aliased.cell.aval.shape
+        shape = self.aliased._cell.aval.shape
         if array.shape != shape:
             raise ValueError(
                 f"Cannot assign value to variable ' {self.name}': Shape mismatch.The variable "
@@ -138,7 +138,7 @@ class Updates(TensorLike):
     def _delta(self, delta: Any, op: str) -> Array:
         """Return what is added, of the variable's shape."""
         array = to_array(delta, self.dtype)
-        shape = self.aliased.cell.aval.shape
+        shape = self.aliased._cell.aval.shape
         if self.dtype.is_string:
             raise InvalidArgumentError(
                 None,
@@ -237,7 +237,7 @@ class Updates(TensorLike):
     def assign_part(self, key: Any, value: Any, name: str | None = None) -> Any:
         """Make `value`, or what it broadcasts to, the value of a part: `v[key].assign(value)`."""
         array = to_array(value, self.dtype)
-        shape = self.aliased.cell.aval.shape
+        shape = self.aliased._cell.aval.shape
         index = OPERATIONS["index_of"](key, shape)
         with _scattering("ResourceStridedSliceAssign"):
             self.aliased[index].assign(array)

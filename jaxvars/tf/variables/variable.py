@@ -124,7 +124,7 @@ class Variable(Updates, Proxy):
                 f"({TensorShape(self._variable.shape)}) is not compatible with the explicitly "
                 f"supplied `shape` argument ({shape})."
             )
-        _FACES[self._variable.cell.key] = self
+        _FACES[self._variable._cell.key] = self
 
     def _become(self, other: Any) -> None:
         """Stand for what another variable stands for."""
@@ -132,7 +132,7 @@ class Variable(Updates, Proxy):
             raise TypeError(f"A variable creator returned {other!r}, which is not a tf.Variable.")
         for name in Variable.__slots__[2:]:
             setattr(self, name, getattr(other, name))
-        _FACES[self._variable.cell.key] = self
+        _FACES[self._variable._cell.key] = self
 
     @property
     def aliased(self) -> CoreVariable:
@@ -154,7 +154,7 @@ class Variable(Updates, Proxy):
     def shape(self) -> TensorShape:
         """The sizes of the dimensions, as they were stated."""
         stated = self._static_shape
-        return TensorShape(self._variable.cell.aval.shape) if stated is None else stated
+        return TensorShape(self._variable._cell.aval.shape) if stated is None else stated
 
     def get_shape(self) -> TensorShape:
         """Return the sizes of the dimensions."""
@@ -163,7 +163,7 @@ class Variable(Updates, Proxy):
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        dtype = self._variable.cell.aval.dtype
+        dtype = self._variable._cell.aval.dtype
         return string if is_string(dtype) else as_dtype(dtype)
 
     @property
@@ -308,7 +308,7 @@ class Variable(Updates, Proxy):
     def __repr__(self) -> str:
         words = f"tf.Variable {self.name!r} shape={self.shape} dtype={self.dtype.name}"
         try:
-            value = LOCAL.frame.peek(self._variable.cell)
+            value = LOCAL.frame.peek(self._variable._cell)
         except JaxvarsError:
             return f"<{words}>"
         if value is None or context.is_tracer(value):
@@ -321,13 +321,13 @@ class Variable(Updates, Proxy):
 
 def face_of(variable: CoreVariable) -> Variable:
     """Return the `tf.Variable` that stands for a variable of jaxvars; make one if there is none."""
-    made = _FACES.get(variable.cell.key)
+    made = _FACES.get(variable._cell.key)
     if made is None:
         made = object.__new__(Variable)
         made._variable, made._constraint, made._static_shape = variable, None, None
         made._synchronization = VariableSynchronization.AUTO
         made._aggregation, made._is_unread = VariableAggregation.NONE, False
-        _FACES[variable.cell.key] = made
+        _FACES[variable._cell.key] = made
     return made
 
 

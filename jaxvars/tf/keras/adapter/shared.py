@@ -116,8 +116,8 @@ def _read(variable: CoreVariable) -> Array:
     frame = LOCAL.frame
     if frame is LOCAL.eager and PLACE.is_run_at_once:
         with context.at(frame.trace):  # a scan of Keras's own: it runs now, and is not kept
-            return frame.read(variable.cell)
-    return frame.read(variable.cell)
+            return frame.read(variable._cell)
+    return frame.read(variable._cell)
 
 
 def _plain(variable: Any) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _scope_class(base: Any) -> Any:
             if given is None:
                 return _read(core)
             for tape in LOCAL.frame.observers:
-                tape.saw(core.cell, given)
+                tape._saw(core._cell, given)
             return given
 
         def add_update(self, update: Any) -> None:
