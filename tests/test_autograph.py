@@ -615,7 +615,7 @@ def test_what_cannot_be_converted():
     with pytest.raises(jv.errors.ControlFlowError, match="it has a match"):
         jv.autograph.convert(chosen)(3)
     assert compiled(lambda x: x * sum(generate(3)) * chosen(1))(2.0) == 6.0
-    with pytest.raises(jv.errors.ControlFlowError, match="no Python function"):
+    with pytest.raises(jv.errors.ControlFlowError, match="not a Python function"):
         jv.autograph.convert(abs)
 
 

@@ -741,7 +741,7 @@ def test_string_variables_are_refused_inside():
         StringVariableError, match="'text' holds strings and is used at test_compile"
     ):
         jv.compile(lambda: text.value)()
-    with pytest.raises(StringVariableError, match="Read it outside and pass the text"):
+    with pytest.raises(StringVariableError, match="Read it outside and pass the string"):
         jv.compile(lambda: text.assign("x"))()
     assert jv.compile(lambda t, x: x if t == "hello" else -x)(text.item(), 2.0) == 2.0
 

@@ -687,7 +687,7 @@ def test_scans_over_what_cannot_be_scanned(way):
     alone = lambda xs: jv.scan(lambda c, x: c, 0.0, xs)  # noqa: E731
     bad(alone, jnp.ones(3), match=r"returns a tuple of two, .* not float32\[\]", way=way)
     text = lambda xs: jv.scan(lambda c, x: (c, "a"), 0.0, xs)  # noqa: E731
-    bad(text, jnp.ones(3), match="no array, and can't be stacked: 'a'", way=way)
+    bad(text, jnp.ones(3), match="non-array, and can't be stacked: 'a'", way=way)
 
 
 def test_outputs_that_differ_eagerly():

@@ -335,7 +335,7 @@ def test_objects_are_part_of_the_program_and_static_values_choose_one(tmp_path):
         (([[1.0, 2.0]],), r"x.shape\[1\] is 2, not 3"),
         ((X[0],), r"x is float32\[3\], not float32\[batch,3\]"),
         ((X[:0],), r"x.shape\[0\] is 0, and must be 1 or more"),
-        (("text",), "x is text, but dtype float32"),
+        (("text",), "x is a string, but dtype float32"),
         ((1j * X,), "x is complex64, and dtype float32 cannot hold it"),
         ((X, None), "training is None, not False"),
     ],
