@@ -249,8 +249,8 @@ class Checkpoint(Module):
         before, and is put into one of the objects later, gets its value when the status is asked,
         as it may have been trained.
 
-        Variables that the checkpoint does not have keep their values. What is returned can tell
-        whether all fitted. A tree with arrays is restored at once, into a fresh one that takes its
+        Variables that the checkpoint does not have keep their values. What is returned says
+        if all fitted. A tree with arrays is restored at once, into a fresh one that takes its
         place: `checkpoint.params`. Its values do not wait for a tree that is assigned later.
 
         An initial value that is drawn from a generator advances it, also where it is not needed:

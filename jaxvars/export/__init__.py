@@ -7,9 +7,9 @@
     y = loaded(x)
 
 What is saved are compiled functions as they are passed to XLA (StableHLO, by `jax.export`), for
-open sizes and several platforms, and the variables that they read and assign. A saved training step
-trains: it updates the loaded variables, its optimizer's and its generator's with them, all
-of them or none. A tape around a loaded function has gradients by its arguments and by the
+unknown dimensions and several platforms, and the variables that they read and assign. A saved
+training step trains: it updates the loaded variables, its optimizer's and its generator's with
+them, all of them or none. A tape around a loaded function has gradients by its arguments and by the
 variables; so it can be part of another model, and be saved again. `jax.vmap` of one runs it for an
 example at a time; of forward-mode derivatives (`jax.jvp`, `ForwardAccumulator`) it has none.
 
