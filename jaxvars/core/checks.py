@@ -144,7 +144,7 @@ def sites_in(program: Any) -> dict[str, Any]:
     """Return what the checks in a program say when they fail, as data, by number as a string."""
     used = jaxprs.integers_in(program)
     sites = {number: asdict(site) for site, number in _SITES.items() if number in used}
-    for words in sites.values():  # which element it was cannot be told where sizes are open
+    for words in sites.values():  # where sizes are not known, nor is which element it was
         sizes = words["shape"]
         words["shape"] = sizes if all(isinstance(size, int) for size in sizes) else ()
     return {str(number): words for number, words in sites.items()}

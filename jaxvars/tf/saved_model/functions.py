@@ -1,8 +1,8 @@
 """Which programs of `tf.function`s a folder gets.
 
 Rules this file keeps:
-- what was traced is saved; an `input_signature`, and a signature that was requested, with its open
-  sizes.
+- what was traced is saved; an `input_signature`, and a signature that was requested, with its
+  unknown dimensions.
 """
 
 from __future__ import annotations
