@@ -1,4 +1,4 @@
-"""Programs that are saved by tests/test_saved.py and by tests/goldens/make_saved_golden.py."""
+"""Programs that are saved by tests/test_export.py and by tests/goldens/make_saved_golden.py."""
 
 from __future__ import annotations
 

@@ -106,19 +106,19 @@ SWEEPS: dict[str, str] = {
         test_comparisons_are_those_of_the_numbers
         test_what_holds
     """,
-    "tests/test_distribute.py": "test_a_strategy_gives_the_same_result_as_one_device",
-    "tests/test_distributed.py": """
+    "tests/test_strategies.py": "test_a_strategy_gives_the_same_result_as_one_device",
+    "tests/test_processes.py": """
         test_a_killed_worker_leaves_no_trace_in_the_values
         test_a_training_run_goes_on_with_fewer_workers
         test_two_processes_compute_together_until_they_are_told_to_leave
         test_variables_on_several_processes_are_saved_by_all_and_restored_by_one
     """,
-    "tests/test_examples.py": """
+    "tests/test_vmap_index.py": """
         test_it_advances_by_what_the_example_drew_that_drew_most
         test_nested_maps
         test_over_all_examples_they_are_distributed_as_they_should
     """,
-    "tests/test_face.py": """
+    "tests/test_array_like.py": """
         test_an_operand_may_be_written_to_afterwards
         test_operators
         test_operators_with_numbers
@@ -174,7 +174,7 @@ SWEEPS: dict[str, str] = {
         test_weights_of_a_narrow_dtype_count_as_they_are
     """,
     "tests/test_numerics.py": "test_what_is_not_a_mistake",
-    "tests/test_open_program.py": """
+    "tests/test_symbolic.py": """
         test_a_compiled_function_is_traced_once_for_open_sizes
         test_a_program_for_any_size_has_the_values_and_derivatives_of_one_for_that_size
     """,
@@ -190,7 +190,7 @@ SWEEPS: dict[str, str] = {
         test_updates_are_computed_where_dtypes_are_not_mixed
         test_variables_of_bfloat16_keep_their_dtype
     """,
-    "tests/test_paths.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
+    "tests/test_dependencies.py": "test_what_has_no_gradient_eagerly_has_none_compiled",
     "tests/test_print.py": "test_a_tape_prints_once_and_its_gradient_nothing",
     "tests/test_properties.py": """
         test_eager_is_compiled_is_pure
@@ -212,7 +212,7 @@ SWEEPS: dict[str, str] = {
         test_shapes
         test_the_same_stream_everywhere
     """,
-    "tests/test_record.py": """
+    "tests/test_recording.py": """
         test_a_replay_is_compiled_from_the_second_time
         test_a_tape_costs_what_value_and_grad_costs
         test_a_tape_in_a_compiled_function_costs_no_more
@@ -224,12 +224,12 @@ SWEEPS: dict[str, str] = {
         test_other_transforms_over_a_tape_over_what_runs_once
         test_the_value_under_a_tape_keeps_its_rule_for_every_derivative
     """,
-    "tests/test_reversal.py": "test_a_loop_in_a_loop_and_a_second_derivative",
+    "tests/test_checkpointed_while.py": "test_a_loop_in_a_loop_and_a_second_derivative",
     "tests/test_safety.py": """
         test_callbacks_may_read_and_are_told_not_to_write
         test_what_reads_variables_reads_those_of_one_moment
     """,
-    "tests/test_saved.py": """
+    "tests/test_export.py": """
         test_a_branch_that_depends_on_an_open_size_is_refused
         test_a_training_step_goes_on_as_the_one_that_was_saved
         test_it_is_saved_again_alone_and_as_a_part

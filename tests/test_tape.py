@@ -2,7 +2,7 @@
 
 More: test_tape_unconnected.py (None, and why; reads and assigns), test_tape_anywhere.py (nested,
 compiled, in transforms, on any JAX code), test_tape_rules.py (stop_gradient and its relatives,
-forward mode); test_record.py has what is recorded and how it is replayed.
+forward mode); test_recording.py has what is recorded and how it is replayed.
 """
 
 from __future__ import annotations

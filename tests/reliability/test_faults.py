@@ -52,7 +52,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "hostile files: no code runs, nothing is written elsewhere": (
         "test_checkpoint_files::test_hostile_files_are_refused_without_harm",
         "test_checkpoint_files::test_hostile_folders_are_refused",
-        "test_saved::test_a_forged_file_is_one_clear_error",
+        "test_export::test_a_forged_file_is_one_clear_error",
     ),
     "tracers that leave their function: named, and none of ours": (
         "test_leaks::test_no_tracer_leaks_from_compile_and_tape",
@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
         "test_leaks::test_what_is_made_and_dropped_leaves_no_memory",
     ),
     "a worker that is killed: the same numbers": (
-        "test_distributed::test_a_storm_of_kills_leaves_no_trace_in_the_values",
+        "test_processes::test_a_storm_of_kills_leaves_no_trace_in_the_values",
     ),
     "JAX's settings: the same numbers": (
         "reliability/test_settings::test_conformance_holds_under_a_setting",

@@ -1,7 +1,7 @@
 """The table of operations: `op`, above a function of arrays, makes TensorFlow's operation of it.
 
     @op("math.add", "x y", same=True, op="AddV2", aliases=("add",))
-    def add(x: Value, y: Value) -> Value:
+    def add(x: Array, y: Array) -> Array:
         '''Add, element by element.'''
         return jnp.add(x, y)
 

@@ -195,7 +195,7 @@ def test_a_question_whose_answer_depends_on_the_size_raises(asks):
     n = compared(symbol("batch"))
     with pytest.raises(
         jax.errors.InconclusiveDimensionOperation,
-        match=r"^test_open_program.py:\d+, in <lambda>, asks whether the unknown dimension .*batch",
+        match=r"^test_symbolic.py:\d+, in <lambda>, asks whether the unknown dimension .*batch",
     ):
         asks(n)
 

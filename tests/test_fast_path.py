@@ -253,7 +253,7 @@ def test_writing_inside_a_foreign_transform_is_refused(where: str, times: int):
     total, step, _ = counter()
     for _ in range(times):
         step()  # and no look at `total`, which would take the values out of the hot path
-    with pytest.raises(ForeignTransformError, match=r"'total' is written at test_hotpath\.py"):
+    with pytest.raises(ForeignTransformError, match=r"'total' is written at test_fast_path\.py"):
         cases(step)[where]()
     assert float(total) == times
     step()

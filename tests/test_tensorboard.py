@@ -191,7 +191,7 @@ def test_two_writers_of_one_folder_have_two_files(tmp_path):
         (lambda: summary.scalar("x", "a", step=0), NotATensorError, "scalar 'x' is a string"),
         (lambda: summary.scalar("x", None, step=0), NotATensorError, "scalar 'x'"),
         (lambda: summary.scalar(3, 1.0, step=0), TypeError, "name of a summary is a string, not 3"),
-        (lambda: summary.scalar("x", 1.0), ValueError, r"scalar 'x' has no step \(test_summary"),
+        (lambda: summary.scalar("x", 1.0), ValueError, r"'x' has no step \(test_tensorboard"),
         (lambda: summary.scalar("x", 1.0, step=1.5), TypeError, r"A step is an integer, not 1\.5"),
         (lambda: summary.scalar("x", 1.0, step=True), TypeError, "A step is an integer, not True"),
         (lambda: summary.set_step("a"), TypeError, "A step is an integer, not 'a'"),
@@ -420,13 +420,15 @@ def test_it_changes_no_gradient_and_no_tape_sees_it(writer, tmp_path):
 def test_a_value_for_each_example_is_refused(writer, wrap):
     many = jax.vmap(lambda x: summary.scalar("x", x, step=1))
     with pytest.raises(
-        ValueError, match=r"scalar 'x' is written inside a vmap \(test_summary.*3 val"
+        ValueError, match=r"scalar 'x' is written inside a vmap \(test_tensorboard.*3 val"
     ):
         wrap(many)(jnp.ones(3))
 
 
 def test_defaults_cannot_be_set_inside(writer):
-    with pytest.raises(CompileError, match=r"default step is set at test_summary\.py.*step=step"):
+    with pytest.raises(
+        CompileError, match=r"default step is set at test_tensorboard\.py.*step=step"
+    ):
         jv.compile(lambda: summary.set_step(3))()
     with pytest.raises(CompileError, match="default writer is set"):
         jv.compile(writer.set_as_default)()

@@ -107,7 +107,9 @@ def test_a_derivative_that_would_compile_for_an_hour_is_refused_with_the_cure(
             first = tape.gradient(y, x)
         return outer.gradient(first, x)
 
-    refused = r"(?s)requested at test_reversal\.py:\d+, in second goes .*max_iterations=100"
+    refused = (
+        r"(?s)requested at test_checkpointed_while\.py:\d+, in second goes .*max_iterations=100"
+    )
     with pytest.raises(TapeError, match=refused):
         jv.compile(second)()
     want = second()  # in Python there is no such loop

@@ -390,7 +390,7 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
             x = x * 100
         return x * 2
 
-    with pytest.raises(SavedError, match=r"(?s)test_saved.py:\d+.* asks whether .*save the sizes"):
+    with pytest.raises(SavedError, match=r"(?s)test_export.py:\d+.* asks whether .*save the sizes"):
         jv.export.save(f, tmp_path / "f", (jv.TensorSpec((None, 3)),))
     signatures = [(jv.TensorSpec((n, 3)),) for n in (1, 4)]
     loaded = round_trip(f, tmp_path / "f", signatures)
@@ -411,7 +411,7 @@ def test_a_branch_that_depends_on_an_open_size_is_refused(is_one, autograph, tmp
     ],
 )
 def test_what_needs_a_size_as_a_number_says_where_and_what_to_do(f, message, tmp_path):
-    where = r" \(test_saved.py:\d+, in .*\)\. What depends on .*save the sizes apart"
+    where = r" \(test_export.py:\d+, in .*\)\. What depends on .*save the sizes apart"
     with pytest.raises(
         SavedError, match=f"cannot be traced with an unknown dimension: .*{message}{where}"
     ):
@@ -554,7 +554,7 @@ def test_loops_maps_and_checks_take_open_sizes(tmp_path):
     with jv.GradientTape() as tape:
         _, y = loaded([1.0])
     assert float(tape.gradient(y, loaded.total)) == 1.0
-    with pytest.raises(CheckError, match=r"^too large: .*test_saved.py:\d+, in f\)\.$"):
+    with pytest.raises(CheckError, match=r"^too large: .*test_export.py:\d+, in f\)\.$"):
         loaded([1.0, 10.0])
     assert float(loaded.total) == 5.0
 
