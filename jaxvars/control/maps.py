@@ -65,7 +65,7 @@ def map_fn(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None
 
 @context.restoring()
 def vectorized_map(
-    f: Callable[[Any], Any], elems: PyTree, *, in_axes: Any = 0, out_axes: Any = 0
+    f: Callable[[Any], Any], xs: PyTree, *, in_axes: Any = 0, out_axes: Any = 0
 ) -> Any:
     """Run a function for all examples at once: `jax.vmap`, with variables.
 
@@ -74,9 +74,9 @@ def vectorized_map(
 
     Args:
         f: takes one example, returns an output.
-        elems: arrays with one axis for the examples, or a pytree of them.
+        xs: arrays with one axis for the examples, or a pytree of them.
         in_axes: which axis that is, None for what is the same for all: a number, or a pytree
-            like `elems`.
+            like `xs`.
         out_axes: where the axis is in the outputs.
 
     Returns:
@@ -91,9 +91,9 @@ def vectorized_map(
     >>> vectorized_map(lambda x: w * x, jnp.arange(3.0)).tolist()
     [0.0, 3.0, 6.0]
     """
-    given = PyTreeTemplate(elems)
+    given = PyTreeTemplate(xs)
     arrays, given.arrays = [jnp.asarray(x) for x in given.arrays], []
-    axes = _axes(in_axes, elems)
+    axes = _axes(in_axes, xs)
     _check_axes(arrays, axes)
     specs = [_example(x, axis) for x, axis in zip(arrays, axes, strict=True)]
     staged = stage(lambda *xs: f(given(xs)), specs, CREATES)
@@ -129,9 +129,9 @@ def _merged(cell: Cell, old: Array, values: Array) -> Array:
     return first_failure(values) if merge is None else merge(old, values)
 
 
-def _axes(in_axes: Any, elems: PyTree) -> list[int | None]:
+def _axes(in_axes: Any, xs: PyTree) -> list[int | None]:
     is_none = lambda x: x is None  # noqa: E731 - one use in two places of a line
-    return jax.tree.leaves(jax.tree.broadcast(in_axes, elems, is_leaf=is_none), is_leaf=is_none)
+    return jax.tree.leaves(jax.tree.broadcast(in_axes, xs, is_leaf=is_none), is_leaf=is_none)
 
 
 def _check_axes(arrays: Sequence[Array], axes: Sequence[int | None]) -> None:
