@@ -96,7 +96,7 @@ def vectorized_map(
     axes = _axes(in_axes, xs)
     _check_axes(arrays, axes)
     specs = [_example(x, axis) for x, axis in zip(arrays, axes, strict=True)]
-    staged = stage(lambda *xs: f(given(xs)), specs, CREATES)
+    staged = stage(lambda *leaves: f(given(leaves)), specs, CREATES)
     if not staged.rebuild.is_plain:
         raise ControlFlowError(
             f"The function of the vectorized_map at {user_line()} returns what is not an array: "
