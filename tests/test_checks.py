@@ -27,8 +27,12 @@ N = 1000
 
 
 def address(v: jv.Variable) -> int:
-    tray, key = CURRENT[0], v._cell.key
-    held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
+    write_back, key = CURRENT[0], v._cell.key
+    held = (
+        write_back.values[write_back.keys.index(key)]
+        if write_back and key in write_back.keys
+        else STORE[key]
+    )
     return held.unsafe_buffer_pointer()
 
 

@@ -281,8 +281,12 @@ def test_memory_is_used_again():
     step = jv.compile(lambda: jv.fori_loop(0, 3, lambda i, c: (v.assign_add(v + 1.0), c)[1], 0))
 
     def address() -> int:
-        tray, key = CURRENT[0], v._cell.key
-        held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
+        write_back, key = CURRENT[0], v._cell.key
+        held = (
+            write_back.values[write_back.keys.index(key)]
+            if write_back and key in write_back.keys
+            else STORE[key]
+        )
         return held.unsafe_buffer_pointer()
 
     for _ in range(3):

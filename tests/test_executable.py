@@ -25,9 +25,13 @@ N = 1000
 
 
 def address(v: jv.Variable) -> int:
-    tray = CURRENT[0]
+    write_back = CURRENT[0]
     key = v._cell.key
-    held = tray.values[tray.keys.index(key)] if tray and key in tray.keys else STORE[key]
+    held = (
+        write_back.values[write_back.keys.index(key)]
+        if write_back and key in write_back.keys
+        else STORE[key]
+    )
     return held.unsafe_buffer_pointer()
 
 

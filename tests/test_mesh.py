@@ -93,7 +93,7 @@ def test_variables_are_donated_and_an_older_value_stays_readable(grid):
     for _ in range(3):
         step(1.0)
     entry = entry_of(step)
-    (inside,) = entry._tray.values
+    (inside,) = entry._write_back.values
     step(1.0)
     assert inside.is_deleted()
     kept = v.value

@@ -1,8 +1,8 @@
 """One compiled program, and how it is run: values from the store, through XLA, and back.
 
 Rules this file keeps (`core/store.py` and `compiler/fast_path.py` have those of the common case):
-- from the moment a value is donated until the new one is in a tray that is in `CURRENT` nothing
-  can interrupt; so a step happens or does not;
+- from the moment a value is donated until the new one is in a write-back that is `CURRENT`
+  nothing can interrupt; so a step happens or does not;
 - what is both read and assigned is donated, and copied before if it may be referenced elsewhere;
 - off jit's fast path Python runs between execution and return, where an exception would lose what
   was donated: copies take its place before (`Program`). The first run, which compiles, is given
@@ -75,13 +75,13 @@ _EXECUTABLES: weakref.WeakSet[Executable] = weakref.WeakSet()
 class Mode(enum.Enum):
     """How a program runs the next time.
 
-    mode    | XLA is given          | waits for its end | commits                    | then
-    --------|-----------------------|-------------------|----------------------------|-------------
-    COLD    | copies; it compiles   | yes: it may fail  | to the store, at the end   | one of these
-    WARM    | the variables' memory | no                | a tray in `CURRENT`, at once  | WARM
-    PURE    | arguments alone       | no                | nothing                    | PURE
-    CALLING | copies                | yes: it calls     | to the store, at the end   | CALLING
-            |                       | back into Python  |                            |
+    mode    | XLA is given          | waits for its end | commits                   | then
+    --------|-----------------------|-------------------|---------------------------|-------------
+    COLD    | copies; it compiles   | yes: it may fail  | to the store, at the end  | one of these
+    WARM    | the variables' memory | no                | to a write-back, at once  | WARM
+    PURE    | arguments alone       | no                | nothing                   | PURE
+    CALLING | copies                | yes: it calls     | to the store, at the end  | CALLING
+            |                       | back into Python  |                           |
 
     `Executable.renew` makes any of them COLD: a variable has been placed elsewhere. In another
     function, under a tape or a transform a program is not run but inlined, in any mode.
@@ -125,7 +125,7 @@ class Executable:
         self._lowered = list(map(lowered_like, self._specs, values))
         self._layout = Layout(self.staged, name)
         self._donated, self._readonly = self._layout.donated, self._layout.readonly
-        self._tray, self._is_checked = self._layout.tray, self._layout.is_checked
+        self._write_back, self._is_checked = self._layout.write_back, self._layout.is_checked
         self._jitted = self._jit()
         self._inlined: tuple[Staged, Callable[..., Any]] | None = None
         self._finish = finisher(self.staged.rebuild, self._is_checked)
@@ -136,7 +136,7 @@ class Executable:
         _EXECUTABLES.add(self)
 
     def __del__(self, settle: Callable[[], None] = settle) -> None:
-        settle()  # so that its tray lets go of the values
+        settle()  # so that its write-back lets go of the values
 
     def watch(
         self,
@@ -159,7 +159,7 @@ class Executable:
             if entry is not None and not is_ending():  # pragma: no branch - then modules are gone
                 entry.is_stale = True
                 evict(entry)
-                settle()  # so that its tray lets go of the values
+                settle()  # so that its write-back lets go of the values
 
         for owner in [*objects, *(cell.owner() for cell in cells_of(self))]:
             try:
@@ -174,7 +174,7 @@ class Executable:
         on_mesh = mesh_of(known) is not None
         program = self.staged.program
         self._flat = jaxprs.flat_function(program) if on_mesh else self.staged.function()
-        homes = tuple(cell.home for cell in self._tray.cells)
+        homes = tuple(cell.home for cell in self._write_back.cells)
         if any(homes):
             options["out_shardings"] = (homes, None)
         if self._arrivals.shardings is not None:
@@ -213,15 +213,15 @@ class Executable:
         if self.broke_off:
             self.broke_off = False
             self._jitted.clear_cache()  # or jit would never use its fast path for such a call
-        frame = sys._getframe(1) if self._donates else None
+        frame, new = sys._getframe(1) if self._donates else None, self._write_back
         while frame is not None:
             if frame.f_code is _DONATING and frame.f_locals["self"] is self:
-                old, keys = frame.f_locals.get("old"), self._tray.keys  # none if nothing is written
-                if old and STORE.get(keys[0]) is old[0]:
-                    STORE.update(zip(keys, copy_all(old), strict=False))
-            elif is_hot(frame, self._tray) and self._tray.values is frame.f_locals.get("old"):
-                old, n = self._tray.values, len(self._donated)
-                self._tray.values = (*copy_all(old[:n]), *old[n:])
+                old = frame.f_locals.get("old")  # none if nothing is written
+                if old and STORE.get(new.keys[0]) is old[0]:
+                    STORE.update(zip(new.keys, copy_all(old), strict=False))
+            elif is_hot(frame, new) and new.values is frame.f_locals.get("old"):
+                old, n = new.values, len(self._donated)
+                new.values = (*copy_all(old[:n]), *old[n:])
             frame = frame.f_back
 
     def _enter(self, mode: Mode) -> None:
@@ -232,13 +232,13 @@ class Executable:
         """Run once on copies, which compiles."""
         check_top_level()
         result = exclusively(lambda: self._warm_up(leaves))
-        touches = self._tray.keys or self._readonly or self._arrivals.shardings
+        touches = self._write_back.keys or self._readonly or self._arrivals.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
         return self._finished(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
         """Place together what the program uses, and run it."""
-        cells = [*self._tray.cells, *self._readonly]
+        cells = [*self._write_back.cells, *self._readonly]
         moved = gather(cells, [] if self._arrivals.wanted else self._named_leaves(leaves))
         self._place_arguments(leaves)
         if moved or self._arrivals.shardings is not None:
@@ -248,7 +248,7 @@ class Executable:
 
     def _place_arguments(self, leaves: Leaves) -> None:
         """Find out where the arguments are to be."""
-        cells = [*self._tray.cells, *self._readonly]
+        cells = [*self._write_back.cells, *self._readonly]
         places = [*map(home_now, cells), *map(placed, leaves)]
         self._arrivals.settle([leaf.shape for leaf in self._specs], mesh_of(places))
 
@@ -270,7 +270,7 @@ class Executable:
         if is_about_deleted(error):
             exclusively(lambda: list(map(stored, cells_of(self))))  # says which one has no value
         elif is_about_places(error):
-            cells = [*self._tray.cells, *self._readonly]
+            cells = [*self._write_back.cells, *self._readonly]
             homes = exclusively(lambda: [(f"Variable {c.name!r}", home_now(c)) for c in cells])
             given = [(name, placed(value)) for name, value in self._named_leaves(leaves)]
             raise apart(homes, given) from error
@@ -284,11 +284,11 @@ class Executable:
             return None
         return Parts(
             jitted=self._jitted,
-            tray=self._tray if self._tray.keys else None,
+            write_back=self._write_back if self._write_back.keys else None,
             array=self._array,
             elsewhere=NotTopLevel,
-            given=len(self._donated),
-            kept=tuple(cell.key for cell in self._readonly),
+            donated=len(self._donated),
+            readonly=tuple(cell.key for cell in self._readonly),
             finish=self._finish,
             doubt=self._doubt(),
             keeps=not self._donates,
@@ -325,26 +325,26 @@ class Executable:
         return result if self._finish is None else self._finish(result)
 
     def _run_donating(self, leaves: Leaves) -> Any:
-        tray = self._tray
+        write_back = self._write_back
         prove()
-        if not tray.keys:
+        if not write_back.keys:
             return self._call((), *self._readonly_args(), *leaves)
-        if self._donates and not SHARED.isdisjoint(tray.keys):
+        if self._donates and not SHARED.isdisjoint(write_back.keys):
             shared = SHARED.intersection([cell.key for cell in self._donated])
             STORE.update([(key, context.fresh(STORE[key])) for key in shared])
             SHARED.difference_update(shared)
         old = gather_values(self._donated)
         inputs = [(x,) for x in (old, *self._readonly_args(), *leaves)]
-        tray.before = () if self._donates else tuple(map(STORE.get, tray.keys))
-        tray.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
+        write_back.before = () if self._donates else tuple(map(STORE.get, write_back.keys))
+        write_back.name = " or ".join({self.name: 0, **{s.name: 0 for s in UNPROVEN.values()}})
         try:
-            ((tray.values, result),) = map(self._jitted, *inputs)
-            CURRENT[0] = tray  # no call since the values were donated: see `core/store.py`
+            ((write_back.values, result),) = map(self._jitted, *inputs)
+            CURRENT[0] = write_back  # no call since the values were donated: see `core/store.py`
         except SignatureMismatch:
             raise
         except BaseException:
             self.broke_off = True
-            doubt(tray)  # XLA may have the values that it was given
+            doubt(write_back)  # XLA may have the values that it was given
             raise
         return result
 
@@ -358,11 +358,11 @@ class Executable:
         given = tuple(copy_all(gather_values(self._donated)))
         run = functools.partial(call_back, self._call) if self.has_callbacks else self._call
         outputs = jax.block_until_ready(run(given, *self._readonly_args(), *leaves))
-        if not self._tray.keys:
+        if not self._write_back.keys:
             return outputs
         new, result = outputs
         self._array = type(new[0])
-        STORE.update(zip(self._tray.keys, new, strict=True))
+        STORE.update(zip(self._write_back.keys, new, strict=True))
         return result
 
     def _readonly_args(self) -> list[tuple[Array, ...]]:
@@ -377,7 +377,7 @@ class Executable:
         if self._inlined is None:
             self._inlined = self._to_inline()
         staged, run = self._inlined
-        if self.has_callbacks or not self._tray.keys:  # callbacks may wait for other threads
+        if self.has_callbacks or not self._write_back.keys:  # callbacks may wait for other threads
             return staged.apply(run, list(leaves))
         with LOCAL.frame.alone():
             return staged.apply(run, list(leaves))

@@ -2,7 +2,7 @@
 
 For each program and way of calling it a Python function is written, as dataclasses write
 theirs. It checks that the arguments are those it was written for and passes the values of the
-variables to XLA and back. For a program that assigns variables they stay in its tray:
+variables to XLA and back. For a program that assigns variables they stay in its write_back:
 
     def run(*args, **kwargs):
         if FAST_PATH_BLOCKERS or kwargs: return miss(*args, **kwargs)
@@ -10,16 +10,16 @@ variables to XLA and back. For a program that assigns variables they stay in its
         except ValueError: return miss(*args)
         if not (id(a0) == 140213 and type(a1) is T1): return miss(*args)
         try:
-            if CURRENT[0] is not tray: return careful((a1, ))
+            if CURRENT[0] is not write_back: return careful((a1, ))
             CURRENT[0] = BUSY
             try:
-                old = tray.values
-                ((tray.values, result),) = starmap(jitted, ((old, a1, ),))
-                if tray.values[0].__class__ is not array:
-                    tray.values = old
+                old = write_back.values
+                ((write_back.values, result),) = starmap(jitted, ((old, a1, ),))
+                if write_back.values[0].__class__ is not array:
+                    write_back.values = old
                     raise elsewhere
             finally:
-                CURRENT[0] = tray
+                CURRENT[0] = write_back
             return result
         except BaseException as error:
             old = None
@@ -99,16 +99,16 @@ _READING = """
 """
 
 _WRITING = """
-        if {doubt}CURRENT[0] is not tray: return careful(({leaves}))
+        if {doubt}CURRENT[0] is not write_back: return careful(({leaves}))
         CURRENT[0] = BUSY
         try:
-            old = tray.values
-            ((tray.values, result),) = starmap(jitted, ((old{part}, {given}),))
-            if tray.values[0].__class__ is not array:
-                tray.values = old
+            old = write_back.values
+            ((write_back.values, result),) = starmap(jitted, ((old{part}, {given}),))
+            if write_back.values[0].__class__ is not array:
+                write_back.values = old
                 raise elsewhere{keep}
         finally:
-            CURRENT[0] = tray
+            CURRENT[0] = write_back
         {result}
 """
 
@@ -119,25 +119,25 @@ class Parts(NamedTuple):
     Attributes:
         jitted: takes (donated values, read-only values if there are any, *arguments). Returns
             (new values, result) if it writes, else the result.
-        tray: holds the cells that it writes, those with donated values first.
+        write_back: holds the cells that it writes, those with donated values first.
         array: what their values are when they are not tracers.
         elsewhere: what to raise when they are tracers.
-        given: how many of them are donated to it.
-        kept: keys of the cells whose values are passed read-only.
+        donated: how many of them are donated to it.
+        readonly: keys of the cells whose values are passed read-only.
         finish: makes the function's result, or None.
-        doubt: takes the tray; returns whether its values could not be computed. None for a
+        doubt: takes the write-back; returns whether its values could not be computed. None for a
             program that needs so little memory that this is not checked at each call.
-        keeps: whether the tray keeps the values before, which were not donated.
+        keeps: whether the write-back keeps the values before, which were not donated.
         keys: what random keys are made of by default, if it makes any: jit does not check.
         careful: runs the program where the hot path may not.
     """
 
     jitted: Callable[..., Any]
-    tray: WriteBack | None
+    write_back: WriteBack | None
     array: type | None
     elsewhere: type[Exception]
-    given: int
-    kept: tuple[int, ...]
+    donated: int
+    readonly: tuple[int, ...]
     finish: Callable[[Any], Any] | None
     doubt: Callable[[WriteBack], bool] | None
     keeps: bool
@@ -188,7 +188,9 @@ def write(
         return None
     if parts.keys is not None:
         guards.append("config.jax_default_prng_impl == keys")
-    if parts.tray is not None:  # jit does not check this either, and would donate what is lost
+    if (
+        parts.write_back is not None
+    ):  # jit does not check this either, and would donate what is lost
         checked = "is_on(nan_check) or is_on(inf_check)"
         guards.append(f"({checked})" if context.numbers_are_checked() else f"not ({checked})")
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
@@ -227,15 +229,16 @@ def _places(
 
 
 def _body(parts: Parts, leaves: Sequence[str]) -> str:
-    tray = parts.tray
-    kept = [f"(({_tuple(f'STORE[{key}]' for key in parts.kept)}))"] if parts.kept else []
-    template = _WRITING if tray is not None else _READING if parts.kept else _PURE
+    write_back = parts.write_back
+    kept = [f"(({_tuple(f'STORE[{key}]' for key in parts.readonly)}))"] if parts.readonly else []
+    template = _WRITING if write_back is not None else _READING if parts.readonly else _PURE
+    is_whole = write_back is None or parts.donated == len(write_back.keys)
     return template.format(
         leaves=_tuple(leaves),
         given=_tuple([*kept, *leaves]),
-        part="" if tray is None or parts.given == len(tray.keys) else f"[:{parts.given}]",
-        doubt="" if parts.doubt is None else "doubt(tray) or ",
-        keep="\n            tray.before = old" if parts.keeps else "",
+        part="" if is_whole else f"[:{parts.donated}]",
+        doubt="" if parts.doubt is None else "doubt(write_back) or ",
+        keep="\n            write_back.before = old" if parts.keeps else "",
         result="return result" if parts.finish is None else "old = None; return finish(result)",
     )
 

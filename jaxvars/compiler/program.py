@@ -77,11 +77,11 @@ class Layout:
     Attributes:
         donated: cells whose values are donated, since they are returned changed.
         readonly: cells whose values are read only.
-        tray: for the cells that are assigned, those of `donated` first.
+        write_back: for the cells that are assigned, those of `donated` first.
         is_checked: whether a check may fail: then the old values are returned.
         idle: values of the signals, which are constants of a program by itself.
         input_order: for each input of the program, which of donated, readonly and idle it is.
-        output_order: for each cell of the tray, which output of the program it is.
+        output_order: for each cell of the write-back, which output of the program it is.
     """
 
     def __init__(self, staged: Staged, name: str) -> None:
@@ -90,16 +90,18 @@ class Layout:
         self.donated = [cell for cell in reads if cell.key in written]
         self.readonly = [cell for cell in reads if cell.key not in written]
         given = {cell.key for cell in self.donated}
-        self.tray = WriteBack([*self.donated, *(x for x in writes if x.key not in given)], name)
+        self.write_back = WriteBack(
+            [*self.donated, *(x for x in writes if x.key not in given)], name
+        )
         self.is_checked = FAILURE in staged.writes
         if self.is_checked:
-            self.donated = list(self.tray.cells)
+            self.donated = list(self.write_back.cells)
         signals = [cell for cell in staged.reads if cell.deliver is not None]
         self.idle = [STORE[cell.key] for cell in signals]
         inputs = [cell.key for cell in [*self.donated, *self.readonly, *signals]]
         outputs = [cell.key for cell in staged.writes]
         self.input_order = [inputs.index(cell.key) for cell in staged.reads]
-        self.output_order = [outputs.index(key) for key in self.tray.keys]
+        self.output_order = [outputs.index(key) for key in self.write_back.keys]
 
 
 def finisher(rebuild: PyTreeTemplate, is_checked: bool) -> Callable[[Any], Any] | None:
@@ -147,6 +149,6 @@ def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def is_hot(frame: FrameType, tray: WriteBack) -> bool:
-    """Return whether a frame is a hot path's to the program whose values are in a tray."""
-    return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["tray"] is tray
+def is_hot(frame: FrameType, write_back: WriteBack) -> bool:
+    """Return whether a frame is a hot path's to the program whose values are in a write_back."""
+    return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["write_back"] is write_back

@@ -88,7 +88,7 @@ class Cell:
         forget: Callable[..., Any] = NEW_CELLS.pop,
         find: Callable[..., Any] = LOST.pop,
     ) -> None:
-        # A step in flight and a tray hold their cells, so this comes after them.
+        # A step in flight and a write-back hold their cells, so this comes after them.
         key = getattr(self, "key", None)  # None if Ctrl-C came before there was one
         pop(key, None)
         discard(key)
@@ -119,7 +119,7 @@ class WriteBack:
 
 @final
 class Step(NamedTuple):
-    """What is kept of a tray until its values are known to have been computed."""
+    """What is kept of a write-back until its values are known to have been computed."""
 
     name: str
     held: frozenset[int]  # keys

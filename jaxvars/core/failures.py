@@ -13,11 +13,13 @@ from jaxvars.typing import Array
 
 
 # ---------------------------------------------------------------- steps that fail
-def doubt(tray: WriteBack) -> None:
-    """Take note that the values of a tray, now in `STORE`, may fail to be computed."""
-    value = one_of(tray.values)
+def doubt(write_back: WriteBack) -> None:
+    """Take note that the values of a write-back, now in `STORE`, may fail to be computed."""
+    value = one_of(write_back.values)
     sample = None if value is None else weakref.ref(value)
-    UNPROVEN[tray.keys] = Step(tray.name, tray.held, tray.refs, tray.before, sample)
+    UNPROVEN[write_back.keys] = Step(
+        write_back.name, write_back.held, write_back.refs, write_back.before, sample
+    )
 
 
 def prove(keys: Iterable[int] | None = (), error: BaseException | None = None) -> None:

@@ -6,7 +6,7 @@ step, in that step's `WriteBack`. `CURRENT[0]` says which:
 | `CURRENT[0]` | the values |
 |---|---|
 | None | are in `STORE` |
-| a tray | are in that tray, for its keys, and in `STORE` for all others |
+| a write_back | are in that write_back, for its keys, and in `STORE` for all others |
 | `BUSY` | are in use by a step or a write: wait |
 
 Rules this file keeps:
@@ -71,7 +71,7 @@ _ALONE = sys.getrefcount(_BOX[0])  # what an object counts that one dict alone h
 def exclusively(action: Callable[[], T]) -> T:
     """Run `action` with all values in `STORE`, while no other thread can touch them.
 
-    The action may leave a tray in `CURRENT`.
+    The action may leave a write-back in `CURRENT`.
 
     Raises:
         ForeignTransformError: where waiting would never end.
@@ -122,9 +122,9 @@ def fail(name: str, error: BaseException) -> None:
         raise execution_error(name, error, []) from error
 
 
-def has_failed(tray: WriteBack, *, wait: bool) -> bool:
-    """Return whether the last run of the step whose values are in a tray may have failed."""
-    value = one_of(tray.values)
+def has_failed(write_back: WriteBack, *, wait: bool) -> bool:
+    """Return whether the last run of the step whose values are in a write-back may have failed."""
+    value = one_of(write_back.values)
     try:
         return value is not None and (wait or is_ready(value)) and failure_of(value) is not None
     except RuntimeError:  # pragma: no cover - another thread has donated it meanwhile
@@ -310,9 +310,9 @@ def _copied(value: Array, cell: Cell) -> Array:
 
 
 def _enclosing_step() -> WriteBack | None:
-    """Return the tray of the step that this code interrupted or was called back by, if any.
+    """Return the write-back of the step that this code interrupted or was called back by, if any.
 
-    That is in a callback, a signal handler or a finalizer: waiting would never end. The tray
+    That is in a callback, a signal handler or a finalizer: waiting would never end. The write-back
     is empty if the values are in `STORE`.
     """
     frame = sys._getframe(1)
@@ -321,6 +321,6 @@ def _enclosing_step() -> WriteBack | None:
             return frame.f_locals["held"] or BUSY
         in_hot_path = frame.f_code.co_filename == HOT_PATH_FILE
         if in_hot_path and frame.f_locals.get("old") is not None:
-            return frame.f_globals["tray"] or BUSY
+            return frame.f_globals["write_back"] or BUSY
     alien = type(threading.current_thread()).__name__ == "_DummyThread"  # not Python's: XLA's
     return BUSY if CALLBACKS and alien else None

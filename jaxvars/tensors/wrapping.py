@@ -21,7 +21,7 @@ from jaxvars.tensors.array_like import BOXES
 from jaxvars.tracing.key_order import map_leaves
 
 
-class Words(NamedTuple):
+class ErrorVocabulary(NamedTuple):
     """What error messages say of arrays.
 
     Attributes:
@@ -44,7 +44,7 @@ class TensorWrapping(NamedTuple):
 
     box: Callable[[Any], Any]
     array: Callable[[Any], Any]
-    words: Words = Words()
+    words: ErrorVocabulary = ErrorVocabulary()
 
 
 @final
@@ -53,7 +53,7 @@ class _Current(threading.local):
 
 
 _CURRENT = _Current()
-_PLAIN = Words()
+_PLAIN = ErrorVocabulary()
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def is_boxing() -> bool:
     return _CURRENT.semantics is not None
 
 
-def words() -> Words:
+def words() -> ErrorVocabulary:
     """Return how error messages speak of arrays now."""
     return _PLAIN if _CURRENT.semantics is None else _CURRENT.semantics.words
 

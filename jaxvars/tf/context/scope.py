@@ -15,7 +15,7 @@ from typing import Any, final
 import jax
 
 from jaxvars.core.frames import LOCAL, entered
-from jaxvars.tensors.wrapping import TensorWrapping, Words, boxing
+from jaxvars.tensors.wrapping import ErrorVocabulary, TensorWrapping, boxing
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
 from jaxvars.tracing import context
@@ -38,7 +38,7 @@ def _settled(leaf: Any) -> Any:
 
 
 SEMANTICS = TensorWrapping(
-    _box, to_array, Words("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})")
+    _box, to_array, ErrorVocabulary("tf.cast(x, ...)", "tf.zeros({shape}, tf.{dtype})")
 )
 
 
