@@ -184,7 +184,7 @@ def test_a_copy_keeps_what_the_variable_was_given():
 def test_strings_of_no_elements():
     v = tf.Variable(tf.zeros((0,), tf.string))
     assert (v.dtype, v.shape, v.assign(v.value()).numpy().tolist()) == (tf.string, [0], [])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="holds text"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="holds strings"):
         tf.Variable("a").assign_add("b")
 
 
