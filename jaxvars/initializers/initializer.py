@@ -22,7 +22,7 @@ from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.identity import told_by_pickle
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -34,7 +34,7 @@ class Initializer(ABC):
         told_by_pickle(cls)
 
     @context.restoring()
-    def __call__(self, shape: Shape, dtype: Any = None) -> Array:
+    def __call__(self, shape: Shape, dtype: DTypeLike | None = None) -> Array:
         """Return a value.
 
         Args:

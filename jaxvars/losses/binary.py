@@ -11,7 +11,7 @@ from jaxvars.losses.function_loss import FunctionLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _TWO_CLASSES = {
     "y_true": "0 or 1, or probabilities.",
@@ -87,7 +87,7 @@ class BinaryCrossentropy(FunctionLoss, fn=binary_crossentropy):
     axis: int = -1
     reduction: Reduction = MEAN
     name: str | None = "binary_crossentropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -106,4 +106,4 @@ class BinaryFocalCrossentropy(FunctionLoss, fn=binary_focal_crossentropy):
     axis: int = -1
     reduction: Reduction = MEAN
     name: str | None = "binary_focal_crossentropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None

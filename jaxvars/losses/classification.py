@@ -20,7 +20,7 @@ from jaxvars.losses.inputs import EPSILON, as_classes, tensor
 from jaxvars.losses.labels import class_axis
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise, with_labels
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _ONE_HOT = {
     "y_true": "one-hot labels, or probabilities.",
@@ -173,7 +173,7 @@ class CategoricalCrossentropy(FunctionLoss, fn=categorical_crossentropy):
     axis: int = -1
     reduction: Reduction = MEAN
     name: str | None = "categorical_crossentropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -195,7 +195,7 @@ class CategoricalFocalCrossentropy(
     axis: int = -1
     reduction: Reduction = MEAN
     name: str | None = "categorical_focal_crossentropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -221,7 +221,7 @@ class SparseCategoricalCrossentropy(
     reduction: Reduction = MEAN
     axis: int = -1
     name: str | None = "sparse_categorical_crossentropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
     def _counted(self, y_true: Any, y_pred: Any) -> Array | None:
         if self.ignore_class is None:
@@ -242,4 +242,4 @@ class CategoricalGeneralizedCrossEntropy(FunctionLoss, fn=categorical_generalize
     q: float = 0.5
     reduction: Reduction = MEAN
     name: str | None = "categorical_generalized_cross_entropy"
-    dtype: Any = None
+    dtype: DTypeLike | None = None

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 from jaxvars.display.docstrings import complete, described
 from jaxvars.losses.loss import MEAN, Loss, Reduction
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _WORDS = {
     "reduction": "see `Loss`.",
@@ -44,4 +44,4 @@ class PlainLoss(FunctionLoss, ABC):
 
     reduction: Reduction = MEAN
     name: str | None = None
-    dtype: Any = None
+    dtype: DTypeLike | None = None

@@ -19,7 +19,7 @@ from jaxvars.display.text import did_you_mean
 from jaxvars.losses.inputs import divide, float_dtype, leading, tensor, wide
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Reduction: TypeAlias = str | None
 
@@ -58,7 +58,7 @@ class Loss(ABC):
     dtype: Any
 
     def __init__(
-        self, name: str | None = None, reduction: Reduction = MEAN, dtype: Any = None
+        self, name: str | None = None, reduction: Reduction = MEAN, dtype: DTypeLike | None = None
     ) -> None:
         self.name, self.reduction, self.dtype = name, reduction, dtype
         self.__post_init__()

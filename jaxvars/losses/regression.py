@@ -15,7 +15,7 @@ from jaxvars.losses.function_loss import FunctionLoss, PlainLoss
 from jaxvars.losses.inputs import EPSILON
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _NUMBERS = {
     "y_true": "what should come out, of shape [..., n].",
@@ -204,7 +204,7 @@ class CosineSimilarity(FunctionLoss, fn=cosine_similarity):
     axis: int = -1
     reduction: Reduction = MEAN
     name: str | None = "cosine_similarity"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -218,7 +218,7 @@ class Huber(FunctionLoss, fn=huber):
     delta: float = 1.0
     reduction: Reduction = MEAN
     name: str | None = "huber_loss"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final

@@ -13,7 +13,7 @@ from jaxvars.losses.inputs import EPSILON, tensor, wide
 from jaxvars.losses.labels import check_labels
 from jaxvars.losses.loss import MEAN, Reduction
 from jaxvars.losses.running import elementwise
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Axis: TypeAlias = int | tuple[int, ...] | list[int] | None
 
@@ -186,7 +186,7 @@ class Dice(FunctionLoss, fn=dice):
     reduction: Reduction = MEAN
     name: str | None = "dice"
     axis: Axis = None
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -202,7 +202,7 @@ class Tversky(FunctionLoss, fn=tversky):
     reduction: Reduction = MEAN
     name: str | None = "tversky"
     axis: Axis = None
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
 
 @final
@@ -233,7 +233,7 @@ class Circle(
     remove_diagonal: bool = True
     reduction: Reduction = MEAN
     name: str | None = "circle"
-    dtype: Any = None
+    dtype: DTypeLike | None = None
 
     def _counted(self, y_true: Any, y_pred: Any) -> Array:
         return self.call(y_true, y_pred) > 0

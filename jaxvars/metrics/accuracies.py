@@ -18,7 +18,7 @@ from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, tensor,
 from jaxvars.losses.labels import check_whole, sparse_labels
 from jaxvars.losses.running import compare, elementwise
 from jaxvars.metrics.mean import MeanOfKnown
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 # ---------------------------------------------------------------- functions
@@ -195,7 +195,9 @@ class BinaryAccuracy(MeanOfKnown, fn=binary_accuracy, threshold="scores above it
     0.75
     """
 
-    def __init__(self, name: str | None = None, dtype: Any = None, threshold: float = 0.5) -> None:
+    def __init__(
+        self, name: str | None = None, dtype: DTypeLike | None = None, threshold: float = 0.5
+    ) -> None:
         super().__init__(name, dtype)
         self.threshold = threshold
 
@@ -226,7 +228,7 @@ class TopKCategoricalAccuracy(MeanOfKnown, fn=top_k_categorical_accuracy):
     1.0
     """
 
-    def __init__(self, k: int = 5, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, k: int = 5, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
         self.k = checked_k(k)
 
@@ -244,7 +246,11 @@ class SparseTopKCategoricalAccuracy(
     """
 
     def __init__(
-        self, k: int = 5, name: str | None = None, dtype: Any = None, from_sorted_ids: bool = False
+        self,
+        k: int = 5,
+        name: str | None = None,
+        dtype: DTypeLike | None = None,
+        from_sorted_ids: bool = False,
     ) -> None:
         super().__init__(name, dtype)
         self.k = checked_k(k)

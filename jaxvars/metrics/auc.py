@@ -21,7 +21,7 @@ from jaxvars.metrics.thresholds import (
     even_thresholds,
     inputs,
 )
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 CURVES = ("ROC", "PR", "PRGAIN")
 METHODS = ("interpolation", "majoring", "minoring")
@@ -58,8 +58,8 @@ class AUC(KnownMetric, Late):
 
     def __init__(
         self, num_thresholds: int = 200, curve: str = "ROC",
-        summation_method: str = "interpolation", name: str | None = None, dtype: Any = None,
-        thresholds: Any = None, multi_label: bool = False, num_labels: int | None = None,
+        summation_method: str = "interpolation", name: str | None = None,
+        dtype: DTypeLike | None = None, thresholds: Any = None, multi_label: bool = False, num_labels: int | None = None,
         label_weights: Any = None, from_logits: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)

@@ -26,7 +26,7 @@ from jaxvars.metrics.thresholds import (
     inputs,
 )
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 class Thresholded(KnownMetric, ABC):
@@ -92,7 +92,9 @@ def _share(some: Array, others: Array) -> Array:
 
 # ---------------------------------------------------------------- counts
 class _Count(Thresholded, ABC):
-    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(
+        self, thresholds: Any = None, name: str | None = None, dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__(dtype, name)
         self.thresholds = thresholds
         self._at = checked_thresholds(thresholds, 0.5)
@@ -143,7 +145,7 @@ class FalseNegatives(_Count, kinds=("false_negatives",)):
 class _Share(Thresholded, ABC):
     def __init__(
         self, thresholds: Any = None, top_k: int | None = None, class_id: int | None = None,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.thresholds, self.class_id = thresholds, class_id

@@ -17,7 +17,7 @@ from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.scores import checked_table
 from jaxvars.metrics.sums import joined, parts_of, summed, total
 from jaxvars.metrics.tally import Tally
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 AGGREGATIONS = ("uniform_average", "variance_weighted_average")
 
@@ -48,7 +48,7 @@ class R2Score(KnownMetric, Late):
 
     def __init__(
         self, class_aggregation: str | None = "uniform_average", num_regressors: int = 0,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         how = class_aggregation

@@ -18,7 +18,7 @@ from jaxvars.losses.inputs import (
 from jaxvars.metrics.matrix import MatrixMetric
 from jaxvars.metrics.metric import unseen
 from jaxvars.metrics.sums import total
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 class _IoU(MatrixMetric, ABC):
@@ -64,7 +64,7 @@ class IoU(_IoU):
 
     def __init__(
         self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
-        dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
+        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
         sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(
@@ -91,7 +91,7 @@ class BinaryIoU(_IoU):
 
     def __init__(
         self, target_class_ids: Sequence[int] = (0, 1), threshold: float = 0.5,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(2, name, dtype, targets=target_class_ids)
         self.target_class_ids, self.threshold = target_class_ids, threshold
@@ -123,7 +123,7 @@ class MeanIoU(_IoU):
     """
 
     def __init__(
-        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
         ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
         axis: int = -1,
     ) -> None:  # fmt: skip
@@ -147,8 +147,8 @@ class OneHotIoU(_IoU):
 
     def __init__(
         self, num_classes: int, target_class_ids: Sequence[int], name: str | None = None,
-        dtype: Any = None, ignore_class: int | None = None, sparse_y_pred: bool = False,
-        axis: int = -1,
+        dtype: DTypeLike | None = None, ignore_class: int | None = None,
+        sparse_y_pred: bool = False, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(
             num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis,
@@ -170,7 +170,7 @@ class OneHotMeanIoU(_IoU):
     """
 
     def __init__(
-        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
         ignore_class: int | None = None, sparse_y_pred: bool = False, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)

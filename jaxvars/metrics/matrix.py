@@ -17,7 +17,7 @@ from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import grouped, total
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 NORMALIZATIONS = ("true", "pred", "all")
 
@@ -25,7 +25,7 @@ NORMALIZATIONS = ("true", "pred", "all")
 # ---------------------------------------------------------------- the matrix
 def confusion_matrix(
     labels: Any, predictions: Any, num_classes: int | None = None, weights: Any = None,
-    dtype: Any = "int32",
+    dtype: DTypeLike = "int32",
 ) -> Array:  # fmt: skip
     """Count how often each label was predicted as each label.
 
@@ -113,7 +113,7 @@ class MatrixMetric(KnownMetric, ABC):
     """
 
     def __init__(
-        self, num_classes: int, name: str | None = None, dtype: Any = None,
+        self, num_classes: int, name: str | None = None, dtype: DTypeLike | None = None,
         ignore_class: int | None = None, sparse_y_true: bool = True, sparse_y_pred: bool = True,
         axis: int = -1,
     ) -> None:  # fmt: skip
@@ -169,7 +169,7 @@ class ConfusionMatrix(MatrixMetric):
 
     def __init__(
         self, num_classes: int, normalize: str | None = None, name: str | None = None,
-        dtype: Any = None, ignore_class: int | None = None, sparse_y_true: bool = True,
+        dtype: DTypeLike | None = None, ignore_class: int | None = None, sparse_y_true: bool = True,
         sparse_y_pred: bool = True, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(num_classes, name, dtype, ignore_class, sparse_y_true, sparse_y_pred, axis)

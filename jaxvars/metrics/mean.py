@@ -22,7 +22,7 @@ from jaxvars.metrics.metric import KnownMetric, arguments_of, unseen
 from jaxvars.metrics.sums import parts_of, summed, total
 from jaxvars.metrics.tally import take_all
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Weight: TypeAlias = Any
 
@@ -85,7 +85,7 @@ class Sum(KnownMetric):
         16.5
     """
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
         self.total = self.add_tally("total")
 
@@ -115,7 +115,7 @@ class MeanOf(KnownMetric, ABC):
         count: the sum of the weights, a Tally.
     """
 
-    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, name: str | None = None, dtype: DTypeLike | None = None) -> None:
         super().__init__(dtype, name)
         self.total = self.add_tally("total")
         self.count = self.add_tally("count")
@@ -223,7 +223,7 @@ class MeanMetricWrapper(MeanOfFunction):
         self,
         fn: Callable[..., Any],
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, dtype)

@@ -35,7 +35,7 @@ from jaxvars.random.seeds import Shape, as_shape
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _WORDS = {
     "dtype": "of the result, a float; float32 when None.",
@@ -90,7 +90,7 @@ class Metric(Module, ABC):
         narrows the result, not the sums.
     """
 
-    def __init__(self, dtype: Any = None, name: str | None = None) -> None:
+    def __init__(self, dtype: DTypeLike | None = None, name: str | None = None) -> None:
         super().__init__(name)
         self.dtype = float_dtype(dtype, type(self).__name__)
 
@@ -146,7 +146,7 @@ class Metric(Module, ABC):
         self,
         shape: Shape = (),
         initializer: Any = "zeros",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         name: str = "variable",
     ) -> Variable:
         """Make a Variable for the state; keep it in an attribute.

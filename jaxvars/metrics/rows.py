@@ -13,7 +13,7 @@ from jaxvars.losses.inputs import aligned, as_classes, check_same_shape, leading
 from jaxvars.metrics.correlation import concordance_correlation, pearson_correlation
 from jaxvars.metrics.mean import MeanOfFunction, MeanOfKnown
 from jaxvars.metrics.metric import unseen
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 # ---------------------------------------------------------------- numbers
@@ -61,7 +61,7 @@ class LogCoshError(MeanOfKnown, fn=losses.log_cosh, name='what it is called; "lo
     0.0
     """
 
-    def __init__(self, name: str | None = "logcosh", dtype: Any = None) -> None:
+    def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
 
@@ -75,7 +75,9 @@ class Poisson(MeanOfKnown, fn=losses.poisson):
 
 
 class _Along(MeanOfKnown, ABC):
-    def __init__(self, name: str | None = None, dtype: Any = None, axis: int = -1) -> None:
+    def __init__(
+        self, name: str | None = None, dtype: DTypeLike | None = None, axis: int = -1
+    ) -> None:
         super().__init__(name, dtype)
         self.axis = axis
 
@@ -145,7 +147,7 @@ class BinaryCrossentropy(MeanOfKnown, fn=losses.binary_crossentropy):
     """
 
     def __init__(
-        self, name: str | None = None, dtype: Any = None, from_logits: bool = False,
+        self, name: str | None = None, dtype: DTypeLike | None = None, from_logits: bool = False,
         label_smoothing: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__(name, dtype)
@@ -161,7 +163,7 @@ class CategoricalCrossentropy(MeanOfKnown, fn=losses.categorical_crossentropy):
     """
 
     def __init__(
-        self, name: str | None = None, dtype: Any = None, from_logits: bool = False,
+        self, name: str | None = None, dtype: DTypeLike | None = None, from_logits: bool = False,
         label_smoothing: float = 0.0, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(name, dtype)
@@ -188,7 +190,7 @@ class SparseCategoricalCrossentropy(
     """
 
     def __init__(
-        self, name: str | None = None, dtype: Any = None, from_logits: bool = False,
+        self, name: str | None = None, dtype: DTypeLike | None = None, from_logits: bool = False,
         ignore_class: int | None = None, axis: int = -1,
     ) -> None:  # fmt: skip
         super().__init__(name, dtype)

@@ -15,7 +15,7 @@ from jaxvars.losses.inputs import EPSILON, leading, tensor, wide
 from jaxvars.metrics.metric import KnownMetric, unseen
 from jaxvars.metrics.sums import summed, total
 from jaxvars.metrics.tally import Tally, take_all
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 AVERAGES = ("micro", "macro", "weighted")
 _KINDS = ("true_positives", "false_positives", "false_negatives", "intermediate_weights")
@@ -143,7 +143,7 @@ class FBetaScore(FScore):
 
     def __init__(
         self, average: str | None = None, beta: float = 1.0, threshold: float | None = None,
-        name: str | None = "fbeta_score", dtype: Any = None,
+        name: str | None = "fbeta_score", dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         if not beta > 0:
@@ -169,7 +169,7 @@ class F1Score(FScore):
 
     def __init__(
         self, average: str | None = None, threshold: float | None = None, name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self._begin(average, threshold)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Parts: TypeAlias = Any
 
@@ -29,7 +29,7 @@ _ROW = 1 << (30 - _PIECE_BITS)  # how many pieces are added in 32 bits
 _SPREAD = 48  # how many bits a number may be smaller than the largest, and keep all of its own
 
 
-def parts_of(x: Array, dtype: Any = jnp.float32) -> Parts:
+def parts_of(x: Array, dtype: DTypeLike = jnp.float32) -> Parts:
     """Return an array as the parts of a sum, exactly."""
     x = jnp.asarray(x)
     kind = jnp.promote_types(dtype, jnp.float32)

@@ -24,7 +24,7 @@ from jaxvars.errors import ShapeError
 from jaxvars.metrics.sums import joined, parts_of, total
 from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tracing.fork import refuse_if_forked
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 @final
@@ -49,7 +49,7 @@ class Tally(Module):
     """
 
     def __init__(
-        self, shape: tuple[int, ...] = (), dtype: Any = "float32", name: str = "tally"
+        self, shape: tuple[int, ...] = (), dtype: DTypeLike = "float32", name: str = "tally"
     ) -> None:
         refuse_if_forked("A variable is created")
         kind = jnp.promote_types(as_dtype(dtype), jnp.float32)

@@ -14,7 +14,7 @@ from jaxvars.metrics.sums import total
 from jaxvars.metrics.thresholds import (
     even_thresholds,
 )
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 class _At(Thresholded, ABC):
@@ -70,7 +70,7 @@ class SensitivityAtSpecificity(_At, best="sensitivity", given="specificity"):
 
     def __init__(
         self, specificity: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(specificity, num_thresholds, class_id, name, dtype)
         self.specificity = specificity
@@ -87,7 +87,7 @@ class SpecificityAtSensitivity(_At, best="specificity", given="sensitivity"):
 
     def __init__(
         self, sensitivity: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(sensitivity, num_thresholds, class_id, name, dtype)
         self.sensitivity = sensitivity
@@ -104,7 +104,7 @@ class PrecisionAtRecall(_At, best="precision", given="recall"):
 
     def __init__(
         self, recall: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
@@ -121,7 +121,7 @@ class RecallAtPrecision(_At, best="recall", given="precision"):
 
     def __init__(
         self, precision: float, num_thresholds: int = 200, class_id: int | None = None,
-        name: str | None = None, dtype: Any = None,
+        name: str | None = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         super().__init__(precision, num_thresholds, class_id, name, dtype)
         self.precision = precision

@@ -46,7 +46,7 @@ from jaxvars.random.stateless import (
     stateless_uniform,
     stateless_uniform_full_int,
 )
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 P = ParamSpec("P")
 
@@ -73,7 +73,7 @@ def _draws_like(other: Callable[..., Array]) -> Callable[[Callable[P, Array]], C
 
 
 @_draws_like(stateless_normal)
-def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32") -> Array:
+def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
     """Draw normally distributed values from the global generator.
 
     >>> normal((2, 3), mean=5.0).shape
@@ -84,7 +84,7 @@ def normal(shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float
 
 @_draws_like(stateless_truncated_normal)
 def truncated_normal(
-    shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+    shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
     """Draw normally distributed values, none further from the mean than two `stddev`.
 
@@ -95,7 +95,9 @@ def truncated_normal(
 
 
 @_draws_like(stateless_uniform)
-def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32") -> Array:
+def uniform(
+    shape: Shape, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
+) -> Array:
     """Draw uniformly distributed values from the global generator: `minval <= x < maxval`.
 
     >>> int(uniform((), 3, 4, dtype="int32"))
@@ -105,7 +107,7 @@ def uniform(shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "flo
 
 
 @_draws_like(stateless_uniform_full_int)
-def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Array:
+def uniform_full_int(shape: Shape, dtype: DTypeLike = "uint32") -> Array:
     """Draw integers of all that the dtype can hold.
 
     >>> uniform_full_int((2,), dtype="uint8").dtype
@@ -115,7 +117,7 @@ def uniform_full_int(shape: Shape, dtype: Any = "uint32") -> Array:
 
 
 @_draws_like(stateless_randint)
-def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Array:
+def randint(shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32") -> Array:
     """Draw integers from the global generator: `minval <= x < maxval`.
 
     >>> int(randint((), 3, 4))
@@ -125,7 +127,7 @@ def randint(shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Arr
 
 
 @_draws_like(stateless_bernoulli)
-def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Array:
+def bernoulli(shape: Shape, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
     """Draw True with probability `p`, else False.
 
     >>> bernoulli((3,), p=1.0).tolist()
@@ -135,7 +137,7 @@ def bernoulli(shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Array:
 
 
 @_draws_like(stateless_binomial)
-def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Array:
+def binomial(shape: Shape, counts: Any, probs: Any, dtype: DTypeLike = "int32") -> Array:
     """Draw how many of `counts` trials succeed, each with probability `probs`.
 
     >>> int(binomial((), counts=10, probs=1.0))
@@ -145,7 +147,7 @@ def binomial(shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Arr
 
 
 @_draws_like(stateless_poisson)
-def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
+def poisson(shape: Shape, lam: Any, dtype: DTypeLike = "int32") -> Array:
     """Draw Poisson distributed counts of mean `lam`.
 
     >>> int(poisson((), lam=0.0))
@@ -157,7 +159,7 @@ def poisson(shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
 
 
 @_draws_like(stateless_exponential)
-def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
+def exponential(shape: Shape, rate: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
     """Draw exponentially distributed values of mean `1 / rate`.
 
     >>> bool(exponential(()) >= 0)
@@ -167,7 +169,7 @@ def exponential(shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
 
 
 @_draws_like(stateless_gamma)
-def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
+def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
     """Draw gamma distributed values of mean `alpha / beta`.
 
     >>> bool(gamma((), alpha=2.0) > 0)
@@ -180,7 +182,7 @@ def gamma(shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> 
 
 # ---------------------------------------------------------------- choices
 @_draws_like(stateless_categorical)
-def categorical(logits: Any, num_samples: int, dtype: Any = "int32") -> Array:
+def categorical(logits: Any, num_samples: int, dtype: DTypeLike = "int32") -> Array:
     """Draw classes with probabilities `softmax(logits)`.
 
     Returns:

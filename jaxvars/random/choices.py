@@ -20,11 +20,13 @@ from jaxvars.random.seeds import (
 from jaxvars.random.stateless import _draws
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 
 @_draws(dtype="of the result.")
-def stateless_categorical(logits: Any, num_samples: int, seed: Any, dtype: Any = "int32") -> Array:
+def stateless_categorical(
+    logits: Any, num_samples: int, seed: Any, dtype: DTypeLike = "int32"
+) -> Array:
     """Return classes, drawn with probabilities `softmax(logits)`.
 
     Returns:

@@ -35,7 +35,7 @@ from jaxvars.random import stateless as _stateless
 from jaxvars.random.seeds import IMPL, Shape, key_of, unseen, words_of
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 _WORDS = 4  # two of the key, then the counter, high word first
 
@@ -193,53 +193,55 @@ class Generator(Module):
 
     # ------------------------------------------------------------ values
     def normal(
-        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
     ) -> Array:
         """Draw normally distributed values; see `stateless_normal`."""
         return _stateless.stateless_normal(shape, self.next_key, mean, stddev, dtype)
 
     def truncated_normal(
-        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+        self, shape: Shape, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
     ) -> Array:
         """Draw normally distributed values, within two `stddev` of the mean."""
         return _stateless.stateless_truncated_normal(shape, self.next_key, mean, stddev, dtype)
 
     def uniform(
-        self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
+        self, shape: Shape, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
     ) -> Array:
         """Draw uniformly distributed values: `minval <= x < maxval`; see `stateless_uniform`."""
         return _stateless.stateless_uniform(shape, self.next_key, minval, maxval, dtype)
 
-    def uniform_full_int(self, shape: Shape, dtype: Any = "uint32") -> Array:
+    def uniform_full_int(self, shape: Shape, dtype: DTypeLike = "uint32") -> Array:
         """Draw integers of all that the dtype can hold."""
         return _stateless.stateless_uniform_full_int(shape, self.next_key, dtype)
 
-    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: Any = "int32") -> Array:
+    def randint(self, shape: Shape, minval: Any, maxval: Any, dtype: DTypeLike = "int32") -> Array:
         """Draw integers: `minval <= x < maxval`."""
         return _stateless.stateless_randint(shape, self.next_key, minval, maxval, dtype)
 
-    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: Any = "bool") -> Array:
+    def bernoulli(self, shape: Shape, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
         """Draw True with probability `p`, else False."""
         return _stateless.stateless_bernoulli(shape, self.next_key, p, dtype)
 
-    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: Any = "int32") -> Array:
+    def binomial(self, shape: Shape, counts: Any, probs: Any, dtype: DTypeLike = "int32") -> Array:
         """Draw how many of `counts` trials succeed, each with probability `probs`."""
         return _stateless.stateless_binomial(shape, self.next_key, counts, probs, dtype)
 
-    def poisson(self, shape: Shape, lam: Any, dtype: Any = "int32") -> Array:
+    def poisson(self, shape: Shape, lam: Any, dtype: DTypeLike = "int32") -> Array:
         """Draw Poisson distributed counts of mean `lam`."""
         return _stateless.stateless_poisson(shape, self.next_key, lam, dtype)
 
-    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: Any = "float32") -> Array:
+    def exponential(self, shape: Shape, rate: Any = 1.0, dtype: DTypeLike = "float32") -> Array:
         """Draw exponentially distributed values of mean `1 / rate`."""
         return _stateless.stateless_exponential(shape, self.next_key, rate, dtype)
 
-    def gamma(self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: Any = "float32") -> Array:
+    def gamma(
+        self, shape: Shape, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
+    ) -> Array:
         """Draw gamma distributed values of mean `alpha / beta`; see `stateless_gamma`."""
         return _stateless.stateless_gamma(shape, self.next_key, alpha, beta, dtype)
 
     # ------------------------------------------------------------ choices
-    def categorical(self, logits: Any, num_samples: int, dtype: Any = "int32") -> Array:
+    def categorical(self, logits: Any, num_samples: int, dtype: DTypeLike = "int32") -> Array:
         """Draw classes with probabilities `softmax(logits)`; see `stateless_categorical`."""
         return _choices.stateless_categorical(logits, num_samples, self.next_key, dtype)
 

@@ -23,7 +23,7 @@ from jaxvars.tensors.dtypes import as_dtype
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 Shape: TypeAlias = int | Sequence[int] | Any
 
@@ -124,14 +124,14 @@ def _with_open_sizes(shape: Any) -> tuple[int, ...] | None:
     return tuple(sizes) if all(known) else None
 
 
-def checked_dtype(dtype: Any, kind: Any, what: str, example: str) -> Any:
+def checked_dtype(dtype: DTypeLike | None, kind: Any, what: str, example: str) -> Any:
     found = as_dtype(dtype)
     if not jnp.issubdtype(found, kind):
         raise DtypeError(f"{what} cannot have dtype {found}. Ask for another, like {example}.")
     return found
 
 
-def floating(dtype: Any, what: str) -> Any:
+def floating(dtype: DTypeLike | None, what: str) -> Any:
     return checked_dtype(dtype, jnp.floating, what, "jnp.float32")
 
 
@@ -152,7 +152,7 @@ def fitting(shape: tuple[int, ...], **parameters: Any) -> list[Array]:
     return list(values.values())
 
 
-def numbers(dtype: Any, values: Sequence[Array]) -> list[Array]:
+def numbers(dtype: DTypeLike | None, values: Sequence[Array]) -> list[Array]:
     refuse_if_forked("Random values are drawn")
     return [jnp.asarray(value).astype(dtype) for value in values]
 
@@ -173,7 +173,7 @@ def known(*values: Array) -> bool:
     return not any(map(context.is_tracer, values))
 
 
-def check_range(low: Array, high: Array, dtype: Any) -> None:
+def check_range(low: Array, high: Array, dtype: DTypeLike | None) -> None:
     if any(jnp.issubdtype(jnp.result_type(x), jnp.inexact) for x in (low, high)):
         raise DtypeError(f"The range of {dtype} values is given by integers, not {low} and {high}.")
     if not known(low, high):

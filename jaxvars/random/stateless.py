@@ -37,7 +37,7 @@ from jaxvars.random.seeds import (
 )
 from jaxvars.tensors.tensor import as_dtype
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 P = ParamSpec("P")
 
@@ -78,7 +78,7 @@ def _draws(**words: str) -> Callable[[Callable[P, Array]], Callable[P, Array]]:
 
 @_draws(dtype="floating or complex.")
 def stateless_normal(
-    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
     """Return normally distributed values.
 
@@ -95,7 +95,7 @@ def stateless_normal(
 
 @_draws(stddev="the standard deviation before those further away are drawn again.")
 def stateless_truncated_normal(
-    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = "float32"
+    shape: Shape, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
     """Return normally distributed values, none further from the mean than two `stddev`.
 
@@ -121,7 +121,7 @@ def _scaled(draw: Callable[[], Array], mean: Array, stddev: Array, size: tuple[i
 
 @_draws(dtype="floating or integer.")
 def stateless_uniform(
-    shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = "float32"
+    shape: Shape, seed: Any, minval: Any = 0, maxval: Any = None, dtype: DTypeLike = "float32"
 ) -> Array:
     """Return uniformly distributed values: `minval <= x < maxval`.
 
@@ -148,7 +148,7 @@ def stateless_uniform(
 
 @_draws(maxval="the same.", dtype="integer.")
 def stateless_randint(
-    shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: Any = "int32"
+    shape: Shape, seed: Any, minval: Any, maxval: Any, dtype: DTypeLike = "int32"
 ) -> Array:
     """Return integers, each as likely as the others: `minval <= x < maxval`.
 
@@ -184,7 +184,7 @@ def _integers(key: Any, shape: tuple[int, ...], low: Array, high: Array, dtype: 
 
 
 @_draws(dtype="integer.")
-def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: Any = "uint32") -> Array:
+def stateless_uniform_full_int(shape: Shape, seed: Any, dtype: DTypeLike = "uint32") -> Array:
     """Return integers, each that the dtype can hold as likely as the others.
 
     >>> stateless_uniform_full_int((3,), seed=7).dtype
@@ -200,7 +200,7 @@ def _full(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 @_draws(dtype="bool, or that of the ones and zeros.")
-def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "bool") -> Array:
+def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: DTypeLike = "bool") -> Array:
     """Return True with probability `p`, else False.
 
     Raises:
@@ -219,7 +219,7 @@ def stateless_bernoulli(shape: Shape, seed: Any, p: Any = 0.5, dtype: Any = "boo
 
 @_draws(dtype="of the result.")
 def stateless_binomial(
-    shape: Shape, seed: Any, counts: Any, probs: Any, dtype: Any = "int32"
+    shape: Shape, seed: Any, counts: Any, probs: Any, dtype: DTypeLike = "int32"
 ) -> Array:
     """Return how many of `counts` trials succeed, each with probability `probs`.
 
@@ -235,7 +235,7 @@ def stateless_binomial(
 
 
 @_draws(dtype="of the result.")
-def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -> Array:
+def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: DTypeLike = "int32") -> Array:
     """Return Poisson distributed counts.
 
     >>> int(stateless_poisson((), 7, lam=0.0))
@@ -248,7 +248,7 @@ def stateless_poisson(shape: Shape, seed: Any, lam: Any, dtype: Any = "int32") -
 
 @_draws()
 def stateless_exponential(
-    shape: Shape, seed: Any, rate: Any = 1.0, dtype: Any = "float32"
+    shape: Shape, seed: Any, rate: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
     """Return exponentially distributed values, of mean `1 / rate`.
 
@@ -262,7 +262,7 @@ def stateless_exponential(
 
 @_draws()
 def stateless_gamma(
-    shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: Any = "float32"
+    shape: Shape, seed: Any, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = "float32"
 ) -> Array:
     """Return gamma distributed values, of mean `alpha / beta`.
 

@@ -20,7 +20,7 @@ from jaxvars.display.repr import did_you_mean
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context
-from jaxvars.typing import Array
+from jaxvars.typing import Array, DTypeLike
 
 BOXES: dict[type, Callable[[Any], Array]] = {}
 """Classes that are not a Face and stand for an array, and what returns that: `tf.Tensor` is one."""
@@ -124,7 +124,7 @@ class ArrayProxy(ABC):
         """Return the value in another shape."""
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         return np.array(whole(self._known()), dtype=dtype, copy=copy)
 
     def __jax_array__(self) -> Array:

@@ -157,11 +157,11 @@ class Block:
         return [*range(self._count), *range(len(self._names), len(self.names))]
 
     def packed_start(self) -> tuple[Any, ...]:
-        """Return the values before the block, as they are passed to `_control`."""
+        """Return the values before the block, as they are passed to `control`."""
         return tuple(map(self._packed, range(len(self.start)), self.start))
 
     def enter(self, state: Sequence[Any] | None = None) -> None:
-        """Give the names the values that `_control` passes us, or those from before the block."""
+        """Give the names the values that `control` passes, or those from before the block."""
         given = self.start if state is None else map(self._unpacked, range(len(state)), state)
         values = list(given)
         for i in self.unset():  # all have a value but in the first iteration, or none has
@@ -175,7 +175,7 @@ class Block:
     def leave(
         self, other: Sequence[Any] | None, *, raised: bool = False
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the values now, without what is traced, and as they are passed to `_control`.
+        """Return the values now, without what is traced, and as they are passed to `control`.
 
         Args:
             other: the values on the other way through the block, if they are known.
