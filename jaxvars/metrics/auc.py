@@ -59,8 +59,8 @@ class AUC(KnownMetric, Late):
     def __init__(
         self, num_thresholds: int = 200, curve: str = "ROC",
         summation_method: str = "interpolation", name: str | None = None,
-        dtype: DTypeLike | None = None, thresholds: Any = None, multi_label: bool = False, num_labels: int | None = None,
-        label_weights: Any = None, from_logits: bool = False,
+        dtype: DTypeLike | None = None, thresholds: Any = None, multi_label: bool = False,
+        num_labels: int | None = None, label_weights: Any = None, from_logits: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(dtype, name)
         self.curve = one_of(str(curve).upper(), "curve", CURVES)
