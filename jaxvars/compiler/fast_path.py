@@ -2,7 +2,7 @@
 
 For each program and way of calling it a Python function is written, as dataclasses write
 theirs. It checks that the arguments are those it was written for and passes the values of the
-variables to XLA and back. For a program that assigns variables they stay in its write_back:
+variables to XLA and back. For a program that assigns variables they stay in its write-back:
 
     def run(*args, **kwargs):
         if FAST_PATH_BLOCKERS or kwargs: return miss(*args, **kwargs)

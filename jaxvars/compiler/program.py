@@ -150,5 +150,5 @@ def named(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_hot(frame: FrameType, write_back: WriteBack) -> bool:
-    """Return whether a frame is a hot path's to the program whose values are in a write_back."""
+    """Return whether a frame is a hot path's to the program whose values are in a write-back."""
     return frame.f_code.co_filename == HOT_PATH_FILE and frame.f_globals["write_back"] is write_back

@@ -6,7 +6,7 @@ step, in that step's `WriteBack`. `CURRENT[0]` says which:
 | `CURRENT[0]` | the values |
 |---|---|
 | None | are in `STORE` |
-| a write_back | are in that write_back, for its keys, and in `STORE` for all others |
+| a write-back | are in that write-back, for its keys, and in `STORE` for all others |
 | `BUSY` | are in use by a step or a write: wait |
 
 Rules this file keeps:
