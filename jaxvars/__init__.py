@@ -94,12 +94,11 @@ __all__ = [
 ]  # fmt: skip
 
 _LATER = {
-    "checkpoint": "", "config": "", "debugging": "", "export": "", "initializers": "",
-    "interop": "", "losses": "", "metrics": "", "optimizers": "", "parallel": "", "profiler": "",
-    "random": "", "tensorboard": "", "tf": "", "place": "jaxvars.parallel.placement",
-    "plan": "jaxvars.compiler.plan", "progress": "jaxvars.console.progress",
-}  # fmt: skip
-"""What is imported when it is first asked for: namespaces, and functions with their files."""
+    "place": "jaxvars.parallel.placement",
+    "plan": "jaxvars.compiler.plan",
+    "progress": "jaxvars.console.progress",
+}
+"""Functions that are imported when they are first used, as namespaces are, with their files."""
 
 _RENAMED = {
     "saved": "jv.export",
@@ -123,11 +122,11 @@ _ELSEWHERE = {
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _LATER:
+    if name in __all__:
         from importlib import import_module
 
-        found = import_module(_LATER[name] or f"jaxvars.{name}")
-        globals()[name] = found = getattr(found, name) if _LATER[name] else found
+        found = import_module(_LATER.get(name, f"jaxvars.{name}"))
+        globals()[name] = found = getattr(found, name) if name in _LATER else found
         return found
     if name == "__version__":  # read when asked for: importlib.metadata takes time
         from importlib.metadata import version

@@ -21,16 +21,25 @@ _NOW = {
     "tf._variable": "tf.variables.variable",
     "tf._shapes": "tf.tensors.shapes",
     "tf._dtypes": "tf.tensors.dtypes",
-    **dict.fromkeys(["_loss", "_losses_classification", "_losses_regression"], "losses"),
-    **dict.fromkeys(["_losses_structured"], "losses"),
     **dict.fromkeys(
-        ["_metric", "_metrics_accuracy", "_metrics_auc", "_metrics_confusion"], "metrics"
+        ["_loss", "_losses_classification", "_losses_regression", "_losses_structured"], "losses"
     ),
     **dict.fromkeys(
-        ["_metrics_iou", "_metrics_mean", "_metrics_rows", "_metrics_scores"], "metrics"
+        [
+            "_metric",
+            "_metrics_accuracy",
+            "_metrics_auc",
+            "_metrics_confusion",
+            "_metrics_iou",
+            "_metrics_mean",
+            "_metrics_rows",
+            "_metrics_scores",
+        ],
+        "metrics",
     ),
-    **dict.fromkeys(["_optimizer", "_optimizers_adam", "_optimizers_sgd"], "optimizers"),
-    "_loss_scale": "optimizers",
+    **dict.fromkeys(
+        ["_optimizer", "_optimizers_adam", "_optimizers_sgd", "_loss_scale"], "optimizers"
+    ),
 }
 
 

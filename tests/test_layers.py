@@ -11,6 +11,7 @@ Rules checked here, from the syntax tree, so that an import inside a function co
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import textwrap
 from collections import Counter
@@ -178,6 +179,7 @@ def target_file(name: str, package: Path) -> str | None:
     return "__init__.py"
 
 
+@functools.cache
 def edges(package: Path) -> dict[str, dict[str, int]]:
     """For every file, the package's files that it imports, and the line of the first import."""
     graph: dict[str, dict[str, int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -22,12 +23,15 @@ BANNED = {
 WRITTEN = (".py", ".md", ".ipynb", ".toml")
 
 
-def written() -> list[Path]:
-    """The files that people read."""
+@functools.cache
+def written() -> dict[Path, str]:
+    """The files that people read, with what they say."""
     folders = ("jaxvars", "tests", "notebooks", ".github")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     found += [ROOT / "README.md", ROOT / "pyproject.toml"]
-    return [path for path in found if path.suffix in WRITTEN and path != Path(__file__).resolve()]
+    own = Path(__file__).resolve()
+    read = (path for path in found if path.suffix in WRITTEN and path != own)
+    return {path: path.read_text(encoding="utf-8") for path in read}
 
 
 def uses(text: str, banned: str) -> list[int]:
@@ -41,8 +45,8 @@ def uses(text: str, banned: str) -> list[int]:
 def test_a_banned_word_is_used_nowhere(banned: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
-        for path in written()
-        for line in uses(path.read_text(encoding="utf-8"), banned)
+        for path, text in written().items()
+        for line in uses(text, banned)
     ]
     assert found == [], f"instead: {BANNED[banned]}"
 

@@ -102,7 +102,7 @@ def test_a_namespace_shows_its_public_names_only(name):
     assert all(hasattr(namespace, public) for public in namespace.__all__)
 
 
-@pytest.mark.parametrize("name", sorted(jv._LATER))
+@pytest.mark.parametrize("name", sorted(MODULES | jv._LATER.keys()))
 def test_what_is_imported_later_is_there(name):
     assert getattr(jv, name) is getattr(jv, name)
     assert name in dir(jv)

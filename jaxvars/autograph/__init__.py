@@ -167,4 +167,4 @@ def to_code(fn: Callable[..., Any]) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -207,7 +207,6 @@ def lower_spec(x: Any) -> Any:
     if not x.is_static:
         raise CompileError(
             f"{x} has an unknown dimension: a program has fixed shapes. Trace it for one, for "
-            "example "
-            f"jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
+            f"example jv.TensorSpec({tuple(size or 1 for size in x.shape)})."
         )
     return jax.ShapeDtypeStruct(x.shape, x.dtype)

@@ -45,9 +45,8 @@ HOT_PATH_FILE = "<a compiled step of jaxvars>"
 """The file name of code that takes `CURRENT` for itself."""
 
 _KEYS = itertools.count(1)
-XLA_STATUS = re.compile(
-    "[A-Z_]+: "
-)  # how messages of XLA begin; jit's fast path makes it a ValueError
+# How messages of XLA begin; jit's fast path makes it a ValueError.
+XLA_STATUS = re.compile("[A-Z_]+: ")
 
 
 @final

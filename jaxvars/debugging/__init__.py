@@ -439,4 +439,4 @@ def assert_shapes(
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -315,4 +315,4 @@ def _refuse_traced() -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -100,4 +100,4 @@ def get(identifier: Any, **config: Any) -> Callable[..., Array] | None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

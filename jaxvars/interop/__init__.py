@@ -209,4 +209,4 @@ def _no_module(module: object) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -127,4 +127,4 @@ def get(identifier: Any) -> Callable[..., Array] | None:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -168,4 +168,4 @@ def get(identifier: Any) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -305,4 +305,4 @@ def _ms(seconds: float) -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -225,4 +225,4 @@ def choice(a: Any, shape: Shape = (), *, replace: bool = True, p: Any = None) ->
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -351,4 +351,4 @@ def _number(data: Any, what: str) -> Array:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

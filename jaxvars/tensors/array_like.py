@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DistributedError
 from jaxvars.tensors.tensor import check_uncut
 from jaxvars.tracing import context

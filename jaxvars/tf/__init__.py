@@ -33,7 +33,7 @@ from typing import Any
 
 import jax
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf import autodiff as autodiff
 from jaxvars.tf import autograph as autograph
 from jaxvars.tf import bitwise as bitwise

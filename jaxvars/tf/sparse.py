@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.errors import InvalidArgumentError
 from jaxvars.tf.listing import lister
 from jaxvars.tf.tensors.convert import dtype_of, is_text, to_array

@@ -14,7 +14,7 @@ import jax
 from jaxvars import config as _config
 from jaxvars.config import PhysicalDevice
 from jaxvars.devices.device import list_devices
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import DeviceError
 from jaxvars.tf.config.devices import DeviceSpec
 from jaxvars.tf.errors import UnimplementedError

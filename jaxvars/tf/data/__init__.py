@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.data import experimental as experimental
 from jaxvars.tf.data.dataset import Dataset as Dataset
 from jaxvars.tf.data.files import fixed_length_records as FixedLengthRecordDataset  # noqa: N812 - TensorFlow's name

@@ -28,7 +28,7 @@ import types
 from contextlib import ExitStack
 from typing import Any, NoReturn, final
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.parallel import strategies as _core
 from jaxvars.parallel.strategies import InputContext as InputContext
 from jaxvars.parallel.strategies import ReduceOp as ReduceOp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.data.generators.optional import Optional as Optional
 from jaxvars.tf.experimental import dlpack as dlpack
 from jaxvars.tf.experimental import numpy as numpy

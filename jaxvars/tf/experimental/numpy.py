@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf import nest
 from jaxvars.tf.experimental import numpy_random as _numpy_random
 from jaxvars.tf.experimental.numpy_semantics import (

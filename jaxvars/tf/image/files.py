@@ -337,6 +337,3 @@ def adjust_jpeg_quality(image: Array, jpeg_quality: Any, dct_method: Any = "") -
     written = _written(bytes_of, "JPEG", quality=quality, subsampling=2)
     pixels = _pixels(_pillow().open(io.BytesIO(written)), bytes_of.shape[-1])
     return converted(_array(pixels), image.dtype)
-
-
-_PIXELS = "tf.cast(tf.reshape(tf.range(12), [2, 2, 3]) * 20, tf.uint8)"

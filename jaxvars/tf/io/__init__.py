@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.tf import image as _image  # its files are read and written here, too
+from jaxvars.tf import image as _image  # noqa: F401  # pyright: ignore[reportUnusedImport] - its operations are here, too
 from jaxvars.tf.io import gfile as gfile
 from jaxvars.tf.io.examples import FixedLenFeature as FixedLenFeature
 from jaxvars.tf.io.examples import FixedLenSequenceFeature as FixedLenSequenceFeature
@@ -23,7 +23,6 @@ from jaxvars.tf.io.records import TFRecordWriter as TFRecordWriter
 from jaxvars.tf.io.values import write_file as write_file
 from jaxvars.tf.registry.rows import operations
 
-_FILES = _image.__name__  # imported: its operations are found under `tf.io`, too
 __all__ = [
     "FixedLenFeature", "FixedLenSequenceFeature", "TFRecordOptions", "TFRecordWriter",
     "VarLenFeature", "gfile", "parse_example", "parse_single_example", "write_file",

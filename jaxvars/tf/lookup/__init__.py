@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
 from jaxvars.tf.lookup import experimental as experimental
 from jaxvars.tf.lookup.sources import KeyValueTensorInitializer as KeyValueTensorInitializer

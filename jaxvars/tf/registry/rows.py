@@ -31,7 +31,7 @@ from typing import Any, ParamSpec, Protocol, cast, final
 import jax
 import numpy as np
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import JaxvarsError
 from jaxvars.tf.errors import InvalidArgumentError, OpError
 from jaxvars.tf.listing import HOMES, lister

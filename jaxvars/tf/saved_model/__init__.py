@@ -27,7 +27,7 @@ from jaxvars import export as core
 from jaxvars.core.module import Module as CoreModule
 from jaxvars.core.traversal import CLOSED_TYPES as CLOSED
 from jaxvars.core.variable import Variable as CoreVariable
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.errors import SavedError
 from jaxvars.tf.errors import DataLossError
 from jaxvars.tf.listing import lister

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import jax
 
 from jaxvars import tensorboard as _core
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tensorboard import SummaryWriter as SummaryWriter
 from jaxvars.tensorboard import create_noop_writer as create_noop_writer
 from jaxvars.tf.listing import lister

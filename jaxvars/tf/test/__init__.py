@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from jaxvars.devices.device import list_devices
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.listing import lister
 from jaxvars.tf.test.case import TestCase as TestCase
 from jaxvars.tf.test.gradient import compute_gradient as compute_gradient

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf.io.messages import MESSAGES, message
 from jaxvars.tf.listing import lister
 from jaxvars.tf.train.average import ExponentialMovingAverage as ExponentialMovingAverage

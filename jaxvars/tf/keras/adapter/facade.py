@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from jaxvars.display.repr import did_you_mean
+from jaxvars.display.text import did_you_mean
 from jaxvars.tf import nest
 from jaxvars.tf.tensors.convert import to_array
 from jaxvars.tf.tensors.tensor import wrap
