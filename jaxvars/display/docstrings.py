@@ -52,7 +52,7 @@ def complete(thing: Any, words: Mapping[str, str]) -> None:
         if word in words and not any(part.startswith(header) for part in rest):
             rest.insert(0, f"{header}\n    {words[word]}")
     given = [p for name, p in inspect.signature(thing).parameters.items() if name in known]
-    entries = [_executable("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
+    entries = [_entry("**" * (p.kind is p.VAR_KEYWORD) + p.name, known[p.name]) for p in given]
     if entries:
         head.append("\n".join(["Args:", *entries]))
     thing.__doc__ = "\n\n".join([*head, *rest])
@@ -69,7 +69,7 @@ def described(thing: Any) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
 
 
-def _executable(name: str, text: str) -> str:
+def _entry(name: str, text: str) -> str:
     return fill(
         f"{name}: {text}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8,
         break_on_hyphens=False, break_long_words=False,

@@ -31,7 +31,7 @@ class DatasetIterator(Recorded, Iterator[Any]):
     gone through again up to the place.
     """
 
-    _executable = "ITERATOR_STATE", "iterator"
+    _entry = "ITERATOR_STATE", "iterator"
 
     def __init__(self, cursor: Cursor, spec: Callable[[], Any]) -> None:
         self._cursor, self._spec = cursor, spec

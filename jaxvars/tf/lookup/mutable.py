@@ -28,7 +28,7 @@ from jaxvars.typing import Array
 class _Changing(Table, Recorded, ABC):
     """A table that changes; a checkpoint holds what is in it."""
 
-    _executable = "table", "table"
+    _entry = "table", "table"
 
     def __init__(self, key_dtype: Any, value_dtype: Any, default: Any, name: str | None) -> None:
         super().__init__(key_dtype, value_dtype, name)

@@ -14,7 +14,7 @@ from jaxvars.tf.train.graph import Node
 class Recorded(Node, ABC):
     """An object whose state is written when a checkpoint requests it, and read once restored."""
 
-    _executable: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
+    _entry: ClassVar[tuple[str, str]]  # the name in the checkpoint, and that of the variable
     _variable: Variable | None = None
     _written = ""
 
@@ -28,7 +28,7 @@ class Recorded(Node, ABC):
 
     def children(self) -> Iterator[tuple[str, object]]:
         """Yield the variable that holds the state."""
-        key, name = self._executable
+        key, name = self._entry
         if self._variable is None:
             self._variable = Variable("", name=name, trainable=False)
         self._read()
