@@ -93,10 +93,7 @@ def by_hand(shardings, mesh):
     rule = optax.adam(0.01)
     state = jax.eval_shape(rule.init, {path: jnp.zeros(s) for path, s in SHAPES.items()})
     whole = jax.sharding.NamedSharding(mesh, P())
-    homes = (
-        state[0]._replace(count=whole, mu=dict(shardings), nu=dict(shardings)),
-        *state[1:],
-    )
+    homes = (state[0]._replace(count=whole, mu=dict(shardings), nu=dict(shardings)), *state[1:])
     data = jax.sharding.NamedSharding(mesh, P("data"))
 
     def step(params, state, x, y):

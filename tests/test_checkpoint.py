@@ -422,7 +422,7 @@ def test_a_status_tells_what_did_not_fit(tmp_path: Path):
     with pytest.raises(CheckpointError) as caught:
         status.assert_existing_objects_matched()
     assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
-        "c: missing: it is not in the checkpoint",
+        "c: missing: it is not in the checkpoint"
     ]
     del checkpoint.c
     checkpoint.b = jv.Variable(0.0)
@@ -686,11 +686,7 @@ def test_a_name_that_another_variable_takes_later_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "alike",
-    [
-        lambda a, b: {a, b},
-        lambda a, b: [{1: a, "1": b}],
-        lambda a, b: {"x/y": a, "x": {"y": b}},
-    ],
+    [lambda a, b: {a, b}, lambda a, b: [{1: a, "1": b}], lambda a, b: {"x/y": a, "x": {"y": b}}],
 )
 def test_what_has_no_order_and_no_name_is_refused(tmp_path: Path, alike):
     things = alike(jv.Variable(1.0), jv.Variable(2.0))

@@ -21,13 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxvars.checkpoint import (
-    Checkpoint,
-    latest_checkpoint,
-    list_variables,
-    load,
-    load_variable,
-)
+from jaxvars.checkpoint import Checkpoint, latest_checkpoint, list_variables, load, load_variable
 from jaxvars.checkpoint import files as _checkpoint_files
 from jaxvars.checkpoint import stored as _stored
 from jaxvars.checkpoint.checksum import Entry, _digest, encode
@@ -475,9 +469,7 @@ HOSTILE = {
     "code for a header": lambda p: _file(p, _signed({"v": SMALL}), {"v.npy": _CODE}),
     "objects": lambda p: _file(p, _signed({"v": OBJECTS}), {"v.npy": _npy(np.zeros(8, np.uint8))}),
     "objects on disk": lambda p: _file(
-        p,
-        _signed({"v": Entry((1,), "float32", (1,), "object", "")}),
-        {"v.npy": _npy(np.zeros(1))},
+        p, _signed({"v": Entry((1,), "float32", (1,), "object", "")}), {"v.npy": _npy(np.zeros(1))}
     ),
     "a tower": lambda p: _file(p, "[" * 100_000, {}),
     "no variables": lambda p: _file(p, _signed({}, variables=[]), {}),

@@ -57,14 +57,8 @@ ONE: dict[str, tuple[Callable[..., Any], list[int]]] = {
         lambda a, b: jax.jit(lambda a, b: (a.astype(int) * b, (a > 0).astype(float)))(a, b),
         [0b10, 0],
     ),
-    "a reference": (
-        lambda a, b: jax.jit(through_reference)(a, b),
-        [0b11, 0b11],
-    ),
-    "a rule": (
-        lambda a, b: jax.jit(ruled)(a, b),
-        [0b11, 0b11, 0],
-    ),
+    "a reference": (lambda a, b: jax.jit(through_reference)(a, b), [0b11, 0b11]),
+    "a rule": (lambda a, b: jax.jit(ruled)(a, b), [0b11, 0b11, 0]),
 }
 
 

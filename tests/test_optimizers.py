@@ -132,17 +132,11 @@ NAMED = {
         lambda: optax.rmsprop(0.1, 0.8, 0.1, centered=True),
     ),
     "Adagrad": (lambda: optimizers.Adagrad(0.1), lambda: optax.adagrad(0.1)),
-    "Adadelta": (
-        lambda: optimizers.Adadelta(0.1),
-        lambda: optax.adadelta(0.1, rho=0.95, eps=1e-7),
-    ),
+    "Adadelta": (lambda: optimizers.Adadelta(0.1), lambda: optax.adadelta(0.1, rho=0.95, eps=1e-7)),
     "Lion": (lambda: optimizers.Lion(0.1), lambda: optax.lion(0.1, weight_decay=0.0)),
     "Lamb": (lambda: optimizers.Lamb(0.1), lambda: optax.lamb(0.1, eps=1e-7)),
 }
-PAIRS = {
-    **{name: (lambda t=t: optimizers.Optax(t()), t) for name, t in ANY_OPTAX.items()},
-    **NAMED,
-}
+PAIRS = {**{name: (lambda t=t: optimizers.Optax(t()), t) for name, t in ANY_OPTAX.items()}, **NAMED}
 
 
 @pytest.mark.parametrize("how", ["eager", "compiled"])

@@ -302,13 +302,7 @@ def test_varargs_count_by_their_number():
 
 @pytest.mark.parametrize(
     "tree",
-    [
-        [1.0, 2.0],
-        (1.0, {"a": 2.0}),
-        {"b": 1.0, "a": [2.0, 3.0]},
-        Pair(1.0, (2.0,)),
-        [1.0, None],
-    ],
+    [[1.0, 2.0], (1.0, {"a": 2.0}), {"b": 1.0, "a": [2.0, 3.0]}, Pair(1.0, (2.0,)), [1.0, None]],
 )
 def test_pytrees_of_numbers_keep_their_form(tree: Any):
     step, runs = counted(lambda t: jax.tree.map(lambda x: x * 2, t))
@@ -622,11 +616,7 @@ class Secret:
         ),
         ((1.0, True), (2.0, False), "y: True -> False"),
         ((1.0, jnp.float32(1)), (1.0, 1.0), "y: float32[] -> float32[] (weakly typed)"),
-        (
-            (1.0, 1.0),
-            (1.0, jnp.float32(1)),
-            "y: float32[] -> float32[] (strongly typed)",
-        ),
+        ((1.0, 1.0), (1.0, jnp.float32(1)), "y: float32[] -> float32[] (strongly typed)"),
         ((1.0, {"a": 1.0}), (1.0, {"a": "x"}), "y['a']: float32[] -> 'x'"),
         ((1.0, None), (1.0, 2.0), "y: the structure changed"),
         ((1.0, [1.0]), (1.0, [1.0, 2.0]), "y: the structure changed"),

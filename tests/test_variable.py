@@ -11,12 +11,7 @@ import optax
 import pytest
 
 import jaxvars as jv
-from jaxvars.errors import (
-    DtypeError,
-    NotATensorError,
-    ShapeError,
-    StringVariableError,
-)
+from jaxvars.errors import DtypeError, NotATensorError, ShapeError, StringVariableError
 
 V = jv.Variable
 

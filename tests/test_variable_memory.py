@@ -15,11 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import jaxvars as jv
 from jaxvars.core.cells import SHARED, STORE
-from jaxvars.errors import (
-    CreationError,
-    NotATensorError,
-    UninitializedError,
-)
+from jaxvars.errors import CreationError, NotATensorError, UninitializedError
 
 V = jv.Variable
 

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.errors import (
-    DtypeError,
-    ForeignTransformError,
-    NotATensorError,
-    ShapeError,
-)
+from jaxvars.errors import DtypeError, ForeignTransformError, NotATensorError, ShapeError
 
 V = jv.Variable
 

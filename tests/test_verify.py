@@ -168,11 +168,7 @@ def _other_class(x):
     [
         (_changes_its_argument, ({"n": X}, X), r"call 1: argument\[0\]\[0\]\['n'\]"),
         (_appends_what_it_was_given, ([], X), r"call 1: argument\[0\]\[0\]\[0\]"),
-        (
-            _adds_in_place,
-            (np.zeros(2, np.float32),),
-            "call 2: result is 2.0 compiled",
-        ),
+        (_adds_in_place, (np.zeros(2, np.float32),), "call 2: result is 2.0 compiled"),
         (_other_class, (X,), r"the structure of the result is \('list', None\) compiled"),
     ],
 )

@@ -8,14 +8,7 @@ from typing import Any, final
 
 import jax
 
-from jaxvars.autodiff.nodes import (
-    PULLS,
-    Linear,
-    Node,
-    inner_jaxprs,
-    run_linear,
-    shown_params,
-)
+from jaxvars.autodiff.nodes import PULLS, Linear, Node, inner_jaxprs, run_linear, shown_params
 from jaxvars.autodiff.sparse_rows import Uses, is_lookup
 from jaxvars.tracing import jaxprs
 from jaxvars.typing import Array

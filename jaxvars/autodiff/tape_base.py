@@ -58,9 +58,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
 
     def _clear(self) -> None:
         self._record = Record(
-            reverse=self._reverse,
-            everything=self._everything,
-            through_assigns=self.through_assigns,
+            reverse=self._reverse, everything=self._everything, through_assigns=self.through_assigns
         )
         self._assigns: dict[int, Assign] = {}
         self._after: dict[int, tuple[Array, Assign]] = {}

@@ -61,11 +61,7 @@ from jaxvars.core.indices import indices_are_checked
 from jaxvars.core.staging import BrokenOff, Staged, stage
 from jaxvars.core.store import fail, seek
 from jaxvars.display.repr import Table
-from jaxvars.errors import (
-    CompileError,
-    line_of_function,
-    warn_of_retraces,
-)
+from jaxvars.errors import CompileError, line_of_function, warn_of_retraces
 from jaxvars.symbolic.propagate import following
 from jaxvars.symbolic.sizes import with_compared_sizes
 from jaxvars.tensors.spec import TensorSpec

@@ -105,10 +105,7 @@ FAILURE = _SIGNAL._cell
 
 
 def require(
-    good: Array,
-    message: str,
-    values: Mapping[str, Array] | None = None,
-    line: str | None = None,
+    good: Array, message: str, values: Mapping[str, Array] | None = None, line: str | None = None
 ) -> None:
     """Raise CheckError unless all of `good` holds; in a compiled step, when it is run.
 

@@ -6,9 +6,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 
 from jaxvars.core.cells import LOST, SHARED, STORE, UNPROVEN, Cell, Step, WriteBack
-from jaxvars.errors import (
-    ExecutionError,
-)
+from jaxvars.errors import ExecutionError
 from jaxvars.typing import Array
 
 

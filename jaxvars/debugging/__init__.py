@@ -113,11 +113,7 @@ def assert_greater_equal(x: Any, y: Any, message: str | None = None) -> None:
 
 
 def assert_near(
-    x: Any,
-    y: Any,
-    rtol: float | None = None,
-    atol: float | None = None,
-    message: str | None = None,
+    x: Any, y: Any, rtol: float | None = None, atol: float | None = None, message: str | None = None
 ) -> None:
     """Check that |x - y| <= atol + rtol * |y|, element by element.
 

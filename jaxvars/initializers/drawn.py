@@ -9,11 +9,7 @@ import jax.numpy as jnp
 
 from jaxvars.errors import DtypeError, ShapeError
 from jaxvars.initializers.initializer import Random, Sizes
-from jaxvars.random.stateless import (
-    stateless_normal,
-    stateless_truncated_normal,
-    stateless_uniform,
-)
+from jaxvars.random.stateless import stateless_normal, stateless_truncated_normal, stateless_uniform
 from jaxvars.typing import Array
 
 

@@ -156,10 +156,7 @@ class Supervisor:
     def _sinks(self, attempt: int, rank: int, size: int) -> tuple[Sink, Sink]:
         if self._options.logs is None:
             prefix = f"[{rank}] "
-            return (
-                prefixed(prefix, sys.stdout.fileno()),
-                prefixed(prefix, sys.stderr.fileno()),
-            )
+            return (prefixed(prefix, sys.stdout.fileno()), prefixed(prefix, sys.stderr.fileno()))
         path = self._options.logs / f"attempt-{attempt}" / f"rank-{rank}.log"
         moment = time.strftime("%Y-%m-%d %H:%M:%S")
         title = f"[launch] {moment} attempt {attempt}: worker {rank} of {size}"

@@ -216,9 +216,7 @@ class CTC(PlainLoss, fn=ctc):
 
 @final
 class Circle(
-    FunctionLoss,
-    fn=circle,
-    remove_diagonal="whether an embedding is not compared with itself.",
+    FunctionLoss, fn=circle, remove_diagonal="whether an embedding is not compared with itself."
 ):
     """The circle loss of embeddings of length 1.
 

@@ -10,11 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.losses.inputs import (
-    EPSILON,
-    tensor,
-    wide,
-)
+from jaxvars.losses.inputs import EPSILON, tensor, wide
 from jaxvars.metrics.matrix import MatrixMetric
 from jaxvars.metrics.metric import unseen
 from jaxvars.metrics.sums import total

@@ -11,9 +11,7 @@ import jax.numpy as jnp
 from jaxvars.losses.inputs import divide
 from jaxvars.metrics.confusion import Thresholded
 from jaxvars.metrics.sums import total
-from jaxvars.metrics.thresholds import (
-    even_thresholds,
-)
+from jaxvars.metrics.thresholds import even_thresholds
 from jaxvars.typing import Array, DTypeLike
 
 

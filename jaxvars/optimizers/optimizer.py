@@ -20,12 +20,7 @@ from jaxvars.autodiff.tape import GradientTape
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.store import Cell
 from jaxvars.core.variable import Variable
-from jaxvars.optimizers.checks import (
-    Pairs,
-    check_options,
-    checked_pairs,
-    checked_variables,
-)
+from jaxvars.optimizers.checks import Pairs, check_options, checked_pairs, checked_variables
 from jaxvars.optimizers.keeper import Keeper
 from jaxvars.optimizers.slots import Swap
 from jaxvars.optimizers.step import AVERAGE, run_step

@@ -10,13 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.errors import DtypeError, ShapeError
-from jaxvars.random.seeds import (
-    Shape,
-    as_shape,
-    key_of,
-    known,
-    unseen,
-)
+from jaxvars.random.seeds import Shape, as_shape, key_of, known, unseen
 from jaxvars.random.stateless import _draws
 from jaxvars.tensors.array_like import unwrap
 from jaxvars.tensors.tensor import as_array, as_dtype, refuse_masked

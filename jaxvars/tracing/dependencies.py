@@ -137,10 +137,7 @@ def _handing_on(name: str) -> Any:
     primitive = new_primitive(name)
     primitive.def_impl(lambda value, *others: value)
     primitive.def_abstract_eval(lambda value, *others: value)
-    ad.primitive_jvps[primitive] = lambda primals, tangents: (
-        primitive.bind(*primals),
-        tangents[0],
-    )
+    ad.primitive_jvps[primitive] = lambda primals, tangents: (primitive.bind(*primals), tangents[0])
     batching.primitive_batchers[primitive] = lambda values, axes: (values[0], axes[0])
     mlir.register_lowering(primitive, lambda ctx, value, *others: [value])
     return primitive

@@ -54,10 +54,7 @@ def ordered_like(tree: Any, made: T) -> T:
 
 
 def map_leaves(
-    fn: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
-    is_leaf: Callable[[Any], bool] | None = None,
+    fn: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
     """Do what `jax.tree.map` does, and keep the order that the keys have in the first tree."""
     return ordered_like(tree, jax.tree.map(fn, tree, *rest, is_leaf=is_leaf))

@@ -18,16 +18,7 @@ import jax.core
 import numpy as np
 from jax.extend.core.primitives import remat_p
 
-from jaxvars.tracing.context import (
-    EVAL,
-    ROOTS,
-    PassThrough,
-    Trace,
-    at,
-    current,
-    place,
-    strip,
-)
+from jaxvars.tracing.context import EVAL, ROOTS, PassThrough, Trace, at, current, place, strip
 from jaxvars.tracing.identity import Same, exact, held
 from jaxvars.tracing.jaxprs import evaluated, hidden_arrays, inner_jaxprs, open_jaxpr, open_program
 from jaxvars.typing import Array

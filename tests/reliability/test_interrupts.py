@@ -13,15 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from interrupts import (
-    check_nothing_is_left,
-    interrupt,
-    make_pair,
-    places_of,
-    sweep,
-    visit,
-    whole,
-)
+from interrupts import check_nothing_is_left, interrupt, make_pair, places_of, sweep, visit, whole
 
 import jaxvars as jv
 from jaxvars.compiler import program

@@ -173,10 +173,7 @@ def test_dlpack():
     x = tf.constant([1.0, 2.0])
     assert tf.experimental.dlpack.from_dlpack(
         tf.experimental.dlpack.to_dlpack(x)
-    ).numpy().tolist() == [
-        1.0,
-        2.0,
-    ]
+    ).numpy().tolist() == [1.0, 2.0]
     assert tf.experimental.dlpack.from_dlpack(np.arange(3)).numpy().tolist() == [0, 1, 2]
 
 

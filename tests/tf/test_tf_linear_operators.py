@@ -26,8 +26,7 @@ OFTEN = {  # of the others in the long run: compiling takes its time
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in OFTEN else pytest.mark.slow) for n in OPERATORS],
+    "name", [pytest.param(n, marks=() if n in OFTEN else pytest.mark.slow) for n in OPERATORS]
 )
 def test_operators_are_tensorflows(name):
     found = cases.facts(OPERATORS[name]())
@@ -232,11 +231,7 @@ def test_one_of_ones_own():
             tf.errors.InvalidArgumentError,
             "Singular matrix up to precision",
         ),
-        (
-            lambda: kinds.LinearOperatorComposition([]),
-            ValueError,
-            "non-empty list of operators",
-        ),
+        (lambda: kinds.LinearOperatorComposition([]), ValueError, "non-empty list of operators"),
         (lambda: kinds.LinearOperatorIdentity(2.5), TypeError, "must be integer type"),
         (lambda: kinds.LinearOperatorDiagonal, AttributeError, "no attribute"),
     ],

@@ -28,8 +28,7 @@ LONG = {"gan", "gp", "newton", "pinn", "rnn_scan"}  # they compile most
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in texts.SCRIPTS],
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in texts.SCRIPTS]
 )
 def test_a_script_prints_what_tensorflow_prints(name):
     wanted = (GOLDENS / f"{name}.out").read_text().splitlines()

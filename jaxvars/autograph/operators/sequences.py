@@ -92,9 +92,7 @@ def of_range(numbers: builtins.range) -> Sequential:
     """Return a Python range as something that a staged loop goes through."""
     start, step = numbers.start, numbers.step
     return Sequential(
-        len(numbers),
-        lambda i: start + i * step,
-        lambda: start + _counted(len(numbers)) * step,
+        len(numbers), lambda i: start + i * step, lambda: start + _counted(len(numbers)) * step
     )
 
 

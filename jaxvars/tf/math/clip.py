@@ -131,10 +131,7 @@ def saturate_cast(value: Array, dtype: Any) -> Array:
 def _limits(source: np.dtype, target: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and greatest values of one type that another one holds."""
     wide, narrow = _ends(source), _ends(target)
-    return (
-        _held(max(wide[0], narrow[0]), source),
-        _held(min(wide[1], narrow[1]), source),
-    )
+    return (_held(max(wide[0], narrow[0]), source), _held(min(wide[1], narrow[1]), source))
 
 
 def _ends(dtype: np.dtype) -> tuple[int | float, int | float]:
