@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,31 @@ def test_open_sizes_that_cannot_be_open(tmp_path: Path) -> None:
     vars(other)["f"] = add
     with pytest.raises(SavedError, match=r"Give those that must be certain ones"):
         tf.saved_model.save(other, tmp_path)
+
+
+def test_a_method_of_an_object_that_is_gone_is_not_saved(tmp_path: Path) -> None:
+    class Halved(tf.Module):
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            return x / 2
+
+    gone = Halved()
+    concrete = gone.__call__.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    del gone
+    gc.collect()
+    assert not concrete.is_alive
+    for _ in range(50):  # one of them has the number that the first had
+        model = Halved()
+        model.__call__.get_concrete_function(tf.TensorSpec([2], tf.float32))
+        assert len(Halved.__call__._requested()) == 1
+        assert Halved.__call__._requested((model,))[0].belongs_to((model,))
+    holder = tf.Module()
+    holder.f = Halved.__call__  # the function itself, which any object may be given to
+    del model
+    gc.collect()
+    tf.saved_model.save(holder, tmp_path)
+    with pytest.raises(ReferenceError, match="is a method of is gone"):
+        concrete(tf.constant([1.0]))
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

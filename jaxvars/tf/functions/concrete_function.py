@@ -71,6 +71,16 @@ class ConcreteFunction:
         return own
 
     @property
+    def is_alive(self) -> bool:
+        """Whether the object that it is a method of exists; True for a function."""
+        return all(reference() is not None for reference in self._owner)
+
+    def belongs_to(self, own: tuple[Any, ...]) -> bool:
+        """Return whether it is a method of this object."""
+        mine = tuple(reference() for reference in self._owner)
+        return len(mine) == len(own) and all(a is b for a, b in zip(mine, own, strict=True))
+
+    @property
     def _is_open(self) -> bool:
         return self._has_text or any(_is_open(spec.shape) for spec in self._specs())
 
@@ -99,8 +109,9 @@ class ConcreteFunction:
         if list(self._kwargs) != list(other._kwargs) or not _is_alike(self._args, other._args):
             return False
         pairs = zip(self._flat(), other._given, strict=True)
-        same_object = all(a() is b() for a, b in zip(self._owner, other._owner, strict=True))
-        return same_object and all(_is_same_kind(mine, asked) for mine, asked in pairs)
+        return self.belongs_to(other._own) and all(
+            _is_same_kind(mine, asked) for mine, asked in pairs
+        )
 
     def _trace(self, sizes: Any = None) -> Any:
         args, kwargs = nest.map_structure(lambda x: _struct(x, sizes), (self._args, self._kwargs))

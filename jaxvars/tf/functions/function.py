@@ -82,7 +82,7 @@ class Function:
             None if input_signature is None else InputSignature(input_signature, self._signature)
         )
         self._runs: Counter[int] = Counter()  # of the body, by the object of a method
-        self._known: list[tuple[int, ConcreteFunction]] = []
+        self._known: list[ConcreteFunction] = []
         self._seen: list[Seen] = []
         self._reduce_retracing = reduce_retracing
         specs = None if self._specs is None else self._specs.given
@@ -125,10 +125,9 @@ class Function:
 
     def _note(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Take note of a trace."""
-        number = _count(self, args)
-        own = args[:1] if number else ()
+        own = args[:1] if _count(self, args) else ()
         rest = weakened(args[len(own) :])
-        self._seen.append(Seen(number, weakened(own), rest, weakened(kwargs), result))
+        self._seen.append(Seen(weakened(own), rest, weakened(kwargs), result))
 
     # ------------------------------------------------------------ calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -218,27 +217,32 @@ class Function:
     ) -> ConcreteFunction:
         """Return the concrete function, the same for the same signature; `own`: of a method."""
         bound = self._bound((*own, *args), kwargs)
-        holder = id(own[0]) if own else 0
         with TRACING:
             try:
                 made = ConcreteFunction(self._core, bound, self.__name__, self._open, own)
             except NeedsTape:
                 return self._again(self._concrete, (own, args, kwargs), {})
-            for number, known in self._known:
-                if number == holder and known.is_for(made):
+            for known in self._requested(own):
+                if known.is_for(made):
                     return known
-            self._known.append((holder, made))
+            self._known.append(made)
         return made
 
-    def _traces(self, holder: int | None = None) -> list[ConcreteFunction]:
+    def _requested(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
+        """Return the concrete functions that were requested; those of one object, if given."""
+        self._known = [made for made in self._known if made.is_alive]
+        return [made for made in self._known if not own or made.belongs_to(own)]
+
+    def _traces(self, own: tuple[Any, ...] = ()) -> list[ConcreteFunction]:
         """Return the concrete functions that there are, in the order of their traces."""
         found: list[ConcreteFunction] = []
         for seen in tuple(self._seen):
-            if holder in (None, seen.holder) and (given := seen.given()) is not None:
+            given = seen.given()
+            if given is not None and (not own or any(x is own[0] for x in given[0])):
                 made = self._concrete(*given)
                 made.learn(seen.result)
                 found += [] if any(made is one for one in found) else [made]
-        asked = [made for number, made in self._known if holder in (None, number)]
+        asked = self._requested(own)
         return [*found, *(made for made in asked if all(made is not one for one in found))]
 
     def clear_cache(self) -> None:
@@ -331,7 +335,7 @@ class BoundFunction:
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
         """Return the signatures that there are traces for, as a string."""
-        return _printed(self._function._traces(id(self.__self__)), verbose)
+        return _printed(self._function._traces((self.__self__,)), verbose)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -18,14 +18,12 @@ class Seen(NamedTuple):
     """A trace.
 
     Attributes:
-        holder: the number of the object that the method belongs to, or 0.
-        own: returns that object.
+        own: returns the object that the method belongs to, in a tuple.
         args: returns the other positional arguments.
         kwargs: returns those that were given by name.
         result: with specs for its tensors.
     """
 
-    holder: int
     own: Callable[[], Any]
     args: Callable[[], Any]
     kwargs: Callable[[], Any]

@@ -58,9 +58,8 @@ def programs_of(function: Any, sizes: Sequence[int]) -> list[CoreConcrete]:
     given = (function.__self__,) if isinstance(function, BoundFunction) else ()
     if owner._specs is not None:
         return _programs_for(function.get_concrete_function(), sizes)
-    holder = id(given[0]) if given else 0
-    asked = [made for number, made in owner._known if number == holder or not given]
-    known = [one for made in asked if made._is_open for one in _programs_for(made, sizes)]
+    asked = [made for made in owner._requested(given) if made._is_open]
+    known = [one for made in asked for one in _programs_for(made, sizes)]
     called = [one for one in _called(owner._core, given) if not _is_symbolic(one)]
     return list({id(one._executable): one for one in [*known, *called]}.values())
 
