@@ -63,7 +63,7 @@ def sizes_in(fn, *shapes):
     found = []
 
     def traced(*xs):
-        with recorder.recording(_open_values._CURRENT.followed):
+        with recorder.recording(_open_values._CURRENT.value):
             value = fn(*xs)
         found.append(_open_values.sizes_of(value))
         return value

@@ -105,7 +105,7 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     aside = [cell for cell in touched.reads if cell.key not in own]
     cells = [*used, *aside]
     outer, forward = [], _run_forward(run, fn, form, cells)
-    if context.strip(context.current()) is not context.EVAL:  # maybe differentiated elsewhere
+    if not context.is_eager():  # maybe differentiated elsewhere
         with overlooking():  # it is raised again if a gradient is requested
             outer, forward = _traced(forward, cells, len(aside), values)
     outer = [*map(LOCAL.frame.read, aside), *outer]

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frame import Frame
-from jaxvars.core.frames import LOCAL, within
+from jaxvars.core.frames import is_traced, within
 from jaxvars.core.store import take
 from jaxvars.errors import ForeignTransformError, user_line
 from jaxvars.tracing import context
@@ -57,7 +57,7 @@ def abstract(fn: Callable[[], T]) -> T:
     def run() -> None:
         returned.append(within(_AbstractFrame(), fn))
 
-    if LOCAL.frame is not LOCAL.eager or context.strip(context.current()) is not context.EVAL:
+    if is_traced():
         raise ForeignTransformError(
             f"jv.abstract is called at {user_line()} inside a compiled function or a transform. "
             "Call it outside, and use there what it returned."

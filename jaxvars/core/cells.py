@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, final
 
+from jaxvars.tracing.context import Scoped
 from jaxvars.typing import Array
 
 T = TypeVar("T")
@@ -140,15 +140,8 @@ class PendingRestore(ABC):
 
 
 # ---------------------------------------------------------------- names
-@final
-class _Names(threading.local):
-    """The open name scopes of each thread."""
-
-    def __init__(self) -> None:
-        self.scopes: tuple[str, ...] = ()
-
-
-NAMES = _Names()
+NAMES: Scoped[tuple[str, ...]] = Scoped(())
+"""The open name scopes."""
 
 
 @contextmanager
@@ -166,9 +159,5 @@ def name_scope(name: str) -> Generator[str]:
     ...     jv.Variable(0.0, name="bias").name
     'encoder/dense/bias'
     """
-    outer = NAMES.scopes
-    NAMES.scopes = (*outer, name)
-    try:
-        yield "/".join(NAMES.scopes)
-    finally:
-        NAMES.scopes = outer
+    with NAMES.set((*NAMES.value, name)) as scopes:
+        yield "/".join(scopes)

@@ -94,7 +94,7 @@ class EagerFrame(Frame):
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values; no step of another thread comes between."""
         is_alone = len(cells) < 2 or FORKED or is_interrupting()
-        if is_alone or context.strip(context.current()) is not context.EVAL:
+        if is_alone or not context.is_eager():
             return super().read_all(cells)
         values = take_all(cells)
         if self.observers:
@@ -121,8 +121,7 @@ class EagerFrame(Frame):
 
     def peek(self, cell: Cell) -> Array | None:
         """Return the value from `STORE`."""
-        is_run = context.strip(context.current()) is context.EVAL
-        return self.get(cell) if is_run else take(cell)
+        return self.get(cell) if context.is_eager() else take(cell)
 
     def write_all(
         self, cells: Sequence[Cell], values: Sequence[Array], held: Sequence[Array] | None = None
@@ -412,6 +411,16 @@ def within(frame: Frame, fn: Callable[[], T]) -> T:
             return fn()
     finally:
         scope.leave()
+
+
+def is_traced() -> bool:
+    """Return whether code runs in a compiled function, a pure one or a JAX transform."""
+    return LOCAL.frame is not LOCAL.eager or not context.is_eager()
+
+
+def is_staged() -> bool:
+    """Return whether what is called now is run later, as part of a program."""
+    return LOCAL.frame is not LOCAL.eager or context.is_staging()
 
 
 def is_interrupting_trace() -> bool:

@@ -116,7 +116,7 @@ class Variable(Scattered):
         if not isinstance(name, str | None):
             raise TypeError(f"The name of a variable is a string, not {name!r}.")
         refuse_if_forked("A variable is created")
-        name = "/".join((*NAMES.scopes, name or DEFAULT_NAME))
+        name = "/".join((*NAMES.value, name or DEFAULT_NAME))
         self.trainable = bool(trainable)
         make = functools.partial(_initial, initial_value, dtype, shape, name)
         with context.restoring(), context.evaluating():
@@ -427,11 +427,8 @@ def _committed(value: Array) -> Any:
 
 
 def restore_variable(value: Array, name: str, trainable: bool, home: Any) -> Variable:
-    outer, NAMES.scopes = NAMES.scopes, ()
-    try:
+    with NAMES.set(()):
         return Variable(value, name=name, trainable=trainable, sharding=home)
-    finally:
-        NAMES.scopes = outer
 
 
 def _dump(value: Array) -> tuple[Any, str | None]:

@@ -12,7 +12,6 @@ Rules this file keeps:
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeAlias, final
@@ -77,26 +76,18 @@ def _is_small(value: Array) -> bool:
     return kind is not None and not any(map(is_open, shape)) and math.prod(shape) <= _LARGEST
 
 
-@final
-class _Current(threading.local):
-    followed: _Followed | None = None
-
-
-_CURRENT = _Current()
+_CURRENT: context.Scoped[_Followed | None] = context.Scoped(None)
 
 
 @contextmanager
 def following() -> Generator[None]:
     """Keep book of sizes inside, in functions that are traced there."""
-    before, _CURRENT.followed = _CURRENT.followed, _Followed()
-    try:
+    with _CURRENT.set(_Followed()):
         yield
-    finally:
-        _CURRENT.followed = before
 
 
 def _around() -> AbstractContextManager[None]:
-    followed = _CURRENT.followed
+    followed = _CURRENT.value
     return nullcontext() if followed is None else recorder.recording(followed)
 
 
@@ -106,22 +97,22 @@ AROUND.append(_around)
 def array_of(sizes: Sequence[Any], dtype: Any) -> Array:
     """Return sizes, some of which are open, as an array."""
     value = jnp.stack([jnp.asarray(size).astype(dtype) for size in sizes])
-    if _CURRENT.followed is not None:
-        _CURRENT.followed.note(value, _objects(sizes))
+    if _CURRENT.value is not None:
+        _CURRENT.value.note(value, _objects(sizes))
     return value
 
 
 def number_of(size: Any, dtype: Any) -> Array:
     """Return an unknown dimension as an array without dimensions."""
     value = jnp.asarray(size).astype(dtype)
-    if _CURRENT.followed is not None:
-        _CURRENT.followed.note(value, _objects([size]).reshape(()))
+    if _CURRENT.value is not None:
+        _CURRENT.value.note(value, _objects([size]).reshape(()))
     return value
 
 
 def sizes_of(value: Array) -> Sizes | None:
     """Return the sizes that an array holds; None if it is not known to hold any."""
-    return None if _CURRENT.followed is None else _CURRENT.followed.sizes(value)
+    return None if _CURRENT.value is None else _CURRENT.value.sizes(value)
 
 
 def _objects(sizes: Sequence[Any]) -> Sizes:

@@ -40,7 +40,7 @@ def write(kind: str, name: Any, build: Build, values: Sequence[Array], step: Any
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of a summary is a string, not {name!r} ({user_line()}).")
-    tag = "/".join((*NAMES.scopes, name))
+    tag = "/".join((*NAMES.value, name))
     if WRITER.setting.value is None and not is_tracing():
         return
     call = _Call(f"{kind} {name!r}", user_line, lambda *x: build(tag, *x))

@@ -10,14 +10,14 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, final
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
 
 import jax
 
 from jaxvars.tensors.array_like import BOXES
+from jaxvars.tracing.context import Scoped
 from jaxvars.tracing.key_order import map_leaves
 
 
@@ -47,33 +47,23 @@ class TensorWrapping(NamedTuple):
     words: ErrorVocabulary = ErrorVocabulary()
 
 
-@final
-class _Current(threading.local):
-    semantics: TensorWrapping | None = None
-
-
-_CURRENT = _Current()
+_CURRENT: Scoped[TensorWrapping | None] = Scoped(None)
 _PLAIN = ErrorVocabulary()
 
 
-@contextmanager
-def boxing(semantics: TensorWrapping | None) -> Generator[None]:
+def boxing(semantics: TensorWrapping | None) -> AbstractContextManager[object]:
     """Have boxes in place of arrays inside, or arrays again (None)."""
-    before, _CURRENT.semantics = _CURRENT.semantics, semantics
-    try:
-        yield
-    finally:
-        _CURRENT.semantics = before
+    return _CURRENT.set(semantics)
 
 
 def is_boxing() -> bool:
     """Return whether users see boxes now."""
-    return _CURRENT.semantics is not None
+    return _CURRENT.value is not None
 
 
 def words() -> ErrorVocabulary:
     """Return how error messages speak of arrays now."""
-    return _PLAIN if _CURRENT.semantics is None else _CURRENT.semantics.words
+    return _PLAIN if _CURRENT.value is None else _CURRENT.value.words
 
 
 def boxed(value: Any) -> Any:
@@ -82,19 +72,19 @@ def boxed(value: Any) -> Any:
     >>> boxed(1.0)
     1.0
     """
-    return value if _CURRENT.semantics is None else _CURRENT.semantics.box(value)
+    return value if _CURRENT.value is None else _CURRENT.value.box(value)
 
 
 def is_box(value: Any) -> bool:
     """Return whether a value is a box with numbers, and users see boxes now."""
-    if _CURRENT.semantics is None or type(value) not in BOXES:
+    if _CURRENT.value is None or type(value) not in BOXES:
         return False
     return isinstance(BOXES[type(value)](value), jax.Array)
 
 
 def settled_numbers(value: Any) -> Any:
     """Return a structure with arrays for Python's numbers, if users see boxes now."""
-    semantics = _CURRENT.semantics
+    semantics = _CURRENT.value
     if semantics is None:
         return value
     return map_leaves(lambda x: semantics.array(x) if type(x) in (int, float) else x, value)
@@ -102,4 +92,4 @@ def settled_numbers(value: Any) -> Any:
 
 def type_for(kind: type, dtype: Any) -> Any:
     """Return the dtype that Python's numbers of a kind have; `dtype` if users see arrays."""
-    return dtype if _CURRENT.semantics is None else _CURRENT.semantics.array(kind()).dtype
+    return dtype if _CURRENT.value is None else _CURRENT.value.array(kind()).dtype

@@ -3,7 +3,7 @@
 Two readers disagree on what the derivative is of a value that was assigned and read again:
 
 - for a tape, an assign is not differentiated, and a read is a source: its tangent is that of the
-  variable, not of what it was computed from (TensorFlow's manner);
+  variable, not of what it was computed from (as in TensorFlow);
 - for a JAX transform of the pure function, and for a tape that goes through assigns, it is simply
   the value that was computed.
 
@@ -15,10 +15,9 @@ Rule this file keeps: what JAX remembers of a differentiated program is kept apa
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from typing import final
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,17 +26,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxvars.tracing import capture
 from jaxvars.typing import Array
 
-
-@final
-class _Local(threading.local):
-    """For which reader this thread differentiates."""
-
-    def __init__(self) -> None:
-        self.is_tape = False
-
-
-_LOCAL = _Local()
-_kept_apart = jax.make_user_context(False)
+_is_for_tape: Any = jax.make_user_context(False)  # has part in the keys of JAX's caches
 
 
 def reread(value: Array, source: Array) -> Array:
@@ -45,24 +34,18 @@ def reread(value: Array, source: Array) -> Array:
     return reread_p.bind(value, source)
 
 
-@contextmanager
-def for_tape(*, through_assigns: bool = False) -> Generator[None]:
+def for_tape(*, through_assigns: bool = False) -> AbstractContextManager[object]:
     """Differentiate, inside, as a tape does; one that goes through assigns is like a transform."""
-    was, _LOCAL.is_tape = _LOCAL.is_tape, not through_assigns
-    try:
-        with _kept_apart(not through_assigns):
-            yield
-    finally:
-        _LOCAL.is_tape = was
+    return _is_for_tape(not through_assigns)
 
 
 def is_for_tape() -> bool:
     """Return whether a tape differentiates now."""
-    return _LOCAL.is_tape
+    return _is_for_tape.value
 
 
 def _differentiated(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
-    return reread_p.bind(*primals), tangents[1] if _LOCAL.is_tape else tangents[0]
+    return reread_p.bind(*primals), tangents[1] if _is_for_tape.value else tangents[0]
 
 
 def _batched(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:

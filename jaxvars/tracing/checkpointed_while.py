@@ -17,9 +17,8 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, final
 
 import jax
@@ -46,27 +45,12 @@ class TooManyLoopsError(ValueError):
     """
 
 
-@final
-class _Local(threading.local):
-    """Whether this thread differentiates in reverse."""
-
-    def __init__(self) -> None:
-        self.is_reverse = False
+_is_reverse: Any = jax.make_user_context(False)  # has part in the keys of JAX's caches
 
 
-_LOCAL = _Local()
-_kept_apart = jax.make_user_context(False)
-
-
-@contextmanager
-def in_reverse(is_reverse: bool = True) -> Generator[None]:
+def in_reverse(is_reverse: bool = True) -> AbstractContextManager[object]:
     """Differentiate in reverse inside."""
-    was, _LOCAL.is_reverse = _LOCAL.is_reverse, is_reverse
-    try:
-        with _kept_apart(is_reverse):
-            yield
-    finally:
-        _LOCAL.is_reverse = was
+    return _is_reverse(is_reverse)
 
 
 def while_loop(
@@ -127,7 +111,7 @@ def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> l
 def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
     pairs = zip(primals, tangents, strict=True)
     moving = tuple(i for i, (x, t) in enumerate(pairs) if _moves(x, t))
-    if not _LOCAL.is_reverse:
+    if not _is_reverse.value:
         run = functools.partial(_moved, primals, moving, params)
         outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal

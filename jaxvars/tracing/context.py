@@ -18,10 +18,16 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ContextDecorator, nullcontext, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import (
+    AbstractContextManager,
+    ContextDecorator,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import jax
 import jax.core
@@ -31,6 +37,7 @@ from jax.extend.core.primitives import copy_p
 
 from jaxvars.typing import Array
 
+T = TypeVar("T")
 Tracer = jax.core.Tracer
 Trace = jax.core.Trace
 
@@ -64,6 +71,31 @@ class PassThrough(Trace):
 
 
 @final
+class Scoped(threading.local, Generic[T]):
+    """A value in each thread, which a `with` statement replaces.
+
+    >>> depth = Scoped(0)
+    >>> with depth.set(1):
+    ...     depth.value
+    1
+    >>> depth.value
+    0
+    """
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+
+    @contextmanager
+    def set(self, value: T) -> Generator[T]:
+        """Have another value inside."""
+        before, self.value = self.value, value
+        try:
+            yield value
+        finally:
+            self.value = before
+
+
+@final
 class _Roots(threading.local):
     """The recorder that each thread puts directly on `EVAL`."""
 
@@ -87,9 +119,14 @@ def strip(trace: Trace) -> Trace:
     return trace
 
 
+def is_eager() -> bool:
+    """Return whether operations are run, and perhaps recorded: outside of JAX's transforms."""
+    return strip(current()) is EVAL
+
+
 def is_staging() -> bool:
     """Return whether operations are being staged into a program instead of run."""
-    if strip(current()) is EVAL or put_back():
+    if is_eager() or put_back():
         return False
     return isinstance(copy_p.bind(_PROBE), Tracer)
 

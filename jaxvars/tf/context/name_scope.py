@@ -8,21 +8,13 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import threading
 from typing import Any, final
 
 from jaxvars.core.cells import NAMES
+from jaxvars.tracing.context import Scoped
 
-
-@final
-class _Outer(threading.local):
-    """The scopes that were open before each of those that are, of each thread."""
-
-    def __init__(self) -> None:
-        self.scopes: list[tuple[str, ...]] = []
-
-
-_OUTER = _Outer()
+_OUTER: Scoped[tuple[tuple[str, ...], ...]] = Scoped(())
+"""The scopes that were open before each of those that are."""
 
 
 @final
@@ -56,17 +48,18 @@ class name_scope:  # noqa: N801 - TensorFlow's name
         return self._name
 
     def __enter__(self) -> str:
-        outer = NAMES.scopes
-        _OUTER.scopes.append(outer)
+        outer = NAMES.value
+        _OUTER.value = (*_OUTER.value, outer)
         words = tuple(filter(None, self._name.split("/")))
         is_whole = not self._name or self._name.endswith("/")
-        NAMES.scopes = words if is_whole else (*outer, *words)
+        NAMES.value = words if is_whole else (*outer, *words)
         return whole_scope()
 
     def __exit__(self, *error: Any) -> None:
-        NAMES.scopes = _OUTER.scopes.pop()
+        *outer, NAMES.value = _OUTER.value
+        _OUTER.value = tuple(outer)
 
 
 def whole_scope() -> str:
     """Return the scopes that are open, as one name that ends with "/"; "" for none."""
-    return "".join(f"{word}/" for word in NAMES.scopes)
+    return "".join(f"{word}/" for word in NAMES.value)

@@ -7,10 +7,9 @@ Rules this file keeps:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, final
+from typing import Any
 
 import jax
 
@@ -42,44 +41,27 @@ SEMANTICS = TensorWrapping(
 )
 
 
-@final
-class _Place(threading.local):
-    """How many functions are being traced in this thread, since the last `init_scope`."""
-
-    depth = 0
-    notes: dict[str, Any] | None = None
-
-
-_PLACE = _Place()
+_NOTES: context.Scoped[dict[str, Any] | None] = context.Scoped(None)
+"""What has been noted for the function that is being traced; None where none is."""
 
 
 def notes_of_trace() -> dict[str, Any]:
     """Return what has been noted for the function that is being traced, to be added to."""
-    return {} if _PLACE.notes is None else _PLACE.notes
+    return {} if _NOTES.value is None else _NOTES.value
 
 
 @contextmanager
 def inside_function() -> Generator[None]:
     """Mark that a `tf.function` is being traced."""
-    _PLACE.depth += 1
-    if _PLACE.depth == 1:
-        _PLACE.notes = {}
-    try:
-        with boxing(SEMANTICS):
-            yield
-    finally:
-        _PLACE.depth -= 1
+    with _NOTES.set({} if _NOTES.value is None else _NOTES.value), boxing(SEMANTICS):
+        yield
 
 
 @contextmanager
 def outside_functions() -> Generator[None]:
     """Mark that code runs eagerly."""
-    depth, _PLACE.depth = _PLACE.depth, 0
-    try:
-        with boxing(None):
-            yield
-    finally:
-        _PLACE.depth = depth
+    with _NOTES.set(None), boxing(None):
+        yield
 
 
 def executing_eagerly() -> bool:
@@ -88,7 +70,7 @@ def executing_eagerly() -> bool:
     >>> executing_eagerly()
     True
     """
-    return not _PLACE.depth
+    return _NOTES.value is None
 
 
 def inside(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -31,8 +31,7 @@ from jaxvars.typing import Array
 
 def runs_now(leaves: list[Any]) -> bool:
     """Return whether a call on some arguments runs at once, with values."""
-    at_once = executing_eagerly() and context.strip(context.current()) is context.EVAL
-    return at_once and not any(map(context.is_tracer, leaves))
+    return executing_eagerly() and context.is_eager() and not any(map(context.is_tracer, leaves))
 
 
 @final

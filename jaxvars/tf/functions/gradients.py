@@ -10,9 +10,8 @@ Rules this file keeps:
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import CodeType
 from typing import Any, final
 
@@ -42,15 +41,8 @@ class NeedsTape(BaseException):
     """
 
 
-@final
-class _Local(threading.local):
-    """The tapes of the functions that are being traced in this thread; None for one without."""
-
-    def __init__(self) -> None:
-        self.tapes: list[tuple[CoreTape | None, Any]] = []
-
-
-_LOCAL = _Local()
+_TRACED: context.Scoped[tuple[CoreTape | None, Any] | None] = context.Scoped(None)
+"""The tape, if it has one, and the trace of the function that is being traced."""
 
 
 @final
@@ -79,15 +71,8 @@ def names_gradients(fn: Callable[..., Any]) -> bool:
 def graph_tape(*, is_needed: bool) -> Generator[None]:
     """Trace a function inside: for `tf.gradients` if it is needed."""
     tape = CoreTape(persistent=True, everything=True) if is_needed else None
-    _LOCAL.tapes.append((tape, context.strip(context.current())))
-    try:
-        if tape is None:
-            yield
-        else:
-            with tape:
-                yield
-    finally:
-        _LOCAL.tapes.pop()
+    with _TRACED.set((tape, context.strip(context.current()))), tape or nullcontext():
+        yield
 
 
 def gradients(
@@ -197,11 +182,11 @@ def _listed(given: Any) -> list[Any]:
 
 def _tape(what: str) -> CoreTape:
     """Return the tape of the function that is being traced."""
-    if executing_eagerly() or not _LOCAL.tapes:
+    if executing_eagerly() or _TRACED.value is None:
         raise RuntimeError(
             f"{what} is not supported when eager execution is enabled. Use tf.GradientTape instead."
         )
-    tape, place = _LOCAL.tapes[-1]
+    tape, place = _TRACED.value
     if context.strip(context.current()) is not place:
         raise RuntimeError(
             f"{what} is called in a loop or branch of a tf.function, which is one operation for "

@@ -8,11 +8,12 @@ Rules this file keeps:
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any, final
+from typing import Any
+
+from jaxvars.tracing.context import Scoped
 
 
 class VariableSynchronization(Enum):
@@ -36,15 +37,7 @@ class VariableAggregation(Enum):
 Creator = Callable[..., Any]
 
 
-@final
-class _Creators(threading.local):
-    """The creators of the scopes that are open, of each thread."""
-
-    def __init__(self) -> None:
-        self.open: tuple[Creator, ...] = ()
-
-
-CREATORS = _Creators()
+CREATORS: Scoped[tuple[Creator, ...]] = Scoped(())
 
 
 @contextmanager
@@ -63,23 +56,16 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
     ...     tf.Variable(1.0).name
     'v:0'
     """
-    outer = CREATORS.open
-    CREATORS.open = (*outer, variable_creator)
-    try:
+    with CREATORS.set((*CREATORS.value, variable_creator)):
         yield
-    finally:
-        CREATORS.open = outer
 
 
 def created(make: Callable[..., Any], given: dict[str, Any]) -> Any:
     """Return what the creators of the open scopes make of the arguments of `tf.Variable`."""
-    creators, CREATORS.open = CREATORS.open, ()
-    for creator in creators:
+    for creator in CREATORS.value:
         make = functools.partial(creator, make)
-    try:
+    with CREATORS.set(()):
         return make(**given)
-    finally:
-        CREATORS.open = creators
 
 
 def check_options(name: Any, constraint: Any, synchronization: Any, aggregation: Any) -> None:

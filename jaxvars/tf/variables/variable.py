@@ -96,7 +96,7 @@ class Variable(Updates, Proxy):
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
-        if CREATORS.open:
+        if CREATORS.value:
             given = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
             self._become(created(Variable, given))
             return
