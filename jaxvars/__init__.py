@@ -51,13 +51,13 @@ from jaxvars.control.branches import cond, switch
 from jaxvars.control.loops import fori_loop, scan, while_loop
 from jaxvars.control.maps import map_fn, vectorized_map
 from jaxvars.control.tensor_array import TensorArray
-from jaxvars.core.abstract import abstract
 from jaxvars.core.cells import name_scope
 from jaxvars.core.module import Module
 from jaxvars.core.state import State, functionalize
 from jaxvars.core.variable import Variable
 from jaxvars.devices.device import device
 from jaxvars.devices.mesh import mesh, shard, use_mesh
+from jaxvars.planning.abstract import abstract
 from jaxvars.tensors.spec import TensorSpec
 
 moved.install()
@@ -79,9 +79,9 @@ if _TYPE_CHECKING:  # imported when they are first used, so that `import jaxvars
         tensorboard,
         tf,
     )
-    from jaxvars.compiler.plan import plan
     from jaxvars.console.progress import progress
     from jaxvars.parallel.placement import place
+    from jaxvars.planning.plan import plan
 
 __all__ = [
     "ConcreteFunction", "ForwardAccumulator", "Function", "GradientTape", "Module", "State",
@@ -95,7 +95,7 @@ __all__ = [
 
 _LATER = {
     "place": "jaxvars.parallel.placement",
-    "plan": "jaxvars.compiler.plan",
+    "plan": "jaxvars.planning.plan",
     "progress": "jaxvars.console.progress",
 }
 """Functions that are imported when they are first used, as namespaces are, with their files."""

@@ -1,4 +1,4 @@
-"""`core/abstract.py`: variables without values, and that nothing else happens."""
+"""`planning/abstract.py`: variables without values, and that nothing else happens."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autograph.operators",),
     ("autograph",),
     ("compiler",),
-    ("config", "debugging", "profiler"),
+    ("config", "debugging", "profiler", "planning"),
     ("checkpoint", "random", "losses", "optimizers"),
     ("initializers", "interop", "tensorboard", "parallel"),
     ("metrics", "export"),

@@ -1,4 +1,4 @@
-"""`compiler/plan.py` and `compiler/hlo.py`.
+"""`planning/plan.py` and `planning/hlo.py`.
 
 Memory and communication of programs, known before they run.
 """
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jaxvars as jv
-from jaxvars.compiler.hlo import Collective, collectives_in, nbytes
 from jaxvars.core.cells import STORE
 from jaxvars.errors import CompileError
+from jaxvars.planning.hlo import Collective, collectives_in, nbytes
 
 pytestmark = pytest.mark.skipif(
     len(jv.config.list_devices("cpu")) < 8, reason="needs 8 CPU devices: see conftest.py"

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
-from typing import ClassVar, final
 
-from jaxvars.core.frame import FastPathBlocker
+from jaxvars.core.frame import Switch
 
-
-@final
-class Mode:
-    """How compiled functions run in this process."""
-
-    eager: ClassVar[bool] = False
-    detour: ClassVar[FastPathBlocker] = FastPathBlocker()
+EAGER = Switch()
 
 
 def run_eagerly(enabled: bool = True) -> None:
@@ -31,14 +24,13 @@ def run_eagerly(enabled: bool = True) -> None:
     2
     >>> run_eagerly(False)
     """
-    Mode.eager = enabled
-    Mode.detour.begin() if enabled else Mode.detour.end()
+    EAGER.set(enabled)
 
 
 @contextlib.contextmanager
 def running_eagerly() -> Generator[None]:
     """Run the Python bodies of compiled functions inside."""
-    was = Mode.eager
+    was = EAGER.on
     run_eagerly(True)
     try:
         yield

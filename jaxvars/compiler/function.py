@@ -37,7 +37,7 @@ from jaxvars.autograph import convert
 from jaxvars.compiler.colocation import is_about_deleted, is_about_places
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.creation import initialize
-from jaxvars.compiler.eager_mode import Mode
+from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
 from jaxvars.compiler.input_shardings import Arrivals, check_form, spec_for
@@ -219,7 +219,7 @@ class Function:
     def _slow_call(self, /, *args: Any, **kwargs: Any) -> Any:
         if FORKED:
             refuse_if_forked(f"{self._signature.name} is called")
-        if Mode.eager:
+        if EAGER.on:
             return self.python_function(*args, **kwargs)
         if is_interrupting_trace():
             return outside(lambda: self._slow_call(*args, **kwargs))

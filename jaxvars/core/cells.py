@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar, final
 
 from jaxvars.tracing.context import Scoped
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Cell:
     def __init__(
         self,
         owner: object,
-        aval: Any,
+        aval: Aval,
         name: str,
         home: Any,
         deliver: Callable[[Any], None] | None = None,

@@ -79,6 +79,21 @@ class FastPathBlocker:
         FAST_PATH_BLOCKERS.pop(id(self), None)
 
 
+@final
+class Switch(FastPathBlocker):
+    """A setting of this process; while it is on, compiled functions take the slow way."""
+
+    __slots__ = ("on",)
+
+    def __init__(self) -> None:
+        self.on = False
+
+    def set(self, on: bool) -> None:
+        """Switch it on or off, in all threads."""
+        self.on = on
+        self.begin() if on else self.end()
+
+
 class Owner(ABC):
     """What has a cell: a Variable, or a Signal."""
 

@@ -15,24 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 
 from jaxvars.core.checks import require
-from jaxvars.core.frame import FastPathBlocker
+from jaxvars.core.frame import Switch
 from jaxvars.tracing import context, jaxprs, recorder
 from jaxvars.tracing.around import AROUND
 from jaxvars.typing import Array
 
-
-@final
-class _Switch:
-    """Whether indices are checked in this process."""
-
-    on: ClassVar[bool] = False
-    detour: ClassVar[FastPathBlocker] = FastPathBlocker()
+_CHECKED_INDICES = Switch()
 
 
 def check_indices(enabled: bool = True) -> None:
@@ -65,24 +59,23 @@ def check_indices(enabled: bool = True) -> None:
     jaxvars.errors.CheckError: An index is outside of axis 0, of size 3: index = 7 (...
     >>> check_indices(False)
     """
-    _Switch.on = enabled
-    _Switch.detour.begin() if enabled else _Switch.detour.end()
+    _CHECKED_INDICES.set(enabled)
 
 
 def indices_are_checked() -> bool:
     """Return whether functions that are compiled now check their indices."""
-    return _Switch.on
+    return _CHECKED_INDICES.on
 
 
 def check_inside(index: Array, size: Any, what: str) -> None:
     """If indices are checked, have the program fail unless a traced index is in range."""
-    if _Switch.on and context.is_tracer(index):
+    if _CHECKED_INDICES.on and context.is_tracer(index):
         _require_inside(index, size, f"An index is outside of {what} of size {size}")
 
 
 def watched(value: Array) -> AbstractContextManager[object]:
     """Return a context in which operations on a traced value are checked, if indices are."""
-    on = _Switch.on and context.is_tracer(value)
+    on = _CHECKED_INDICES.on and context.is_tracer(value)
     return recorder.recording(_INDICES) if on else nullcontext()
 
 
@@ -155,7 +148,7 @@ def _require_inside(index: Array, size: Any, message: str) -> None:
 
 def _around() -> AbstractContextManager[object]:
     """Return what is entered around code that is traced: more of the same."""
-    return recorder.recording(_INDICES) if _Switch.on else nullcontext()
+    return recorder.recording(_INDICES) if _CHECKED_INDICES.on else nullcontext()
 
 
 AROUND.append(_around)

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, final
 import jax
 
 from jaxvars.tracing import jaxprs
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Aval
 
 Size: TypeAlias = Any  # an int, or a symbolic expression
 
@@ -132,7 +132,7 @@ class _Filling:
             raise NotImplementedError("An inner program would close over arrays.")
         return jaxprs.open_jaxpr(made)
 
-    def _spec(self, aval: Any) -> Any:
+    def _spec(self, aval: Aval) -> Any:
         shape = tuple(map(self._size, aval.shape))
         return jax.ShapeDtypeStruct(shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 

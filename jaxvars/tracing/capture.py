@@ -14,7 +14,7 @@ from jax.extend import core as jex
 
 from jaxvars.tracing.context import Trace, at, restoring
 from jaxvars.tracing.jaxprs import close_jaxpr, needed_equations, open_jaxpr
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Aval
 
 new_primitive = jex.Primitive
 
@@ -24,7 +24,7 @@ read_variable_p = new_primitive("read_variable")
 read_variable_p.def_abstract_eval(lambda *, index, aval: aval)
 
 
-def read_variable(trace: Trace, index: int, aval: Any) -> Array:
+def read_variable(trace: Trace, index: int, aval: Aval) -> Array:
     """Stage the value of variable `index` in `trace`, whatever trace is current."""
     with at(trace):
         return read_variable_p.bind(index=index, aval=aval)

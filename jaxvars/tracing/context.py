@@ -35,7 +35,7 @@ from jax.extend import core as jex
 from jax.extend import linear_util
 from jax.extend.core.primitives import copy_p
 
-from jaxvars.typing import Array
+from jaxvars.typing import Array, Aval
 
 T = TypeVar("T")
 Tracer = jax.core.Tracer
@@ -244,7 +244,7 @@ def copied(value: Array) -> Array:
         return _copy(value)
 
 
-def aval_of(value: Array) -> Any:
+def aval_of(value: Array) -> Aval:
     """Return the abstract value of `value`, as a strongly typed one."""
     aval = jax.typeof(value)
     return aval.update(weak_type=False) if getattr(aval, "weak_type", False) else aval

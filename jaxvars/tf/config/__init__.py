@@ -145,7 +145,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 def functions_run_eagerly() -> bool:
     """Return whether `tf.function`s run as Python."""
-    return eager_mode.Mode.eager
+    return eager_mode.EAGER.on
 
 
 experimental_run_functions_eagerly = run_functions_eagerly

@@ -21,7 +21,7 @@ import jax
 from jaxvars.autograph.calls import as_written, converted, function_in
 from jaxvars.autograph.calls import call as converted_call
 from jaxvars.compiler.decorator import compile as _compile
-from jaxvars.compiler.eager_mode import Mode
+from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.core.frame import TRACING
 from jaxvars.errors import CheckError, CreationError, JaxvarsError, line_of
 from jaxvars.tf import nest
@@ -137,7 +137,7 @@ class Function:
             TypeError: when the arguments do not fit the function, or its `input_signature`.
             ValueError: when it creates variables on any call but its first.
         """
-        if kwargs or self._specs is not None or Mode.eager:
+        if kwargs or self._specs is not None or EAGER.on:
             return self._careful_call(args, kwargs)
         given = [x._array if type(x) is Tensor else outside(x) for x in args]
         try:
@@ -149,7 +149,7 @@ class Function:
         return Tensor(result) if type(result) in ARRAYS else wrap(result)
 
     def _careful_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if Mode.eager:
+        if EAGER.on:
             return self.python_function(*args, **kwargs)
         new, words = (args, kwargs) if self._specs is None else self._specs.fitted(args, kwargs)
         given = {key: outside(value) for key, value in words.items()}

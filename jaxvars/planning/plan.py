@@ -21,12 +21,12 @@ import jax
 
 from jaxvars.compiler.concrete_function import ConcreteFunction
 from jaxvars.compiler.function import BoundFunction, Function
-from jaxvars.compiler.hlo import Collective, collectives_in
-from jaxvars.core.abstract import abstract
 from jaxvars.core.module import nbytes
 from jaxvars.core.variable import Variable
 from jaxvars.display.repr import Table, human_bytes
 from jaxvars.errors import CompileError
+from jaxvars.planning.abstract import abstract
+from jaxvars.planning.hlo import Collective, collectives_in
 
 
 @final

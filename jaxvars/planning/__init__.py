@@ -1,0 +1,1 @@
+"""What a program will take, before it is run, and variables without values to plan with."""
