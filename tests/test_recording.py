@@ -16,10 +16,10 @@ import pytest
 
 import jaxvars as jv
 from jaxvars.autodiff import reverse
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.recording import Record
 from jaxvars.autodiff.sparse_rows import total
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing.recorder import recording
 
 X = jax.random.normal(jax.random.key(0), (4, 6))

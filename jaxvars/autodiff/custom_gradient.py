@@ -18,12 +18,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame, entered
 from jaxvars.core.staging import PyTreeTemplate, Staged, stage
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.dependencies import aside_p
 from jaxvars.tracing.interruption import overlooking

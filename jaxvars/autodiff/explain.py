@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.tape_base import Assign, TapeBase, flatten, warn
 from jaxvars.core.variable import Variable
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.typing import Array
 
 

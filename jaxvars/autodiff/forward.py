@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.reverse import zeros_of
 from jaxvars.autodiff.tape import UnconnectedGradients
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tensors.tensor import refuse_masked
 from jaxvars.tracing import context
 from jaxvars.tracing.assigned_read import for_tape

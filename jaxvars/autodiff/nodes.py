@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 import jax
-import jax.numpy as jnp
 
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.checkpointed_while import in_reverse
 from jaxvars.tracing.dependencies import paths
@@ -77,12 +77,6 @@ class Node:
 
 def same_value(value: Array) -> list[Array]:
     return [value]
-
-
-def is_inexact(value: Array) -> bool:
-    """Return whether a value has gradients: a float or a complex number."""
-    dtype = getattr(value, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
 
 
 # ---------------------------------------------------------------- loops

@@ -23,7 +23,6 @@ from jaxvars.autodiff.nodes import (
     REF_WRITTEN,
     Node,
     has_users_rule,
-    is_inexact,
     linearize,
     runs_twice,
     same_value,
@@ -31,6 +30,7 @@ from jaxvars.autodiff.nodes import (
 )
 from jaxvars.autodiff.replay import Program
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.tracing.assigned_read import for_tape
 from jaxvars.tracing.recorder import Equation

@@ -27,13 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.autodiff.explain import explain, warn_if_all_are_none, warn_of_integers
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.replay import Program
 from jaxvars.autodiff.reverse import cotangents_of, rows_gradients, vjp, zeros_of
 from jaxvars.autodiff.sparse_rows import Rows, rows_of, summed
 from jaxvars.autodiff.tape_base import TapeBase, flatten
 from jaxvars.core.variable import Variable
 from jaxvars.errors import TapeError
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context
 from jaxvars.tracing.fork import refuse_if_forked
 from jaxvars.tracing.key_order import ordered_like

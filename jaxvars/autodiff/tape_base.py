@@ -10,15 +10,15 @@ from typing import Any, NamedTuple, Self, TypeAlias, final
 import jax
 import numpy as np
 
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.autodiff.recording import Record
 from jaxvars.core.cells import Cell
-from jaxvars.core.frame import Frame, is_differentiable
+from jaxvars.core.frame import Frame
 from jaxvars.core.frames import LOCAL, is_interrupting_trace
 from jaxvars.core.traversal import resolve_proxy
 from jaxvars.core.variable import Variable
 from jaxvars.errors import GradientWarning, TapeError, user_line, warn_user
 from jaxvars.tensors.array_like import ArrayProxy, unwrap
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, recorder
 from jaxvars.tracing.around import RECORDING, Around
 from jaxvars.tracing.recorder import recording
@@ -144,7 +144,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
         """Take note of assigns."""
         line = user_line()
         for cell, value in zip(cells, values, strict=True):
-            if is_differentiable(cell):
+            if is_inexact(cell.aval):
                 known = None if self._record.paused else value
                 self._assigns[cell.key] = Assign(known, cell.name, line)
 

@@ -12,9 +12,9 @@ from typing import Any, final
 from jaxvars.autodiff.custom_gradient import with_explicit_rules
 from jaxvars.control.forms import Type, type_of
 from jaxvars.core.cells import Cell
-from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.core.staging import Staged
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import jaxprs
 from jaxvars.tracing.assigned_read import reread
 from jaxvars.typing import Array
@@ -83,7 +83,7 @@ class Threads:
         """
 
         def read_again(cell: Cell, x: Array) -> Array:
-            known = cell.deliver or not is_differentiable(cell)
+            known = cell.deliver or not is_inexact(cell.aval)
             return x if known else reread(x, first[cell.key])
 
         pairs = zip(self.written, values, strict=True)

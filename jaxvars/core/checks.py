@@ -22,9 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import Cell
-from jaxvars.core.frame import Signal, is_differentiable
+from jaxvars.core.frame import Signal
 from jaxvars.core.frames import LOCAL, CaptureFrame
 from jaxvars.errors import CheckError, user_line
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
 
@@ -225,7 +226,7 @@ def require_finite_writes(name: str, line: str) -> None:
     if not isinstance(frame, CaptureFrame):
         return
     for cell in without_signals(list(frame.written.values())):
-        if is_differentiable(cell):
+        if is_inexact(cell.aval):
             value = frame.values[cell.key]
             message = f"{name} would make Variable {cell.name!r} not finite"
             require(jnp.isfinite(value), message, {"value": value}, line)

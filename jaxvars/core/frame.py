@@ -17,13 +17,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, TypeVar, final
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.traversal import Path, walk
 from jaxvars.errors import foreign_write_error
-from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import context
 from jaxvars.typing import Array
 
@@ -54,11 +53,6 @@ class _Epoch(threading.local):
 
 
 EPOCH = _Epoch()
-
-
-def is_differentiable(cell: Cell) -> bool:
-    """Return whether a cell holds something that has a derivative."""
-    return jnp.issubdtype(cell.aval.dtype, jnp.inexact)
 
 
 class FastPathBlocker:
@@ -209,7 +203,7 @@ class Frame(ABC):
         for cell in cells:
             self.check_writable(cell)
         follows = any(tape.through_assigns for tape in self.observers)
-        if follows and any(map(is_differentiable, cells)):
+        if follows and any(is_inexact(cell.aval) for cell in cells):
             self.write_all(cells, [change(self.read(cell)) for cell, change in changes], ())
             return
         self._replace(*changes)

@@ -42,7 +42,6 @@ from jaxvars.core.frame import (
     FastPathBlocker,
     Frame,
     T,
-    is_differentiable,
 )
 from jaxvars.core.store import (
     alone,
@@ -69,7 +68,7 @@ from jaxvars.errors import (
     warn_stale,
 )
 from jaxvars.symbolic.specialize import is_open
-from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.tracing import capture, context
 from jaxvars.tracing.assigned_read import is_for_tape, reread
 from jaxvars.tracing.fork import FORKED, refuse_if_forked
@@ -305,7 +304,7 @@ class CaptureFrame(Frame):
             raise string_in_program_error(cell.name)
         self.values[cell.key] = value
         self.written[cell.key] = cell
-        if cell.deliver is None and is_differentiable(cell):
+        if cell.deliver is None and is_inexact(cell.aval):
             self._news.add(cell.key)
 
     def keeps_signals(self) -> bool:

@@ -27,12 +27,11 @@ import numpy as np
 
 from jaxvars.compiler import decorator
 from jaxvars.core.cells import Cell
-from jaxvars.core.frame import is_differentiable
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.state import named_cells
 from jaxvars.display.repr import Table
 from jaxvars.errors import CheckError, CompileError, user_line
-from jaxvars.tensors.dtypes import is_string
+from jaxvars.tensors.dtypes import is_inexact, is_string
 from jaxvars.typing import Array
 
 _SHOWN = 10  # variables named by a message
@@ -217,7 +216,7 @@ def _facts(x: Array) -> tuple[Array, Array, Array]:
 def _floats(objects: Iterable[object]) -> dict[str, Cell]:
     """Return the cells of float and complex variables in some objects, by path."""
     cells = named_cells(list(objects), {})
-    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_differentiable(c)}
+    return {n: c for n, c in cells.items() if not is_string(c.aval.dtype) and is_inexact(c.aval)}
 
 
 def _counts(x: Array) -> tuple[Array, Array]:

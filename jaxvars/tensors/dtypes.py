@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +10,7 @@ import numpy as np
 
 from jaxvars.errors import DtypeError, NotATensorError, warn_user
 from jaxvars.tracing import context
-
-Array: TypeAlias = Any  # jax.Array, a tracer, or a NumPy array of strings
+from jaxvars.typing import Array
 
 string: Any = np.dtypes.StringDType()
 """The dtype of strings."""
@@ -26,6 +25,12 @@ _X64_CURE = (
 def is_string(dtype: object) -> bool:
     """Return whether `dtype` is the dtype of strings."""
     return isinstance(dtype, np.dtypes.StringDType)
+
+
+def is_inexact(value: object) -> bool:
+    """Return whether a value, or a spec of one, has a derivative: floats and complex numbers."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.inexact)
 
 
 def as_dtype(dtype: Any) -> Any:

@@ -15,10 +15,10 @@ from typing import Any, final
 import jax.numpy as jnp
 
 from jaxvars.autodiff.custom_gradient import with_pullback
-from jaxvars.autodiff.nodes import is_inexact
 from jaxvars.core.cells import Cell
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.variable import Variable as CoreVariable
+from jaxvars.tensors.dtypes import is_inexact
 from jaxvars.tf import nest
 from jaxvars.tf.autodiff.tape import conjugated
 from jaxvars.tf.context.scope import executing_eagerly
