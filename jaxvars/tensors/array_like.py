@@ -8,6 +8,7 @@ Rules this file keeps:
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -44,6 +45,16 @@ def _operand(value: Any) -> Any:
         check_uncut(value, "an operand")
         return value.copy() if isinstance(value, np.ndarray) else value
     return value
+
+
+def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator."""
+    return lambda self, other: compute(self.value, _operand(other))
+
+
+def _reflected(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator for an object on its right."""
+    return lambda self, other: compute(_operand(other), self.value)
 
 
 def processes_of(value: Array) -> int:
@@ -189,17 +200,24 @@ class ArrayProxy(ABC):
             return True
         return self.value != _operand(other)
 
-    def __lt__(self, other: Any) -> Array:
-        return self.value < _operand(other)
-
-    def __le__(self, other: Any) -> Array:
-        return self.value <= _operand(other)
-
-    def __gt__(self, other: Any) -> Array:
-        return self.value > _operand(other)
-
-    def __ge__(self, other: Any) -> Array:
-        return self.value >= _operand(other)
+    __lt__ = _operator(operator.lt)
+    __le__ = _operator(operator.le)
+    __gt__ = _operator(operator.gt)
+    __ge__ = _operator(operator.ge)
+    __add__, __radd__ = _operator(operator.add), _reflected(operator.add)
+    __sub__, __rsub__ = _operator(operator.sub), _reflected(operator.sub)
+    __mul__, __rmul__ = _operator(operator.mul), _reflected(operator.mul)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _reflected(operator.floordiv)
+    __mod__, __rmod__ = _operator(operator.mod), _reflected(operator.mod)
+    __divmod__, __rdivmod__ = _operator(divmod), _reflected(divmod)
+    __pow__, __rpow__ = _operator(operator.pow), _reflected(operator.pow)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflected(operator.matmul)
+    __and__, __rand__ = _operator(operator.and_), _reflected(operator.and_)
+    __or__, __ror__ = _operator(operator.or_), _reflected(operator.or_)
+    __xor__, __rxor__ = _operator(operator.xor), _reflected(operator.xor)
+    __lshift__, __rlshift__ = _operator(operator.lshift), _reflected(operator.lshift)
+    __rshift__, __rrshift__ = _operator(operator.rshift), _reflected(operator.rshift)
 
     def __neg__(self) -> Array:
         return -self.value
@@ -215,87 +233,3 @@ class ArrayProxy(ABC):
 
     def __round__(self, digits: int | None = None) -> Array:
         return round(self.value, *() if digits is None else (digits,))
-
-    def __add__(self, other: Any) -> Array:
-        return self.value + _operand(other)
-
-    def __radd__(self, other: Any) -> Array:
-        return _operand(other) + self.value
-
-    def __sub__(self, other: Any) -> Array:
-        return self.value - _operand(other)
-
-    def __rsub__(self, other: Any) -> Array:
-        return _operand(other) - self.value
-
-    def __mul__(self, other: Any) -> Array:
-        return self.value * _operand(other)
-
-    def __rmul__(self, other: Any) -> Array:
-        return _operand(other) * self.value
-
-    def __truediv__(self, other: Any) -> Array:
-        return self.value / _operand(other)
-
-    def __rtruediv__(self, other: Any) -> Array:
-        return _operand(other) / self.value
-
-    def __floordiv__(self, other: Any) -> Array:
-        return self.value // _operand(other)
-
-    def __rfloordiv__(self, other: Any) -> Array:
-        return _operand(other) // self.value
-
-    def __mod__(self, other: Any) -> Array:
-        return self.value % _operand(other)
-
-    def __rmod__(self, other: Any) -> Array:
-        return _operand(other) % self.value
-
-    def __divmod__(self, other: Any) -> tuple[Array, Array]:
-        return divmod(self.value, _operand(other))
-
-    def __rdivmod__(self, other: Any) -> tuple[Array, Array]:
-        return divmod(_operand(other), self.value)
-
-    def __pow__(self, other: Any) -> Array:
-        return self.value ** _operand(other)
-
-    def __rpow__(self, other: Any) -> Array:
-        return _operand(other) ** self.value
-
-    def __matmul__(self, other: Any) -> Array:
-        return self.value @ _operand(other)
-
-    def __rmatmul__(self, other: Any) -> Array:
-        return _operand(other) @ self.value
-
-    def __and__(self, other: Any) -> Array:
-        return self.value & _operand(other)
-
-    def __rand__(self, other: Any) -> Array:
-        return _operand(other) & self.value
-
-    def __or__(self, other: Any) -> Array:
-        return self.value | _operand(other)
-
-    def __ror__(self, other: Any) -> Array:
-        return _operand(other) | self.value
-
-    def __xor__(self, other: Any) -> Array:
-        return self.value ^ _operand(other)
-
-    def __rxor__(self, other: Any) -> Array:
-        return _operand(other) ^ self.value
-
-    def __lshift__(self, other: Any) -> Array:
-        return self.value << _operand(other)
-
-    def __rlshift__(self, other: Any) -> Array:
-        return _operand(other) << self.value
-
-    def __rshift__(self, other: Any) -> Array:
-        return self.value >> _operand(other)
-
-    def __rrshift__(self, other: Any) -> Array:
-        return _operand(other) >> self.value
