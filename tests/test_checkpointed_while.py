@@ -12,7 +12,7 @@ from tape_programs import derivatives
 
 import jaxvars as jv
 from jaxvars.errors import TapeError
-from jaxvars.tracing import checkpointed_while as _reversal
+from jaxvars.tracing import checkpointed_while
 from jaxvars.tracing.checkpointed_while import while_loop
 
 
@@ -43,24 +43,24 @@ def slope(x: Any, n: Any) -> Any:
 
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 17, 33, 100])
 def test_however_often_it_runs(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    for name, value in (("_BITS", 2), ("_PLACES", 4), ("_STRETCH", 4)):  # a long loop is short here
-        monkeypatch.setattr(_reversal, name, value)
+    for name, value in (("_BITS", 2), ("_CHECKPOINTS", 4), ("_SEGMENT", 4)):  # a long loop is short here
+        monkeypatch.setattr(checkpointed_while, name, value)
     expected = jax.value_and_grad(by_scan)(0.5, n)
     np.testing.assert_allclose(slope(jnp.float32(0.5), n), expected, rtol=1e-5)
 
 
 def test_what_is_kept_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_BITS", 3), ("_PLACES", 8)):
-        monkeypatch.setattr(_reversal, name, value)
+    for name, value in (("_BITS", 3), ("_CHECKPOINTS", 8)):
+        monkeypatch.setattr(checkpointed_while, name, value)
     places: dict[int, int] = {}
-    found = jax.vmap(_reversal._place)(jnp.arange(300, dtype=jnp.int32))
+    found = jax.vmap(checkpointed_while._slot)(jnp.arange(300, dtype=jnp.int32))
     places.update(zip(found.tolist(), range(300), strict=True))
-    halvings = int(_reversal._halvings(jnp.int32(299)))
-    del places[_reversal._PLACES]
+    halvings = int(checkpointed_while._count_halvings(jnp.int32(299)))
+    del places[checkpointed_while._CHECKPOINTS]
     kept = range(0, 300, 1 << halvings)
     assert sorted(n for n in places.values() if n % (1 << halvings) == 0) == list(kept)
     assert all(
-        places[int(_reversal._place_of(jnp.int32(i), jnp.int32(halvings)))] == n
+        places[int(checkpointed_while._slot_of(jnp.int32(i), jnp.int32(halvings)))] == n
         for i, n in enumerate(kept)
     )
 
@@ -95,7 +95,7 @@ def test_a_loop_in_a_loop_and_a_second_derivative() -> None:
 def test_a_derivative_that_would_compile_for_an_hour_is_refused_with_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_reversal, "_LOOPS", 1)
+    monkeypatch.setattr(checkpointed_while, "_LOOPS", 1)
     x = jnp.float32(1.5)
 
     def second(**bound: Any) -> Any:

@@ -1,9 +1,12 @@
 """A while loop that can be differentiated in reverse, however often it runs.
 
-JAX refuses to: a program must know beforehand how many iterations to keep. Here so many are kept
-as there are places, whatever the number of iterations: at first each, then each second, each
-fourth, ... On the way back the iterations between two that were kept are run once more, a stretch
-at a time. Up to `_PLACES` iterations nothing is run twice, up to `_PLACES * _STRETCH` it is once.
+JAX refuses to: a program must know beforehand how many states to keep. Here a fixed number of
+checkpoints is kept, whatever the number of iterations: at first of each, then of each second, each
+fourth, ... On the way back the iterations between two checkpoints are run again, a segment at a
+time. Up to `_CHECKPOINTS` iterations none is run twice; up to `_CHECKPOINTS * _SEGMENT`, once more.
+
+The problem is known as online checkpointing: Stumm and Walther, New Algorithms for Optimal Online
+Checkpointing, SIAM Journal on Scientific Computing 32(2), 2010.
 
 The loop is a separate operation in the program, with the name of JAX's; it becomes JAX's
 when the program is compiled, or differentiated forwards.
@@ -31,8 +34,8 @@ from jaxvars.typing import Array
 Values: TypeAlias = Sequence[Array]
 
 _BITS = 6
-_PLACES = 1 << _BITS  # iterations that are kept
-_STRETCH = 64  # iterations that are run again together
+_CHECKPOINTS = 1 << _BITS  # iterations that are kept
+_SEGMENT = 64  # iterations that are run again together
 _LOOPS = 16  # inside of one that is differentiated in reverse
 
 
@@ -54,18 +57,21 @@ def in_reverse(is_reverse: bool = True) -> AbstractContextManager[object]:
 
 
 def while_loop(
-    goes: Callable[[Any, Any], Array], turn: Callable[[Any, Any], Any], given: Any, first: Any
+    cond_fun: Callable[[Any, Any], Array],
+    body_fun: Callable[[Any, Any], Any],
+    operands: Any,
+    init: Any,
 ) -> Any:
     """Run a loop that can be differentiated in reverse.
 
     Args:
-        goes: takes what is given and the state, returns whether there is an iteration.
-        turn: takes the same, returns the next state, of the same types.
-        given: arrays that the functions need; they close over none that is traced.
-        first: the first state.
+        cond_fun: takes the operands and the state, returns whether there is an iteration.
+        body_fun: takes the same, returns the next state, of the same types.
+        operands: arrays that the functions need; they close over none that is traced.
+        init: the first state.
     """
-    consts, outer = jax.tree.flatten(given)
-    carry, inner = jax.tree.flatten(first)
+    consts, outer = jax.tree.flatten(operands)
+    carry, inner = jax.tree.flatten(init)
 
     def flat(fn: Callable[[Any, Any], Any]) -> Callable[..., list[Array]]:
         n = len(consts)
@@ -76,13 +82,13 @@ def while_loop(
         )
 
     params: dict[str, Any] = {
-        "cond_jaxpr": jax.make_jaxpr(flat(goes))(*consts, *carry),
-        "body_jaxpr": jax.make_jaxpr(flat(turn))(*consts, *carry),
+        "cond_jaxpr": jax.make_jaxpr(flat(cond_fun))(*consts, *carry),
+        "body_jaxpr": jax.make_jaxpr(flat(body_fun))(*consts, *carry),
         "count": len(consts),
     }
     if any(map(_is_jaxs, (params["cond_jaxpr"], params["body_jaxpr"]))):
-        test = functools.wraps(goes)(lambda state: goes(given, state))
-        return jax.lax.while_loop(test, lambda state: turn(given, state), first)
+        test = functools.wraps(cond_fun)(lambda state: cond_fun(operands, state))
+        return jax.lax.while_loop(test, lambda state: body_fun(operands, state), init)
     return jax.tree.unflatten(inner, while_p.bind(*consts, *carry, **params))
 
 
@@ -100,24 +106,24 @@ def _is_jaxs(jaxpr: Any) -> bool:
 
 
 def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> list[Array]:
-    test, turn = map(jaxprs.jaxpr_function, (cond_jaxpr, body_jaxpr))
-    consts, first = values[:count], list(values[count:])
+    cond_fun, body_fun = map(jaxprs.jaxpr_function, (cond_jaxpr, body_jaxpr))
+    consts, init = values[:count], list(values[count:])
     return jax.lax.while_loop(
-        lambda carry: test(*consts, *carry)[0], lambda carry: turn(*consts, *carry), first
+        lambda carry: cond_fun(*consts, *carry)[0], lambda carry: body_fun(*consts, *carry), init
     )
 
 
 # ---------------------------------------------------------------- forwards
-def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
+def _jvp(primals: Values, tangents: Values, **params: Any) -> Any:
     pairs = zip(primals, tangents, strict=True)
-    moving = tuple(i for i, (x, t) in enumerate(pairs) if _moves(x, t))
+    moving = tuple(i for i, (x, t) in enumerate(pairs) if _is_moving(x, t))
     if not _is_reverse.value:
-        run = functools.partial(_moved, primals, moving, params)
+        run = functools.partial(_run_moving, primals, moving, params)
         outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
     if len(jaxprs.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
         raise TooManyLoopsError
-    outputs, saved = _saving(primals, params)
+    outputs, saved = _run_saving(primals, params)
     made = iter(
         tangent_p.bind(
             *saved, *primals, *(tangents[i] for i in moving),
@@ -127,11 +133,11 @@ def _differentiated(primals: Values, tangents: Values, **params: Any) -> Any:
     return outputs, [next(made) if _is_float(x) else _zero(x) for x in outputs]
 
 
-def _moved(primals: Values, moving: Sequence[int], params: Any, *values: Array) -> list[Array]:
+def _run_moving(primals: Values, moving: Sequence[int], params: Any, *values: Array) -> list[Array]:
     return _jax_loop(*_put(primals, moving, values), **params)
 
 
-def _moves(value: Array, tangent: Array) -> bool:
+def _is_moving(value: Array, tangent: Array) -> bool:
     return type(tangent) is not ad.Zero and _is_float(value)
 
 
@@ -150,7 +156,7 @@ def _put(values: Values, where: Sequence[int], new: Values) -> list[Array]:
     return made
 
 
-def _batched(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
+def _vmap(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
     made = jax.vmap(functools.partial(_jax_loop, **params), in_axes=tuple(axes))(*values)
     return made, [0] * len(made)
 
@@ -160,86 +166,87 @@ while_p.multiple_results = True
 while_p.def_impl(_jax_loop)
 while_p.to_lojax = _jax_loop  # JAX 0.12 needs it where a body has an operation like searchsorted
 while_p.def_abstract_eval(lambda *avals, count, **_: list(avals[count:]))
-ad.primitive_jvps[while_p] = _differentiated
-batching.primitive_batchers[while_p] = _batched
+ad.primitive_jvps[while_p] = _jvp
+batching.primitive_batchers[while_p] = _vmap
 mlir.register_lowering(while_p, mlir.lower_fun(_jax_loop, multiple_results=True))
 
 
 # ---------------------------------------------------------------- what is kept
-def _saving(primals: Values, params: Any) -> tuple[list[Array], list[Array]]:
+def _run_saving(primals: Values, params: Any) -> tuple[list[Array], list[Array]]:
     """Run a loop; return its results, and the number of iterations and the states that it kept."""
-    test, turn = _functions(params)
+    cond_fun, body_fun = _open(params)
     consts, carry = primals[: params["count"]], list(primals[params["count"] :])
-    rows = [jnp.broadcast_to(x, (_PLACES + 1, *jnp.shape(x))) for x in carry]
+    checkpoints = [jnp.broadcast_to(x, (_CHECKPOINTS + 1, *jnp.shape(x))) for x in carry]
 
-    def goes(consts: Any, state: Any) -> Array:
-        return test(*consts, *state[2])[0]
+    def is_on(consts: Any, state: Any) -> Array:
+        return cond_fun(*consts, *state[2])[0]
 
     def step(consts: Any, state: Any) -> Any:
-        n, rows, carry = state
-        place = _place(n)
-        return n + 1, _put_at(place, rows, carry), turn(*consts, *carry)
+        n, checkpoints, carry = state
+        kept = _store_at(_slot(n), checkpoints, carry)
+        return n + 1, kept, body_fun(*consts, *carry)
 
-    n, rows, outputs = while_loop(goes, step, list(consts), (jnp.int32(0), rows, carry))
-    return outputs, [n, *rows]
+    init = jnp.int32(0), checkpoints, carry
+    n, checkpoints, outputs = while_loop(is_on, step, list(consts), init)
+    return outputs, [n, *checkpoints]
 
 
-def _put_at(place: Array, rows: Values, values: Values) -> list[Array]:
-    """Return rows with a value at a place in each."""
+def _store_at(slot: Array, rows: Values, values: Values) -> list[Array]:
+    """Return arrays with a value at a slot of each."""
     put = jax.lax.dynamic_update_index_in_dim
-    return [put(row, x, place, 0) for row, x in zip(rows, values, strict=True)]
+    return [put(row, x, slot, 0) for row, x in zip(rows, values, strict=True)]
 
 
-def _at(place: Array, rows: Values) -> list[Array]:
-    return [jax.lax.dynamic_index_in_dim(row, place, 0, keepdims=False) for row in rows]
+def _load_at(slot: Array, rows: Values) -> list[Array]:
+    return [jax.lax.dynamic_index_in_dim(row, slot, 0, keepdims=False) for row in rows]
 
 
-def _functions(params: Any) -> tuple[Callable[..., list[Array]], Callable[..., list[Array]]]:
+def _open(params: Any) -> tuple[Callable[..., list[Array]], Callable[..., list[Array]]]:
     return (
         jaxprs.jaxpr_function(params["cond_jaxpr"]),
         jaxprs.jaxpr_function(params["body_jaxpr"]),
     )
 
 
-def _halvings(n: Array) -> Array:
+def _count_halvings(n: Array) -> Array:
     """Return how often every second state has been dropped when state n is kept."""
     return jnp.maximum(32 - jax.lax.clz(n) - _BITS, 0)
 
 
-def _place(n: Array) -> Array:
-    """Return the place of state n; the one after the last if it is not kept."""
-    halvings = _halvings(n)
+def _slot(n: Array) -> Array:
+    """Return the slot of the checkpoint of state n; the one after the last if there is none."""
+    halvings = _count_halvings(n)
     is_kept = (n & ((1 << halvings) - 1)) == 0
-    return jnp.where(is_kept, _place_of(n >> halvings, halvings), _PLACES)
+    return jnp.where(is_kept, _slot_of(n >> halvings, halvings), _CHECKPOINTS)
 
 
-def _place_of(number: Array, halvings: Array) -> Array:
-    """Return the place of the state of a number, of those that are kept.
+def _slot_of(number: Array, halvings: Array) -> Array:
+    """Return the slot of the checkpoint of a number.
 
-    What is kept stays where it is, and the places of what is dropped are used again. So the places
+    What is kept stays where it is, and the slots of what is dropped are used again. So the slots
     are the numbers with their bits rotated.
     """
     by = halvings % _BITS
-    return ((number << by) | (number >> (_BITS - by))) & (_PLACES - 1)
+    return ((number << by) | (number >> (_BITS - by))) & (_CHECKPOINTS - 1)
 
 
 # ---------------------------------------------------------------- backwards
-def _tangents(*args: Array, moving: Sequence[int], saved: int, **params: Any) -> list[Array]:
+def _push(*args: Array, moving: Sequence[int], saved: int, **params: Any) -> list[Array]:
     """Return the tangents of the results that are floats."""
     rest = args[saved:]
     primals, tangents = rest[: len(rest) - len(moving)], rest[len(rest) - len(moving) :]
     given = [primals[i] for i in moving]
-    run = functools.partial(_moved, primals, moving, params)
+    run = functools.partial(_run_moving, primals, moving, params)
     outputs, made = jax.jvp(run, given, list(tangents))
     return [t for x, t in zip(outputs, made, strict=True) if _is_float(x)]
 
 
-def _pulled_back(
+def _pull_back(
     cotangents: Values, *args: Array, moving: Sequence[int], saved: int, **params: Any
 ) -> list[Array | None]:
     """Return the cotangents of the differentiable inputs."""
     count = params["count"]
-    (n, *rows), primals = args[:saved], args[saved : len(args) - len(moving)]
+    (n, *checkpoints), primals = args[:saved], args[saved : len(args) - len(moving)]
     floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]
     consts = [i for i in moving if i < count]
     start = (
@@ -248,7 +255,7 @@ def _pulled_back(
     )
     with in_reverse():
         walk = _Walk(params, floats, consts)
-        of_state, of_consts = walk.back(n, rows, list(primals[:count]), start)
+        of_state, of_consts = walk.back(n, checkpoints, list(primals[:count]), start)
     found = dict(zip(consts, of_consts, strict=True))
     found |= {count + i: ct for i, ct in zip(floats, of_state, strict=True)}
     return [None] * (saved + len(primals)) + [found[i] for i in moving]
@@ -256,8 +263,8 @@ def _pulled_back(
 
 tangent_p = capture.new_primitive("while_tangent")
 tangent_p.multiple_results = True
-tangent_p.def_impl(_tangents)
-tangent_p.to_lojax = _tangents
+tangent_p.def_impl(_push)
+tangent_p.to_lojax = _push
 tangent_p.def_abstract_eval(
     lambda *avals, moving, saved, count, **_: [
         aval.to_tangent_aval()
@@ -265,8 +272,8 @@ tangent_p.def_abstract_eval(
         if jnp.issubdtype(aval.dtype, jnp.inexact)
     ]
 )
-ad.primitive_transposes[tangent_p] = _pulled_back
-mlir.register_lowering(tangent_p, mlir.lower_fun(_tangents, multiple_results=True))
+ad.primitive_transposes[tangent_p] = _pull_back
+mlir.register_lowering(tangent_p, mlir.lower_fun(_push, multiple_results=True))
 
 
 @final
@@ -280,29 +287,29 @@ class _Walk:
     """
 
     def __init__(self, params: Any, floats: Sequence[int], consts: Sequence[int]) -> None:
-        _, self._turn = _functions(params)
+        _, self._body_fun = _open(params)
         self._floats, self._consts = floats, consts
 
-    def back(self, n: Array, rows: list[Array], consts: list[Array], start: Any) -> Any:
+    def back(self, n: Array, checkpoints: list[Array], consts: list[Array], start: Any) -> Any:
         """Return the cotangents before the first iteration, of those after the last."""
-        halvings = _halvings(jnp.maximum(n - 1, 0))
-        size = jnp.minimum(1 << halvings, _STRETCH)
-        given = (n, halvings, size, rows, consts)
+        halvings = _count_halvings(jnp.maximum(n - 1, 0))
+        size = jnp.minimum(1 << halvings, _SEGMENT)
+        given = (n, halvings, size, checkpoints, consts)
         last = (n - 1) // size
         return while_loop(
             lambda given, state: state[0] >= 0,
-            lambda given, state: (state[0] - 1, self._stretch(given, *state)),
+            lambda given, state: (state[0] - 1, self._segment_back(given, *state)),
             given,
             (last, start),
         )[1]
 
-    def _stretch(self, given: Any, number: Array, cotangents: Any) -> Any:
-        """Go back through a stretch of iterations, whose states are made again first."""
-        n, halvings, size, rows, consts = given
+    def _segment_back(self, given: Any, number: Array, cotangents: Any) -> Any:
+        """Go back through a segment of iterations, whose states are computed again first."""
+        n, halvings, size, checkpoints, consts = given
         start = number * size
         end = jnp.minimum(start + size, n)
         kept = start >> halvings
-        state = _at(_place_of(kept, halvings), rows)
+        state = _load_at(_slot_of(kept, halvings), checkpoints)
         states = self._states(kept << halvings, start, end, consts, state)
         return while_loop(
             lambda given, at: at[0] >= given[0],
@@ -314,32 +321,32 @@ class _Walk:
     def _states(
         self, first: Array, start: Array, end: Array, consts: list[Array], state: list[Array]
     ) -> Any:
-        """Return the states of a stretch, given one that may be before it."""
-        kept = [jnp.broadcast_to(x, (_STRETCH + 1, *jnp.shape(x))) for x in state]
+        """Return the states of a segment, given one that may be before it."""
+        kept = [jnp.broadcast_to(x, (_SEGMENT + 1, *jnp.shape(x))) for x in state]
 
-        def place(start: Array, at: Array) -> Array:
-            return jnp.where(at < start, _STRETCH, at - start)  # the last for those before it
+        def slot(start: Array, at: Array) -> Array:
+            return jnp.where(at < start, _SEGMENT, at - start)  # the last for those before it
 
-        def turn(given: Any, carry: Any) -> Any:
+        def step(given: Any, carry: Any) -> Any:
             (start, _, consts), (at, kept, state) = given, carry
-            return at + 1, _put_at(place(start, at), kept, state), self._turn(*consts, *state)
+            return at + 1, _store_at(slot(start, at), kept, state), self._body_fun(*consts, *state)
 
         at, kept, state = while_loop(
             lambda given, carry: carry[0] < given[1],
-            turn,
+            step,
             (start, end - 1, consts),
             (first, kept, state),
         )
-        return _put_at(place(start, at), kept, state)
+        return _store_at(slot(start, at), kept, state)
 
     def _pull(self, given: Any, at: Array, cotangents: Any) -> Any:
         """Go back through one iteration."""
         start, consts, states = given
         of_state, of_consts = cotangents
-        state = _at(at - start, states)
+        state = _load_at(at - start, states)
 
         def moved(values: list[Array], others: list[Array]) -> list[Array]:
-            made = self._turn(
+            made = self._body_fun(
                 *_put(consts, self._consts, others), *_put(state, self._floats, values)
             )
             return [made[i] for i in self._floats]
