@@ -43,7 +43,7 @@ def slope(x: Any, n: Any) -> Any:
 
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 17, 33, 100])
 def test_however_often_it_runs(monkeypatch: pytest.MonkeyPatch, n: int) -> None:
-    for name, value in (("_BITS", 2), ("_CHECKPOINTS", 4), ("_SEGMENT", 4)):  # a long loop is short here
+    for name, value in (("_BITS", 2), ("_CHECKPOINTS", 4), ("_SEGMENT", 4)):  # few make a long loop
         monkeypatch.setattr(checkpointed_while, name, value)
     expected = jax.value_and_grad(by_scan)(0.5, n)
     np.testing.assert_allclose(slope(jnp.float32(0.5), n), expected, rtol=1e-5)
