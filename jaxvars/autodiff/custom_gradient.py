@@ -96,7 +96,7 @@ def _is_moving(leaf: Any) -> bool:
 @context.restoring()
 def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     own: set[int] = set()
-    touched = stage(lambda *xs: _whole(run, form, fn, own, xs), values, None)
+    touched = stage(lambda *xs: _run_whole(run, form, fn, own, xs), values, None)
     if touched.writes:
         names = [cell.name for cell in touched.writes]
         raise TapeError(f"The custom_gradient function {fn.__name__} assigns {names}: return the "
@@ -107,7 +107,7 @@ def _call_custom(run: Any, fn: Any, values: list[Array], form: Any) -> Any:
     outer, forward = [], _run_forward(run, fn, form, cells)
     if not context.is_eager():  # maybe differentiated elsewhere
         with overlooking():  # it is raised again if a gradient is requested
-            outer, forward = _traced(forward, cells, len(aside), values)
+            outer, forward = _trace(forward, cells, len(aside), values)
     outer = [*map(LOCAL.frame.read, aside), *outer]
     read = list(map(LOCAL.frame.read, used))
     return touched.rebuild(_rule(forward, len(outer))(outer, read, values))
@@ -122,18 +122,20 @@ def _rule(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[A
             pullback.
         closed_over: how many values the function has closed over.
     """
-    again = _handing_on(forward, closed_over)
+    again = _pass_on(forward, closed_over)
 
     def primal(outer: Any, cell_values: Any, xs: Any) -> list[Array]:
         return forward([aside_p.bind(x) for x in outer], cell_values, xs)[0]
 
     primal.closed_over = closed_over  # pyright: ignore[reportFunctionMemberAccess] - for `tracing/dependencies.py`
     rule = jax.custom_vjp(primal)
-    rule.defvjp(lambda *given: _known(forward, again, given), lambda pull, ct: (None, *pull(ct)))
+    rule.defvjp(
+        lambda *given: _run_with_pullback(forward, again, given), lambda pull, ct: (None, *pull(ct))
+    )
     return rule
 
 
-def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
+def _pass_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., list[Array]]:
     """Return what passes results on that are known, and then takes what `_rule` does."""
 
     def same(arrays: Any, outer: Any, *_: Any) -> list[Array]:
@@ -145,12 +147,13 @@ def _handing_on(forward: Callable[..., Any], closed_over: int) -> Callable[..., 
 
     again = jax.custom_vjp(same)
     again.defvjp(
-        lambda _, *given: _known(forward, call, given), lambda pull, ct: (None, None, *pull(ct))
+        lambda _, *given: _run_with_pullback(forward, call, given),
+        lambda pull, ct: (None, None, *pull(ct)),
     )
     return call
 
 
-def _known(forward: Any, again: Any, given: Any) -> tuple[list[Array], Any]:
+def _run_with_pullback(forward: Any, again: Any, given: Any) -> tuple[list[Array], Any]:
     arrays, pull = forward(*given)
     pulled = pull()
     if context.current() is not context.EVAL:  # differentiated again, it has the same rule
@@ -178,14 +181,14 @@ def _run_forward(run: Any, fn: Any, form: Any, cells: Sequence[Cell]) -> Callabl
 
         def pull() -> Any:
             with entered(BoundFrame(values, frame)):
-                return _closed(functools.partial(_gradients, grad, own, form, fn), arrays)
+                return _close_over(functools.partial(_gradients, grad, own, form, fn), arrays)
 
         return arrays, pull
 
     return forward
 
 
-def _traced(
+def _trace(
     forward: Callable[..., Any], cells: Sequence[Cell], aside: int, values: Sequence[Array]
 ) -> tuple[list[Array], Callable[..., Any]]:
     """Return what a `forward` and its pullback close over, and it as a function of that, too."""
@@ -196,10 +199,10 @@ def _traced(
         arrays, pull = forward(read[own:], read[:own], xs)
         return arrays, pull()
 
-    return _taken_apart(stage(run, values, None), cells)
+    return _open_staged(stage(run, values, None), cells)
 
 
-def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Array], Callable[..., Any]]:
+def _open_staged(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Array], Callable[..., Any]]:
     """Return what a traced `forward` closes over, and it as a function of that, too."""
     program, outer = jaxprs.opened(staged.program)
     keys = [cell.key for cell in cells]
@@ -214,7 +217,7 @@ def _taken_apart(staged: Staged, cells: Sequence[Cell]) -> tuple[list[Array], Ca
     return outer, forward
 
 
-def _whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array]) -> Any:
+def _run_whole(run: Any, form: Any, fn: Any, own: set[int], xs: Sequence[Array]) -> Any:
     """Run the function and its gradient, so that what either reads is found; return the result.
 
     What the function itself reads is put into `own`.
@@ -319,15 +322,15 @@ def _with_explicit_rule(
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
     inputs = list(map(jnp.asarray, inputs))  # a rule may index a constant, which is NumPy's here
     floats = [i for i in range(closed_over, len(inputs)) if is_inexact(inputs[i])]
-    staged, moving = _staged_rule(bind, inputs, floats)
+    staged, moving = _stage_rule(bind, inputs, floats)
     if not staged.reads:
         return bind(*inputs)
     given = [inputs[i] for i in moving]
     made = bind(*map(jax.lax.stop_gradient, inputs))
-    outer, taken = _taken_apart(staged, staged.reads)
+    outer, taken = _open_staged(staged, staged.reads)
     if both := [cell.name for cell in staged.reads if cell in writes]:
         taken = functools.partial(_refuse, both)
-    again = _handing_on(taken, len(outer))
+    again = _pass_on(taken, len(outer))
     values = list(map(LOCAL.frame.read, staged.reads))
     moved = iter(again([x for x in made if is_inexact(x)], outer, values, given))
     return [next(moved) if is_inexact(x) else x for x in made]
@@ -337,7 +340,7 @@ _CLOSED_OVER = "CustomVJPException"
 """What JAX, which exports no such class, raises for a derivative by what a function closed over."""
 
 
-def _staged_rule(
+def _stage_rule(
     bind: Callable[..., Any], inputs: list[Array], moving: list[int]
 ) -> tuple[Staged, list[int]]:
     """Return a function with a rule and its pullback, traced, and by which inputs there is one.
@@ -351,15 +354,15 @@ def _staged_rule(
             return [x for x in bind(*given.values()) if is_inexact(x)]
 
         arrays, pull = jax.vjp(run, *xs)
-        return arrays, _closed(lambda given: (None, list(pull(list(given)))), arrays)
+        return arrays, _close_over(lambda given: (None, list(pull(list(given)))), arrays)
 
     try:
         return stage(forward, [inputs[i] for i in moving], None), moving
     except Exception as error:
         if not moving or type(error).__name__ != _CLOSED_OVER:
             raise
-    alone = [i for i in moving if len(moving) > 1 and _staged_rule(bind, inputs, [i])[1]]
-    return _staged_rule(bind, inputs, alone if alone != moving else [])
+    alone = [i for i in moving if len(moving) > 1 and _stage_rule(bind, inputs, [i])[1]]
+    return _stage_rule(bind, inputs, alone if alone != moving else [])
 
 
 def _refuse(names: Sequence[str], *_: Any) -> Any:
@@ -370,7 +373,7 @@ def _refuse(names: Sequence[str], *_: Any) -> Any:
     )
 
 
-def _closed(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
+def _close_over(function: Callable[..., Any], arrays: Sequence[Array]) -> Any:
     """Return a function of upstream gradients as a pytree: what it closed over are its leaves.
 
     So it may be called in another trace than the one it was made in.

@@ -103,15 +103,15 @@ class ForwardAccumulator(TapeBase):
                 return None
             run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
             with for_tape():
-                push = _pulled_twice if program.knows_pullback_alone() else _pushed
+                push = _pull_twice if program.knows_pullback_alone() else _push
                 return push(run, values, [tangent for _, tangent in pairs.values()])
 
 
-def _pushed(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
+def _push(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
     return jax.jvp(run, values, tangents)[1]
 
 
-def _pulled_twice(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
+def _pull_twice(run: Callable[..., Array], values: list[Array], tangents: list[Array]) -> Array:
     """Return the tangent of a function's result, from its pullback.
 
     That is linear in the cotangent, so its own pullback takes tangents forward.

@@ -157,11 +157,11 @@ def linearize(
     values = iter(floats)
     inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
     if reverse and not pull and any(PULLS in names for names in inside):
-        linear, pull = _pulled(linear, moving), True
+        linear, pull = _pull(linear, moving), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
 
-def _pulled(push: Callable[..., Any], moving: Sequence[Array]) -> Callable[..., Any]:
+def _pull(push: Callable[..., Any], moving: Sequence[Array]) -> Callable[..., Any]:
     """Return the pullback of a linear map, as a whole.
 
     JAX would not transpose the part of it whose tangents are zeros, but run that: for a rule that

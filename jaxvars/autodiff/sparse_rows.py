@@ -137,18 +137,18 @@ def rows_of(parts: Sequence[tuple[Array, Array]], table: Array) -> Rows:
         Rows(g.astype(table.dtype).reshape(i.size, *shape[1:]), i.reshape(-1), shape)
         for g, i in parts
     ]
-    return _joined(each)
+    return _join(each)
 
 
 def summed(gradients: Sequence[Array | Rows]) -> Array | Rows:
     """Return the sum of one or more gradients; Rows if all of them are."""
     rows = [g for g in gradients if isinstance(g, Rows)]
     if len(rows) == len(gradients):
-        return _joined(rows)
+        return _join(rows)
     return total(g.whole() if isinstance(g, Rows) else g for g in gradients)
 
 
-def _joined(rows: Sequence[Rows]) -> Rows:
+def _join(rows: Sequence[Rows]) -> Rows:
     if len(rows) == 1:
         return rows[0]
     wide = jnp.result_type(*[each.indices for each in rows])

@@ -98,7 +98,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
 
     def __exit__(self, *error: Any) -> None:
         if not self._open or self._open[-1][3] is not LOCAL.eager:
-            raise _closed_elsewhere(bool(self._open))
+            raise _closing_error(bool(self._open))
         opened = self._open[-1]
         try:
             self._close(opened, *error)
@@ -228,7 +228,7 @@ class TapeBase(ABC):  # noqa: B024 - not of use by itself, but it has all its me
             self._record.paused = was
 
 
-def _closed_elsewhere(is_open: bool) -> TapeError:
+def _closing_error(is_open: bool) -> TapeError:
     where = ", and stays open in the one that has" if is_open else ""
     return TapeError(
         f"A tape is closed at {user_line()} in a thread that has not opened it{where}. A tape sees "
@@ -260,13 +260,13 @@ def _is_cut(value: Array) -> bool:
     return jax.dtypes.canonicalize_dtype(value.dtype) != value.dtype
 
 
-def _is_face(x: object) -> bool:
+def _is_array_like(x: object) -> bool:
     return isinstance(resolve_proxy(x), ArrayProxy)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return arrays and variables, for what stands for one, too, and the structure."""
-    leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_face)
+    leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_array_like)
     return list(map(resolve_proxy, leaves)), treedef
 
 

@@ -234,7 +234,7 @@ class Executable:
         result = exclusively(lambda: self._warm_up(leaves))
         touches = self._write_back.keys or self._readonly or self._arrivals.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
-        return self._finished(result)
+        return self._make_result(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
         """Place together what the program uses, and run it."""
@@ -304,7 +304,7 @@ class Executable:
 
     def _run_pure(self, leaves: Leaves) -> Any:
         """Run a program that touches no variable."""
-        return self._finished(self._call((), *leaves))
+        return self._make_result(self._call((), *leaves))
 
     def _call(self, *inputs: Any) -> Any:
         try:
@@ -319,9 +319,9 @@ class Executable:
         """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
         leaves = self._arrivals.bring(leaves)
-        return self._finished(exclusively(lambda: self._run_donating(leaves)))
+        return self._make_result(exclusively(lambda: self._run_donating(leaves)))
 
-    def _finished(self, result: Any) -> Any:
+    def _make_result(self, result: Any) -> Any:
         return result if self._finish is None else self._finish(result)
 
     def _run_donating(self, leaves: Leaves) -> Any:
@@ -352,7 +352,7 @@ class Executable:
         """Run without donating anything, and commit when all is done."""
         check_top_level()
         leaves = self._arrivals.bring(leaves)
-        return self._finished(exclusively(lambda: self._run_copied(leaves)))
+        return self._make_result(exclusively(lambda: self._run_copied(leaves)))
 
     def _run_copied(self, leaves: Leaves) -> Any:
         given = tuple(copy_all(gather_values(self._donated)))

@@ -181,7 +181,7 @@ def write(
     if places is None:
         return None
     guards = [
-        _traced_guard(i, x, names, by_shape=by_shape) if i in places else _guard(i, x, names)
+        _guard_traced(i, x, names, by_shape=by_shape) if i in places else _guard(i, x, names)
         for i, x in enumerate(items)
     ]
     if None in guards:
@@ -196,7 +196,7 @@ def write(
     defaults = {f"C{n}": x for n, x in enumerate(values) if places[n] is None}
     names.update(defaults)
     leaves = [
-        _given(f"C{n}" if place is None else f"a{place}", value)
+        _pass(f"C{n}" if place is None else f"a{place}", value)
         for n, (place, value) in enumerate(zip(places, values, strict=True))
     ]
     text = _TEMPLATE.format(
@@ -243,7 +243,7 @@ def _body(parts: Parts, leaves: Sequence[str]) -> str:
     )
 
 
-def _given(name: str, value: Array) -> str:
+def _pass(name: str, value: Array) -> str:
     """Return what is passed to XLA: a copy of what the caller may write to while it runs."""
     return f"{name}.copy()" if isinstance(value, np.ndarray) else name
 
@@ -259,7 +259,7 @@ def is_traced(kind: type) -> bool:
     return issubclass(kind, jax.Array) and not issubclass(kind, context.Tracer)
 
 
-def _traced_guard(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) -> str | None:
+def _guard_traced(i: int, value: Any, names: dict[str, Any], *, by_shape: bool) -> str | None:
     """Return the condition under which an argument is traced like `value`."""
     if not is_traced(type(value)):
         return None

@@ -264,7 +264,7 @@ class Function:
         start = time.perf_counter()
         try:
             self._in_progress.append(call.key)
-            filled = self._filled(call)
+            filled = self._fill_sizes(call)
             staged = self._stage(call, real) if filled is None else filled
         finally:
             self._in_progress.pop()
@@ -292,7 +292,7 @@ class Function:
             self._last_key = None
         return entry
 
-    def _filled(self, call: Call) -> Staged | None:
+    def _fill_sizes(self, call: Call) -> Staged | None:
         """Return the program of a call made of one with unknown dimensions, if there can be one."""
         axes = None if self.open_axes is None else self.open_axes(call)
         if axes is None:
@@ -342,11 +342,13 @@ class Function:
             try:
                 staged = stage(run, given, reason, broken_off)
                 if staged.created:
-                    initialize(*self._known(staged, call, real), self._signature.name)
+                    initialize(*self._at_sizes(staged, call, real), self._signature.name)
             except BaseException:  # whatever it is: variables exist, and need their values
                 with contextlib.suppress(Exception), context.at(here):
                     for trace in broken_off:
-                        initialize(*self._known(trace.created(), call, real), self._signature.name)
+                        initialize(
+                            *self._at_sizes(trace.created(), call, real), self._signature.name
+                        )
                 raise
             if staged.created:
                 staged = stage(run, given, refusal)
@@ -354,7 +356,9 @@ class Function:
         return staged
 
     @staticmethod
-    def _known(staged: Staged, call: Call, real: Opened | None) -> tuple[Staged, Sequence[Array]]:
+    def _at_sizes(
+        staged: Staged, call: Call, real: Opened | None
+    ) -> tuple[Staged, Sequence[Array]]:
         """Return a program and its arguments, with known sizes if they are known."""
         return (staged, call.values) if real is None else (real.filled(staged), real.values)
 

@@ -67,13 +67,13 @@ class Arrivals:
         jit moves what was never placed, like NumPy arrays, and knows it from arrays on a
         mesh: if it was moved here, the next call would compile again.
         """
-        return self._moved(values, lambda x, place: placed(x) in (None, place))
+        return self._move(values, lambda x, place: placed(x) in (None, place))
 
     def constrain(self, values: Sequence[Array]) -> Sequence[Array]:
         """Return the arguments where they are to be: inside of other functions."""
-        return self._moved(values, lambda x, place: placed(x) == place)
+        return self._move(values, lambda x, place: placed(x) == place)
 
-    def _moved(
+    def _move(
         self, values: Sequence[Array], stays: Callable[[Array, Any], bool]
     ) -> Sequence[Array]:
         if self.shardings is None:

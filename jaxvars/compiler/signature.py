@@ -112,7 +112,7 @@ class Signature:
         """
         args, kwargs = self._canonical(args, kwargs)
         if self.specs is not None:
-            args = self._fitted(args, self.specs)
+            args = self._fit_all(args, self.specs)
         if is_endless(args) or is_endless(kwargs):
             raise CompileError(
                 f"An argument of {self.name} is a list or dict that contains itself, or is nested "
@@ -147,7 +147,7 @@ class Signature:
     def difference(self, old: Any, new: Any) -> str:
         """Say what changed from one key to another."""
         if old[0] != new[0]:
-            return self._changed_structure(old, new)
+            return self._describe_structures(old, new)
         if old[2] != new[2]:
             return "JAX's settings changed"
         names = self._names(new)
@@ -164,7 +164,7 @@ class Signature:
         gone = " or ".join([*objects, "a variable"])
         return "; ".join(changes) or f"the program was dropped: {gone} of the last call is gone"
 
-    def _changed_structure(self, old: Any, new: Any) -> str:
+    def _describe_structures(self, old: Any, new: Any) -> str:
         before, after = self._structures(old), self._structures(new)
         same = {name for name in before if name in after and before[name] == after[name]}
         changed = [name for name in {**before, **after} if name not in same]
@@ -234,12 +234,12 @@ class Signature:
         by_position = [self._positional(i)[0].name in self.static for i in range(len(args))]
         by_name = [name in self.static or (rest and name not in known) for name in kwargs]
         flags = (
-            tuple(map(_spread, args, by_position)),
-            dict(zip(kwargs, map(_spread, kwargs.values(), by_name), strict=True)),
+            tuple(map(_repeat_flag, args, by_position)),
+            dict(zip(kwargs, map(_repeat_flag, kwargs.values(), by_name), strict=True)),
         )
         return jax.tree.leaves(flags)
 
-    def _fitted(self, args: tuple[Any, ...], specs: tuple[TensorSpec, ...]) -> tuple[Any, ...]:
+    def _fit_all(self, args: tuple[Any, ...], specs: tuple[TensorSpec, ...]) -> tuple[Any, ...]:
         method = len(args) > len(specs) and counts_as_itself(args[0])
         own, rest = args[: int(method)], args[int(method) :]
         if len(rest) < len(specs) or not self._are_defaults(args, len(own) + len(specs)):
@@ -302,7 +302,7 @@ def _arrow(before: Leaf, after: Leaf) -> str:
     return f"{before} -> {after} ({'weakly typed' if after.weak else 'strongly typed'})"
 
 
-def _spread(value: Any, flag: bool) -> Any:
+def _repeat_flag(value: Any, flag: bool) -> Any:
     return jax.tree.map(lambda _: flag, value, is_leaf=is_leaf)
 
 

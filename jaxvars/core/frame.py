@@ -151,7 +151,7 @@ class Frame(ABC):
 
     def read(self, cell: Cell) -> Array:
         """Return the cell's value, and let the tapes see it."""
-        return self._observed(cell) if self.observers else self.get(cell)
+        return self._read_observed(cell) if self.observers else self.get(cell)
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
         """Return the values of several cells at one moment, and let the tapes see them."""
@@ -272,24 +272,24 @@ class Frame(ABC):
         """Return whether the cell's value may be referenced by another name."""
         return True
 
-    def _observed(self, cell: Cell) -> Array:
+    def _read_observed(self, cell: Cell) -> Array:
         known = self._seen.get(cell.key)
         if known is not None and known[0] is self.get(cell):
-            return self._shown(cell, known[0])
+            return self._show_to_tapes(cell, known[0])
         is_shared = self.is_shared(cell)  # before it is held here
-        return self._shown(cell, self.get(cell), is_shared=is_shared)
+        return self._show_to_tapes(cell, self.get(cell), is_shared=is_shared)
 
-    def _shown(self, cell: Cell, value: Array, *, is_shared: bool = True) -> Array:
+    def _show_to_tapes(self, cell: Cell, value: Array, *, is_shared: bool = True) -> Array:
         # The tapes know values by identity, so a read must give an object that means this
         # cell and nothing else: two cells, or a cell and a local, may share one array.
         known = self._seen.get(cell.key)
         if known is None or known[0] is not value:
-            known = self._seen[cell.key] = value, self._renamed(value) if is_shared else value
+            known = self._seen[cell.key] = value, self._rename(value) if is_shared else value
         for tape in self.observers:
             tape._saw(cell, known[1])
         return known[1]
 
-    def _renamed(self, value: Array) -> Array:
+    def _rename(self, value: Array) -> Array:
         if is_string(value.dtype):
             return value
         with context.at(self.trace):

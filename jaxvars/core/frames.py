@@ -87,7 +87,7 @@ class EagerFrame(Frame):
         """Return the value on the device of the open scope, if there is one."""
         if FORKED:
             refuse_if_forked(f"Variable {cell.name!r} is read to compute with it")
-        value = self._observed(cell) if self.observers else self.get(cell)
+        value = self._read_observed(cell) if self.observers else self.get(cell)
         return brought_here(value) if SCOPES and cell.home is not None else value
 
     def read_all(self, cells: Sequence[Cell]) -> list[Array]:
@@ -97,7 +97,7 @@ class EagerFrame(Frame):
             return super().read_all(cells)
         values = take_all(cells)
         if self.observers:
-            values = list(map(self._shown, cells, values))
+            values = list(map(self._show_to_tapes, cells, values))
         if SCOPES:
             pairs = zip(cells, values, strict=True)
             values = [x if cell.home is None else brought_here(x) for cell, x in pairs]

@@ -146,12 +146,12 @@ def _require_inside(index: Array, size: Any, message: str) -> None:
         require((given >= 0) & (given < size), message, {"index": given})
 
 
-def _around() -> AbstractContextManager[object]:
+def _record_if_checked() -> AbstractContextManager[object]:
     """Return what is entered around code that is traced: more of the same."""
     return recorder.recording(_INDICES) if _CHECKED_INDICES.on else nullcontext()
 
 
-AROUND.append(_around)
+AROUND.append(_record_if_checked)
 
 
 def widened(index: Any) -> Any:

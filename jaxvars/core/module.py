@@ -82,7 +82,7 @@ class Module(Holder):
         self._name = name
 
     def __setattr__(self, name: str, value: Any, /) -> None:
-        held, new = resolve_proxy(_replaced(self, name)), resolve_proxy(value)
+        held, new = resolve_proxy(_find_replaced(self, name)), resolve_proxy(value)
         if isinstance(held, Variable) and not isinstance(new, Variable):
             raise AttributeError(
                 f"{type(self).__name__}.{name} is a Variable, and at {user_line()} it is set to "
@@ -121,9 +121,9 @@ class Module(Holder):
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables, each once."""
-        return tuple(variable for _, variable in self._found())
+        return tuple(variable for _, variable in self._find_variables())
 
-    def _found(self) -> Iterator[tuple[Path, Variable]]:
+    def _find_variables(self) -> Iterator[tuple[Path, Variable]]:
         return walk_known(self, Variable)
 
     @property
@@ -174,7 +174,7 @@ def variables_in(root: object) -> Iterator[tuple[Path, Variable]]:
     Raises:
         InteropError: at a module of another library that holds state, but no variables.
     """
-    return root._found() if isinstance(root, Module) else walk_known(root, Variable)
+    return root._find_variables() if isinstance(root, Module) else walk_known(root, Variable)
 
 
 def named_variables(root: object) -> dict[str, Variable]:
@@ -189,7 +189,7 @@ def named_variables(root: object) -> dict[str, Variable]:
     return {path: owners[cell.key] for path, cell in cells.items()}
 
 
-def _replaced(module: Module, name: str) -> Any:
+def _find_replaced(module: Module, name: str) -> Any:
     """Return what setting an attribute replaces; None where its class decides what setting means.
 
     It does not call `__getattr__`, which a class may have.

@@ -162,7 +162,7 @@ class Scattered(ArrayProxy, Owner):
         def change(old: Array) -> Array:
             with watched(old):
                 if how == "divide" and jnp.issubdtype(old.dtype, jnp.integer):
-                    return _divided(old, index, jnp.broadcast_to(new, shape))
+                    return _divide_rows(old, index, jnp.broadcast_to(new, shape))
                 return getattr(old.at[index], how)(new)
 
         LOCAL.frame.modify(self._cell, change)
@@ -193,7 +193,7 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
         return False
 
 
-def _divided(old: Array, rows: Array, by: Array) -> Array:
+def _divide_rows(old: Array, rows: Array, by: Array) -> Array:
     """Divide rows of integers towards zero, one after the other: divisors' products may wrap."""
     rows, by = rows.reshape(-1), by.reshape(-1, *old.shape[1:])
 

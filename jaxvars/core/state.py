@@ -134,7 +134,7 @@ class State(Mapping[str, Any]):
         self._refuse_without_variables()
         return dict(zip(self._layout.keys, map(_of_jax, self._values), strict=True))
 
-    def _rebound(self, values: Mapping[int, Array]) -> State:
+    def _rebind(self, values: Mapping[int, Array]) -> State:
         """Return a State of the same variables with values by cell key."""
         return State(self._layout, [values[key] for key in self._layout.keys])
 
@@ -224,7 +224,7 @@ def named_cells(
         return part
 
     found: list[tuple[Path, Cell]] = []
-    for prefix, root in [*_prefixed(objects, alone=not named), *named.items()]:
+    for prefix, root in [*_prefix(objects, alone=not named), *named.items()]:
         owners = walk_known(root, Owner)
         cells = [(tuple(filter(None, (prefix, *path))), owner._cell) for path, owner in owners]
         if not cells:
@@ -286,7 +286,7 @@ class _Naming:
         return self.name_of(owner._cell.key) if is_inside else self._outside(part)
 
 
-def _prefixed(objects: Sequence[object], *, alone: bool) -> list[tuple[str, object]]:
+def _prefix(objects: Sequence[object], *, alone: bool) -> list[tuple[str, object]]:
     if len(objects) == 1 and alone:
         return [("", objects[0])]
     taken: dict[str, Cell | None] = {}
@@ -353,7 +353,7 @@ def functionalize(fn: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
             return map_leaves(lambda x: x, fn(*args, **kwargs))  # reads returned Variables
 
         result = within(frame, run)
-        return result, state._rebound(frame.values)
+        return result, state._rebind(frame.values)
 
     with suppress(ValueError, TypeError):  # no signature, as of some functions of C
         setattr(pure, "__signature__", _with_state(inspect.signature(fn)))  # noqa: B010 - pyright knows no such name

@@ -214,7 +214,7 @@ def take(cell: Cell) -> Array:
         if CURRENT[0] is not None or (UNPROVEN and _is_unproven(key)):
             flight = _enclosing_step() if CURRENT[0] is BUSY else None
             if flight is not None:  # in a signal handler or callback of a step
-                return _copied(_in_hand(flight, cell), cell)
+                return _copy_in_flight(_value_in_flight(flight, cell), cell)
             exclusively(lambda: prove((key,)))
             continue
         try:
@@ -264,7 +264,7 @@ def stored(cell: Cell) -> Array:
     try:
         value = STORE[cell.key]
         if value.__class__ is not np.ndarray and value.is_deleted():
-            raise _deleted(cell)
+            raise _deleted_error(cell)
         return value
     except KeyError:
         SHARED.discard(cell.key)
@@ -275,7 +275,7 @@ def stored(cell: Cell) -> Array:
         ) from None
 
 
-def _deleted(cell: Cell) -> JaxvarsError:
+def _deleted_error(cell: Cell) -> JaxvarsError:
     lost = LOST.get(cell.key)
     if lost is not None and lost[0] is STORE.get(cell.key):
         return ExecutionError(lost[1])
@@ -289,13 +289,13 @@ def _deleted(cell: Cell) -> JaxvarsError:
     )
 
 
-def _in_hand(flight: WriteBack, cell: Cell) -> Array:
+def _value_in_flight(flight: WriteBack, cell: Cell) -> Array:
     if cell.key in flight.keys and flight.values:
         return flight.values[flight.keys.index(cell.key)]
     return STORE[cell.key] if cell.key in STORE else stored(cell)
 
 
-def _copied(value: Array, cell: Cell) -> Array:
+def _copy_in_flight(value: Array, cell: Cell) -> Array:
     if getattr(value, "is_deleted", bool)():  # Python 3.11 collects garbage inside of XLA's call
         raise ForeignTransformError(
             f"Variable {cell.name!r} is read at {user_line()} by a finalizer, while a compiled "

@@ -152,7 +152,7 @@ class Variable(Scattered):
         """
         return LOCAL.frame.read(self._cell)
 
-    def _known(self) -> Array:
+    def _peek(self) -> Array:
         return LOCAL.frame.peek(self._cell) if FORKED else self.value
 
     def read_value(self) -> Array:
@@ -269,10 +269,10 @@ class Variable(Scattered):
 
     def __reduce__(self) -> tuple[Callable[..., Variable], tuple[Any, ...]]:
         return _unpickle, (
-            *_dump(self._known()),
+            *_dump(self._peek()),
             self.name,
             self.trainable,
-            dump_sharding(self._cell.home or _committed(self._known())),
+            dump_sharding(self._cell.home or _chosen_sharding(self._peek())),
         )
 
     # ------------------------------------------------------------ display
@@ -290,7 +290,7 @@ class Variable(Scattered):
         kind = "string" if is_string(self.dtype) else str(self.dtype)
         sizes = ",".join(map(str, self.shape))
         try:
-            value = _shown(LOCAL.frame.peek(self._cell))
+            value = _format_value(LOCAL.frame.peek(self._cell))
         except UninitializedError:
             value = "without a value"
         return f"<Variable {self.name!r} {kind}[{sizes}]{flag} {value}>"
@@ -366,15 +366,15 @@ def _initial(given: Any, dtype: Any, shape: int | tuple[int, ...] | None, name: 
     """Return the first value, in memory that nothing else holds."""
     what = f"the initial value of variable {name!r}"
     if callable(given) and not isinstance(given, ArrayProxy):
-        value = lifted(lambda: _owned(unwrap(given()), dtype, what))
+        value = lifted(lambda: _to_owned(unwrap(given()), dtype, what))
     else:
-        value = _owned(unwrap(given), dtype, what)
+        value = _to_owned(unwrap(given), dtype, what)
     if shape is None:
         return value
     return _broadcast(value, (shape,) if isinstance(shape, int) else tuple(shape), name)
 
 
-def _owned(given: Any, dtype: Any, what: str) -> Array:
+def _to_owned(given: Any, dtype: Any, what: str) -> Array:
     """Return a value as a tensor, in memory that no other code can donate."""
     value = to_tensor(given, dtype, what=what)
     return value if is_host(given) else context.fresh(on_mesh(value))
@@ -411,7 +411,7 @@ def _check_index(variable: Variable, index: Any) -> None:
         raise IndexError(f"Variable {variable.name!r} of shape {variable.shape}: {error}") from None
 
 
-def _shown(value: Array | None) -> str:
+def _format_value(value: Array | None) -> str:
     if value is None or context.is_tracer(value):
         return "(traced)"
     if (count := processes_of(value)) > 1:
@@ -421,7 +421,7 @@ def _shown(value: Array | None) -> str:
     return np.array2string(np.asarray(value), threshold=20, edgeitems=2, separator=" ")
 
 
-def _committed(value: Array) -> Any:
+def _chosen_sharding(value: Array) -> Any:
     """Return the sharding that was chosen explicitly for a value, or None."""
     return value.sharding if isinstance(value, jax.Array) and value.committed else None
 

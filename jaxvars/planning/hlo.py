@@ -73,7 +73,7 @@ def collectives_in(text: str) -> Counter[Collective]:
             else:
                 trips = _TRIPS.search(line.rest) if line.op == "while" else None
                 inner = times * int(trips[1]) if trips else times
-                todo += [(called, inner) for called in _called(line.rest)]
+                todo += [(called, inner) for called in _list_called(line.rest)]
     return found
 
 
@@ -108,7 +108,7 @@ def _bodies(text: str) -> tuple[dict[str, list[_Instruction]], str]:
     return bodies, entry
 
 
-def _called(rest: str) -> list[str]:
+def _list_called(rest: str) -> list[str]:
     branches = _BRANCHES.search(rest)
     names = re.findall(r"[\w.\-]+", branches[1]) if branches else []
     return [*_CALLED.findall(rest), *names]

@@ -52,7 +52,7 @@ def _operator(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda self, other: compute(self.value, _operand(other))
 
 
-def _reflected(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _reflect(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return the method of an operator for an object on its right."""
     return lambda self, other: compute(_operand(other), self.value)
 
@@ -88,7 +88,7 @@ class ArrayProxy(ABC):
     def value(self) -> Array:
         """The array it stands for now."""
 
-    def _known(self) -> Array:
+    def _peek(self) -> Array:
         """Return the value, for Python or NumPy, and not to compute with it."""
         return self.value
 
@@ -121,11 +121,11 @@ class ArrayProxy(ABC):
     # ------------------------------------------------------------ conversion
     def numpy(self) -> Any:
         """Return the value as a separate NumPy array (it may be changed)."""
-        return np.array(whole(self._known()))
+        return np.array(whole(self._peek()))
 
     def item(self) -> Any:
         """Return the value of a scalar as a Python number or string."""
-        return self._known().item()
+        return self._peek().item()
 
     def astype(self, dtype: Any) -> Array:
         """Return the value converted to another dtype."""
@@ -136,7 +136,7 @@ class ArrayProxy(ABC):
         return self.value.reshape(*shape, **options)  # jnp.reshape calls this, with `order`
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
-        return np.array(whole(self._known()), dtype=dtype, copy=copy)
+        return np.array(whole(self._peek()), dtype=dtype, copy=copy)
 
     def __jax_array__(self) -> Array:
         return self.value
@@ -147,19 +147,19 @@ class ArrayProxy(ABC):
                 f"The truth value of a variable of shape {self.shape} is ambiguous. Say what is "
                 "meant: jnp.any(v), jnp.all(v), v.size > 0, or `v is not None`."
             )
-        return bool(self._known())
+        return bool(self._peek())
 
     def __int__(self) -> int:
-        return int(self._known())
+        return int(self._peek())
 
     def __float__(self) -> float:
-        return float(self._known())
+        return float(self._peek())
 
     def __complex__(self) -> complex:
-        return complex(self._known())
+        return complex(self._peek())
 
     def __index__(self) -> int:
-        return self._known().__index__()
+        return self._peek().__index__()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -175,7 +175,7 @@ class ArrayProxy(ABC):
         return bool(jnp.any(self.value == unwrap(item)))
 
     def __format__(self, spec: str) -> str:
-        return format(self._known(), spec) if spec else str(self)
+        return format(self._peek(), spec) if spec else str(self)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when there is no such attribute: say what to write instead.
@@ -204,20 +204,20 @@ class ArrayProxy(ABC):
     __le__ = _operator(operator.le)
     __gt__ = _operator(operator.gt)
     __ge__ = _operator(operator.ge)
-    __add__, __radd__ = _operator(operator.add), _reflected(operator.add)
-    __sub__, __rsub__ = _operator(operator.sub), _reflected(operator.sub)
-    __mul__, __rmul__ = _operator(operator.mul), _reflected(operator.mul)
-    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflected(operator.truediv)
-    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _reflected(operator.floordiv)
-    __mod__, __rmod__ = _operator(operator.mod), _reflected(operator.mod)
-    __divmod__, __rdivmod__ = _operator(divmod), _reflected(divmod)
-    __pow__, __rpow__ = _operator(operator.pow), _reflected(operator.pow)
-    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflected(operator.matmul)
-    __and__, __rand__ = _operator(operator.and_), _reflected(operator.and_)
-    __or__, __ror__ = _operator(operator.or_), _reflected(operator.or_)
-    __xor__, __rxor__ = _operator(operator.xor), _reflected(operator.xor)
-    __lshift__, __rlshift__ = _operator(operator.lshift), _reflected(operator.lshift)
-    __rshift__, __rrshift__ = _operator(operator.rshift), _reflected(operator.rshift)
+    __add__, __radd__ = _operator(operator.add), _reflect(operator.add)
+    __sub__, __rsub__ = _operator(operator.sub), _reflect(operator.sub)
+    __mul__, __rmul__ = _operator(operator.mul), _reflect(operator.mul)
+    __truediv__, __rtruediv__ = _operator(operator.truediv), _reflect(operator.truediv)
+    __floordiv__, __rfloordiv__ = _operator(operator.floordiv), _reflect(operator.floordiv)
+    __mod__, __rmod__ = _operator(operator.mod), _reflect(operator.mod)
+    __divmod__, __rdivmod__ = _operator(divmod), _reflect(divmod)
+    __pow__, __rpow__ = _operator(operator.pow), _reflect(operator.pow)
+    __matmul__, __rmatmul__ = _operator(operator.matmul), _reflect(operator.matmul)
+    __and__, __rand__ = _operator(operator.and_), _reflect(operator.and_)
+    __or__, __ror__ = _operator(operator.or_), _reflect(operator.or_)
+    __xor__, __rxor__ = _operator(operator.xor), _reflect(operator.xor)
+    __lshift__, __rlshift__ = _operator(operator.lshift), _reflect(operator.lshift)
+    __rshift__, __rrshift__ = _operator(operator.rshift), _reflect(operator.rshift)
 
     def __neg__(self) -> Array:
         return -self.value

@@ -80,7 +80,7 @@ def to_tensor(value: object, dtype: object = None, *, what: str = "value") -> Ar
     if not _is_empty_literal(value, array):
         check_kind(array.dtype, wanted, what)
         check_fits(array, wanted, what)
-    return _converted(array, wanted)
+    return _convert(array, wanted)
 
 
 def fit(value: Any, shape: tuple[int, ...], dtype: Any, *, name: str) -> Array:
@@ -120,12 +120,12 @@ def fit_dtype(value: object, dtype: Any, name: str) -> Array:
         raise dtype_error(name, dtype, str(array.dtype))
     if loose and (fits_kind(array.dtype, dtype) or _is_empty_literal(value, array)):
         check_fits(array, dtype, what)
-        return _converted(array, dtype)
+        return _convert(array, dtype)
     if jax.dtypes.canonicalize_dtype(array.dtype, allow_extended_dtype=True) != dtype:
         raise dtype_error(name, dtype, str(array.dtype))
     if isinstance(array, np.ndarray):
         check_fits(array, dtype, what, refuse_zeros=True)
-        return _converted(array, dtype)
+        return _convert(array, dtype)
     return array
 
 
@@ -291,7 +291,7 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, numbers.Number)
 
 
-def _converted(array: Array, dtype: Any) -> Array:
+def _convert(array: Array, dtype: Any) -> Array:
     with context.restoring(), context.evaluating():
         if not isinstance(array, np.ndarray):  # of which lax would make 32 bits first
             return jax.lax.convert_element_type(array, dtype)

@@ -44,11 +44,11 @@ def is_for_tape() -> bool:
     return _is_for_tape.value
 
 
-def _differentiated(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
+def _jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
     return reread_p.bind(*primals), tangents[1] if _is_for_tape.value else tangents[0]
 
 
-def _batched(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
+def _vmap(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array, int]:
     size = next(jnp.shape(x)[a] for x, a in zip(values, axes, strict=True) if a is not None)
     whole = [
         jnp.broadcast_to(x, (size, *jnp.shape(x))) if axis is None else jnp.moveaxis(x, axis, 0)
@@ -60,6 +60,6 @@ def _batched(values: Sequence[Array], axes: Sequence[int | None]) -> tuple[Array
 reread_p = capture.new_primitive("reread")
 reread_p.def_impl(lambda value, source: value)
 reread_p.def_abstract_eval(lambda value, source: value)
-ad.primitive_jvps[reread_p] = _differentiated
-batching.primitive_batchers[reread_p] = _batched
+ad.primitive_jvps[reread_p] = _jvp
+batching.primitive_batchers[reread_p] = _vmap
 mlir.register_lowering(reread_p, lambda ctx, value, source: [value])

@@ -167,11 +167,15 @@ def restored(error: BaseException) -> BaseException:
         if _CALLED_BACK in str(error):
             kinds = [kind for kind in kinds if not issubclass(kind, Exception)]
         with suppress(TypeError):  # one that is not made of a message
-            return kinds[0](*filter(None, [_told(kinds[0], message.strip())])) if kinds else error
+            return (
+                kinds[0](*filter(None, [_parse_message(kinds[0], message.strip())]))
+                if kinds
+                else error
+            )
     return error
 
 
-def _told(kind: type[BaseException], message: str) -> Any:
+def _parse_message(kind: type[BaseException], message: str) -> Any:
     """Return what an exception was made of, by its message: `sys.exit(3)` of a number."""
     is_code = issubclass(kind, SystemExit) and message.lstrip("-").isdigit()
     return int(message) if is_code else message

@@ -57,16 +57,16 @@ def _through_jaxpr(params: Params, given: Sequence[int], count: int, through: bo
 
 
 def _through_scan(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
-    return _around(params["jaxpr"], given, carried_by_scan(params), through)
+    return _through_loop(params["jaxpr"], given, carried_by_scan(params), through)
 
 
 def _through_while(params: Params, given: Sequence[int], count: int, through: bool) -> Masks:
     start = len(given) - count
     first = params.get("cond_nconsts", 0)  # what only the condition needs decides no value
-    return _around(params["body_jaxpr"], given[first:], slice(start - first, None), through)
+    return _through_loop(params["body_jaxpr"], given[first:], slice(start - first, None), through)
 
 
-def _around(body: Any, given: Sequence[int], carried: slice, through: bool) -> Masks:
+def _through_loop(body: Any, given: Sequence[int], carried: slice, through: bool) -> Masks:
     """Go through a loop until nothing is found any more."""
     masks, before = list(given), None
     made: Masks = []
@@ -132,7 +132,7 @@ def _is_empty(var: Any) -> bool:
 
 
 # ---------------------------------------------------------------- what is said of values
-def _handing_on(name: str) -> Any:
+def _new_passing_primitive(name: str) -> Any:
     """Return an operation that passes its first input on."""
     primitive = new_primitive(name)
     primitive.def_impl(lambda value, *others: value)
@@ -143,10 +143,10 @@ def _handing_on(name: str) -> Any:
     return primitive
 
 
-depending_p = _handing_on("depending")
+depending_p = _new_passing_primitive("depending")
 """The first value, which depends on the others, too, with derivative zero."""
 
-aside_p = _handing_on("aside")
+aside_p = _new_passing_primitive("aside")
 """The first value, of values that a function with a custom pullback has only closed over."""
 
 

@@ -59,7 +59,7 @@ def is_of_handler(error: BaseException) -> bool:
         ForeignTransformError: when that cannot be told.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return any(_is_handler(frame, _given(frame)) for frame in frames)
+    return any(_is_handler(frame, _arguments_of(frame)) for frame in frames)
 
 
 @final
@@ -72,11 +72,11 @@ class overlooking(AbstractContextManager[None]):  # noqa: N801 - a statement, `w
 
 def _is_called_back(frame: FrameType) -> bool:
     """Return whether a function was called by the interpreter itself."""
-    given = _given(frame)
+    given = _arguments_of(frame)
     return _is_handler(frame, given) or _is_of_gc(frame, given) or _is_finalizer(frame, given)
 
 
-def _given(frame: FrameType) -> list[Any]:
+def _arguments_of(frame: FrameType) -> list[Any]:
     """Return the positional arguments of a function, as its names hold them now."""
     code = frame.f_code
     found = [frame.f_locals.get(name, _GONE) for name in code.co_varnames[: code.co_argcount]]

@@ -27,10 +27,10 @@ def last_outputs(closed: Any, count: int) -> tuple[Any, list[bool]]:
     outputs = jaxpr.outvars[len(jaxpr.outvars) - count :]
     eqns, needed = needed_equations([e for e in jaxpr.eqns if not e.effects], outputs)
     used = [var in needed for var in jaxpr.invars]
-    return close_jaxpr(closed, _sliced(jaxpr, used, eqns, outputs, result_paths=None)), used
+    return close_jaxpr(closed, _slice(jaxpr, used, eqns, outputs, result_paths=None)), used
 
 
-def _sliced(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:
+def _slice(jaxpr: Any, used: list[bool], eqns: Any, outputs: Any, **changes: Any) -> Any:
     """Return a jaxpr with some of its inputs, and other equations and outputs."""
     info = jaxpr.debug_info
     names = info.arg_names and tuple(itertools.compress(info.arg_names, used))
@@ -63,7 +63,7 @@ def without(closed: Any, primitive: Any, count: int) -> tuple[Any, list[bool]]:
     outputs = [_same(var, same) for var in jaxpr.outvars]
     eqns, needed = needed_equations(eqns, outputs)
     kept = [var in needed for var in jaxpr.invars[:count]] + [True] * len(jaxpr.invars[count:])
-    return close_jaxpr(closed, _sliced(jaxpr, kept, eqns, outputs)), kept[:count]
+    return close_jaxpr(closed, _slice(jaxpr, kept, eqns, outputs)), kept[:count]
 
 
 def close_jaxpr(like: Any, jaxpr: Any) -> Any:

@@ -120,11 +120,11 @@ def _hashable(value: Any) -> object:
 
 def _function_key(wrapped: Any) -> object:
     """Return what names one of the functions of a custom-derivative call."""
-    steps = tuple((rule, tuple(map(_given_key, given))) for rule, given in wrapped.transforms)
+    steps = tuple((rule, tuple(map(_key_of_inputs, given))) for rule, given in wrapped.transforms)
     return (_reference(wrapped.f), steps)
 
 
-def _given_key(given: Any) -> object:
+def _key_of_inputs(given: Any) -> object:
     if isinstance(given, tuple):  # arguments that are not differentiated, each in a wrapper
         return tuple(_hashable(getattr(part, "val", part)) for part in given)
     return _hashable(given)
