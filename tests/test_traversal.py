@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import ChainMap, OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace as Bag
@@ -11,7 +12,7 @@ from types import SimpleNamespace as Bag
 import numpy as np
 import pytest
 
-from jaxvars.core.traversal import Holder, Proxy, walk
+from jaxvars.core.traversal import Holder, Proxy, reaches, walk
 
 
 class Leaf:
@@ -156,3 +157,25 @@ def test_an_alias_is_entered_under_its_own_path():
     face = ArrayProxy(leaf)
     assert list(walk({"a": face, "b": leaf}, Leaf)) == [(("a",), leaf)]
     assert list(walk({"a": face}, ArrayProxy)) == [(("a",), face)]
+
+
+class Fresh(Mapping[str, object]):
+    """Makes its parts as they are read."""
+
+    def __init__(self, *leaves: object) -> None:
+        self.leaves = leaves
+
+    def __getitem__(self, key: str) -> object:
+        return [self.leaves[int(key)]]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.leaves)
+
+
+def test_parts_that_are_made_as_they_are_read_are_not_taken_for_others_that_are_gone():
+    leaves = [Leaf() for _ in range(20)]
+    assert [leaf for _, leaf in walk([Fresh(leaf) for leaf in leaves], Leaf)] == leaves
+    assert reaches([Fresh(1) for _ in range(20)] + [Fresh("x")], lambda value: value == "x")

@@ -86,7 +86,7 @@ def walk(root: object, kind: type[T] | tuple[type[T], ...]) -> Iterator[tuple[Pa
     >>> list(walk({"b": [2.0, "x"], "a": "y"}, list))
     [(('b',), [2.0, 'x'])]
     """
-    seen: set[int] = set()
+    seen: dict[int, object] = {}
     holders: list[tuple[Path, object]] = [((), root)]
     while holders:
         path, holder = holders.pop(0)
@@ -99,12 +99,12 @@ def _walk(
     value: object,
     kind: type[T] | tuple[type[T], ...],
     path: Path,
-    seen: set[int],
+    seen: dict[int, object],
     holders: list[tuple[Path, object]],
 ) -> Iterator[tuple[Path, T]]:
     if (isinstance(value, CLOSED_TYPES) and not holds_objects(value)) or id(value) in seen:
         return
-    seen.add(id(value))
+    seen[id(value)] = value  # kept: a Mapping may make its parts as they are read
     if isinstance(value, kind):
         yield path, value
     for name, child in children_of(value):
@@ -121,14 +121,14 @@ def reaches(root: object, is_wanted: Callable[[object], bool]) -> bool:
     >>> reaches({"a": [1, deque(["x"])]}, lambda value: value == "x")
     True
     """
-    seen: set[int] = set()
+    seen: dict[int, object] = {}
     left = [root]
     while left:
         value = left.pop()
         if is_wanted(value):
             return True
         if id(value) not in seen and (not isinstance(value, CLOSED_TYPES) or holds_objects(value)):
-            seen.add(id(value))
+            seen[id(value)] = value
             left.extend(child for _, child in children_of(value))
     return False
 

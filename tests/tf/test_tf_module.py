@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from typing import Any
 
 import pytest
 
@@ -150,3 +151,15 @@ def test_initializers_make_parts_and_check_what_they_are_given():
     with pytest.raises(TypeError, match="Invalid type for initial value"):
         tf.constant_initializer(tf.constant(1))
     assert tf.constant_initializer("a")((2,)).numpy().tolist() == [b"a", b"a"]
+
+
+def test_parts_that_are_made_as_they_are_read_are_all_found():
+    class Fresh(dict[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            return [super().__getitem__(key), object()]
+
+    module = tf.Module()
+    for i in range(20):
+        setattr(module, f"part{i:02}", Fresh(v=i))
+    assert sum(isinstance(leaf, int) for leaf in module._flatten()) == 20
+    assert sum(type(leaf) is object for leaf in module._flatten()) == 20

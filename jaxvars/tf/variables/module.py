@@ -105,7 +105,7 @@ class Module(CoreModule):
             with_path: yield pairs of a path and the object, which may be there by several paths.
             expand_composites: of no effect.
         """
-        seen = None if with_path else {id(self)}
+        seen = None if with_path else {id(self): self}
         found = _flat(self, (), recursive, attribute_traversal_key, seen)
         for path, leaf in found:
             if predicate is None or predicate(leaf):
@@ -117,7 +117,7 @@ def _flat(
     path: Path,
     recursive: bool,
     key: Callable[[str], Any] | None,
-    seen: set[int] | None,
+    seen: dict[int, Any] | None,
     outer: tuple[CoreModule, ...] = (),
 ) -> Iterator[tuple[Path, Any]]:
     inner: list[tuple[Path, CoreModule]] = []
@@ -129,9 +129,10 @@ def _flat(
             if seen is not None:
                 if id(leaf) in seen:
                     continue
-                seen.add(id(leaf))
+                seen[id(leaf)] = leaf  # kept, so that no other one is taken for it
             yield leaf_path, leaf
-            if recursive and isinstance(leaf, CoreModule) and leaf not in (module, *outer):
+            is_around = any(leaf is one for one in (module, *outer))
+            if recursive and isinstance(leaf, CoreModule) and not is_around:
                 inner.append((leaf_path, leaf))
     for below, submodule in inner:
         yield from _flat(submodule, below, recursive, key, seen, (*outer, module))
