@@ -76,20 +76,18 @@ def custom_gradient(fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, treedef = jax.tree.flatten(args)
-        moving = [i for i, leaf in enumerate(leaves) if _is_moving(leaf)]
+        active = [i for i, leaf in enumerate(leaves) if _is_active(leaf)]
 
         def run(*values: Array) -> tuple[Any, Callable[..., Any]]:
-            new = list(leaves)
-            for i, value in zip(moving, values, strict=True):
-                new[i] = value
+            new = jaxprs.replace_values(leaves, active, values)
             return fn(*ordered_like(args, jax.tree.unflatten(treedef, new)), **kwargs)
 
-        return _call_custom(run, fn, [leaves[i] for i in moving], (treedef, len(leaves), moving))
+        return _call_custom(run, fn, [leaves[i] for i in active], (treedef, len(leaves), active))
 
     return call
 
 
-def _is_moving(leaf: Any) -> bool:
+def _is_active(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | float | complex) or is_inexact(leaf)
 
 
@@ -236,7 +234,7 @@ def _gradients(
     grad: Any, cells: Sequence[Cell], form: Any, fn: Any, upstream: Sequence[Array]
 ) -> tuple[list[Array | None], list[Array | None]]:
     """Return the gradients of the cells and of the differentiable arguments."""
-    treedef, n, moving = form
+    treedef, n, active = form
     trainable = [v for c in cells if isinstance(v := c.owner(), Variable) and v.trainable]
     if trainable:
         given, of_variables = _with_variables(grad, upstream, trainable, fn)
@@ -251,7 +249,7 @@ def _gradients(
             "arguments: return one for each, None where there is none."
         )
     by_key = {v._cell.key: g for v, g in zip(trainable, of_variables, strict=True)}
-    return [by_key.get(cell.key) for cell in cells], [leaves[i] for i in moving]
+    return [by_key.get(cell.key) for cell in cells], [leaves[i] for i in active]
 
 
 def _with_variables(
@@ -322,10 +320,10 @@ def _with_explicit_rule(
     """Call a function with a rule; the variables that this reads are arguments if it reads any."""
     inputs = list(map(jnp.asarray, inputs))  # a rule may index a constant, which is NumPy's here
     floats = [i for i in range(closed_over, len(inputs)) if is_inexact(inputs[i])]
-    staged, moving = _stage_rule(bind, inputs, floats)
+    staged, active = _stage_rule(bind, inputs, floats)
     if not staged.reads:
         return bind(*inputs)
-    given = [inputs[i] for i in moving]
+    given = [inputs[i] for i in active]
     made = bind(*map(jax.lax.stop_gradient, inputs))
     outer, taken = _open_staged(staged, staged.reads)
     if both := [cell.name for cell in staged.reads if cell in writes]:
@@ -341,7 +339,7 @@ _CLOSED_OVER = "CustomVJPException"
 
 
 def _stage_rule(
-    bind: Callable[..., Any], inputs: list[Array], moving: list[int]
+    bind: Callable[..., Any], inputs: list[Array], active: list[int]
 ) -> tuple[Staged, list[int]]:
     """Return a function with a rule and its pullback, traced, and by which inputs there is one.
 
@@ -350,19 +348,19 @@ def _stage_rule(
 
     def forward(*xs: Array) -> Any:
         def run(*xs: Array) -> list[Array]:
-            given = dict(enumerate(inputs)) | dict(zip(moving, xs, strict=True))
+            given = dict(enumerate(inputs)) | dict(zip(active, xs, strict=True))
             return [x for x in bind(*given.values()) if is_inexact(x)]
 
         arrays, pull = jax.vjp(run, *xs)
         return arrays, _close_over(lambda given: (None, list(pull(list(given)))), arrays)
 
     try:
-        return stage(forward, [inputs[i] for i in moving], None), moving
+        return stage(forward, [inputs[i] for i in active], None), active
     except Exception as error:
-        if not moving or type(error).__name__ != _CLOSED_OVER:
+        if not active or type(error).__name__ != _CLOSED_OVER:
             raise
-    alone = [i for i in moving if len(moving) > 1 and _stage_rule(bind, inputs, [i])[1]]
-    return _stage_rule(bind, inputs, alone if alone != moving else [])
+    alone = [i for i in active if len(active) > 1 and _stage_rule(bind, inputs, [i])[1]]
+    return _stage_rule(bind, inputs, alone if alone != active else [])
 
 
 def _refuse(names: Sequence[str], *_: Any) -> Any:

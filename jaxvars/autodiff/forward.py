@@ -101,7 +101,7 @@ class ForwardAccumulator(TapeBase):
             program = self._record.program(values, [target], replay_loops=False)
             if not any(program.connected):
                 return None
-            run = lambda *moving: program.function(moving, program.constants)[0]  # noqa: E731 - one use
+            run = lambda *primals: program.function(primals, program.constants)[0]  # noqa: E731 - one use
             with for_tape():
                 push = _pull_twice if program.knows_pullback_alone() else _push
                 return push(run, values, [tangent for _, tangent in pairs.values()])

@@ -61,13 +61,13 @@ class Node:
             equation.name, equation.params, each, len(outputs), through_assigns=through_assigns
         )
 
-    def moved(self, known: Container[int]) -> list[Array]:
+    def active_outputs(self, known: Container[int]) -> list[Array]:
         """Return the float outputs that depend on known inputs."""
-        moving = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
+        active = sum(1 << i for i, x in enumerate(self.equation.inputs) if id(x) in known)
         pairs = zip(self.outputs, self.paths, strict=True)
-        return [x for x, path in pairs if path & moving and is_inexact(x)]
+        return [x for x, path in pairs if path & active and is_inexact(x)]
 
-    def needed(self, known: Container[int]) -> list[Array]:
+    def needed_inputs(self, known: Container[int]) -> list[Array]:
         """Return the inputs that known float outputs depend on."""
         pairs = zip(self.outputs, self.paths, strict=True)
         asked = [path for x, path in pairs if id(x) in known and is_inexact(x)]
@@ -140,41 +140,36 @@ def linearize(
     """Run an operation once, keeping its linear map; (None, None) if JAX cannot."""
     pull = reverse and _branches_in_loop(equation)
     positions = tuple(i for i, x in enumerate(equation.inputs) if id(x) in active)
-    moving = [equation.inputs[i] for i in positions]
+    primals = [equation.inputs[i] for i in positions]
 
-    def run(*moving: Array) -> tuple[list[Array], list[Array]]:
-        outputs = list(equation.function(*_put(equation.inputs, positions, moving)))
+    def run(*primals: Array) -> tuple[list[Array], list[Array]]:
+        outputs = list(
+            equation.function(*jaxprs.replace_values(equation.inputs, positions, primals))
+        )
         floats = [x for x in outputs if is_inexact(x)]
         return floats, [None if is_inexact(x) else x for x in outputs]
 
     try:
         with in_reverse(reverse):
             floats, linear, others = (jax.vjp if pull else jax.linearize)(
-                run, *moving, has_aux=True
+                run, *primals, has_aux=True
             )
     except (NotImplementedError, TypeError, ValueError):
         return None, None  # the replay will say why, if a gradient is requested at all
     values = iter(floats)
     inside = map(jaxprs.primitives_in, inner_jaxprs(equation))
     if reverse and not pull and any(PULLS in names for names in inside):
-        linear, pull = _pull(linear, moving), True
+        linear, pull = _pull(linear, primals), True
     return [next(values) if x is None else x for x in others], Linear(positions, linear, pull)
 
 
-def _pull(push: Callable[..., Any], moving: Sequence[Array]) -> Callable[..., Any]:
+def _pull(push: Callable[..., Any], primals: Sequence[Array]) -> Callable[..., Any]:
     """Return the pullback of a linear map, as a whole.
 
     JAX would not transpose the part of it whose tangents are zeros, but run that: for a rule that
     knows its pullback alone it cannot.
     """
-    return lambda given: jax.linear_transpose(push, *moving)(given)
-
-
-def _put(values: Sequence[Array], where: Sequence[int], new: Sequence[Array]) -> list[Array]:
-    out = list(values)
-    for i, value in zip(where, new, strict=True):
-        out[i] = value
-    return out
+    return lambda given: jax.linear_transpose(push, *primals)(given)
 
 
 def run_linear(node: Node, linear: Linear, inputs: Sequence[Array]) -> list[Array]:

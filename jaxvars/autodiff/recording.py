@@ -99,7 +99,7 @@ class Record:
         given = set(map(id, equation.inputs))
         outputs = [context.fresh(x) if id(x) in given else x for x in outputs]
         node = Node(equation, outputs, linear, through_assigns=self.through_assigns)
-        if followed := node.moved(self.active):
+        if followed := node.active_outputs(self.active):
             self.active.update((id(x), x) for x in followed)
             self.nodes.append(node)
         return outputs
@@ -125,7 +125,7 @@ class Record:
         needed = set(map(id, targets))
         between: list[Node] = []
         for node in reversed(forward):
-            if inputs := node.needed(needed):
+            if inputs := node.needed_inputs(needed):
                 between.append(node)
                 needed.update(id(x) for x in inputs if id(x) in reached)
         program = Program(between[::-1], sources, targets, needed, replay_loops=replay_loops)
@@ -146,7 +146,7 @@ class Record:
         for node in self.nodes:
             if stops and any(id(x) in stops for x in node.outputs):
                 continue
-            if moved := node.moved(reached):
+            if active := node.active_outputs(reached):
                 forward.append(node)
-                reached.update(id(x) for x in moved)
+                reached.update(id(x) for x in active)
         return forward, reached

@@ -79,7 +79,7 @@ def _backward(program: Program) -> Callable[..., list[Array]]:
     function = program.function
 
     def backward(sources: Any, constants: Any, cotangents: Any) -> list[Array]:
-        _, pull = jax.vjp(lambda *moving: function(moving, constants), *sources)
+        _, pull = jax.vjp(lambda *primals: function(primals, constants), *sources)
         return list(pull(cotangents))
 
     if context.current() is not context.EVAL or not program.is_pure:
@@ -101,7 +101,7 @@ def rows_gradients(program: Program, sources: Sequence[Array], rows: Array) -> l
         return [None] * len(sources)
     function = program.function
     with _in_reverse(program):
-        _, pull = jax.vjp(lambda *moving: function(moving, program.constants), *sources)
+        _, pull = jax.vjp(lambda *primals: function(primals, program.constants), *sources)
         found = jax.vmap(lambda row: pull([row]))(rows)
     return [g if on else None for g, on in zip(found, program.connected, strict=True)]
 

@@ -231,10 +231,10 @@ class GradientTape(TapeBase):
         with self._aside():
             values = _Sources(self, sources)
             pairs = zip(targets, cotangents_of(targets, output_gradients), strict=True)
-            moving = [(t, c) for t, c in pairs if is_inexact(t)]
+            active = [(t, c) for t, c in pairs if is_inexact(t)]
             constants = [value for stop in stops for value in self._values_of(stop)]
             question = GradientQuery(
-                self, [t for t, _ in moving], [c for _, c in moving], constants
+                self, [t for t, _ in active], [c for _, c in active], constants
             )
             grads = values.gather(question.answer(values.unique, by_rows=by_rows))
             if unconnected is UnconnectedGradients.ZERO:

@@ -116,28 +116,28 @@ def _jax_loop(*values: Array, cond_jaxpr: Any, body_jaxpr: Any, count: int) -> l
 # ---------------------------------------------------------------- forwards
 def _jvp(primals: Values, tangents: Values, **params: Any) -> Any:
     pairs = zip(primals, tangents, strict=True)
-    moving = tuple(i for i, (x, t) in enumerate(pairs) if _is_moving(x, t))
+    active = tuple(i for i, (x, t) in enumerate(pairs) if _is_active(x, t))
     if not _is_reverse.value:
-        run = functools.partial(_run_moving, primals, moving, params)
-        outputs, made = jax.jvp(run, [primals[i] for i in moving], [tangents[i] for i in moving])
+        run = functools.partial(_run_active, primals, active, params)
+        outputs, made = jax.jvp(run, [primals[i] for i in active], [tangents[i] for i in active])
         return outputs, [t if _is_float(x) else _zero(x) for x, t in zip(outputs, made)]  # noqa: B905 - equal
     if len(jaxprs.while_loops("", {"body": params["body_jaxpr"]})) > _LOOPS:
         raise TooManyLoopsError
     outputs, saved = _run_saving(primals, params)
     made = iter(
         tangent_p.bind(
-            *saved, *primals, *(tangents[i] for i in moving),
-            moving=moving, saved=len(saved), **params,
+            *saved, *primals, *(tangents[i] for i in active),
+            active=active, saved=len(saved), **params,
         )
     )  # fmt: skip
     return outputs, [next(made) if _is_float(x) else _zero(x) for x in outputs]
 
 
-def _run_moving(primals: Values, moving: Sequence[int], params: Any, *values: Array) -> list[Array]:
-    return _jax_loop(*_put(primals, moving, values), **params)
+def _run_active(primals: Values, active: Sequence[int], params: Any, *values: Array) -> list[Array]:
+    return _jax_loop(*jaxprs.replace_values(primals, active, values), **params)
 
 
-def _is_moving(value: Array, tangent: Array) -> bool:
+def _is_active(value: Array, tangent: Array) -> bool:
     return type(tangent) is not ad.Zero and _is_float(value)
 
 
@@ -147,13 +147,6 @@ def _is_float(value: Any) -> bool:
 
 def _zero(value: Array) -> Any:
     return ad.Zero(jax.typeof(value).to_tangent_aval())
-
-
-def _put(values: Values, where: Sequence[int], new: Values) -> list[Array]:
-    made = list(values)
-    for i, value in zip(where, new, strict=True):
-        made[i] = value
-    return made
 
 
 def _vmap(values: Values, axes: Any, **params: Any) -> tuple[list[Array], list[int]]:
@@ -231,24 +224,24 @@ def _slot_of(number: Array, halvings: Array) -> Array:
 
 
 # ---------------------------------------------------------------- backwards
-def _push(*args: Array, moving: Sequence[int], saved: int, **params: Any) -> list[Array]:
+def _push(*args: Array, active: Sequence[int], saved: int, **params: Any) -> list[Array]:
     """Return the tangents of the results that are floats."""
     rest = args[saved:]
-    primals, tangents = rest[: len(rest) - len(moving)], rest[len(rest) - len(moving) :]
-    given = [primals[i] for i in moving]
-    run = functools.partial(_run_moving, primals, moving, params)
+    primals, tangents = rest[: len(rest) - len(active)], rest[len(rest) - len(active) :]
+    given = [primals[i] for i in active]
+    run = functools.partial(_run_active, primals, active, params)
     outputs, made = jax.jvp(run, given, list(tangents))
     return [t for x, t in zip(outputs, made, strict=True) if _is_float(x)]
 
 
 def _pull_back(
-    cotangents: Values, *args: Array, moving: Sequence[int], saved: int, **params: Any
+    cotangents: Values, *args: Array, active: Sequence[int], saved: int, **params: Any
 ) -> list[Array | None]:
     """Return the cotangents of the differentiable inputs."""
     count = params["count"]
-    (n, *checkpoints), primals = args[:saved], args[saved : len(args) - len(moving)]
+    (n, *checkpoints), primals = args[:saved], args[saved : len(args) - len(active)]
     floats = [i for i, x in enumerate(primals[count:]) if _is_float(x)]
-    consts = [i for i in moving if i < count]
+    consts = [i for i in active if i < count]
     start = (
         [ad.instantiate_zeros(ct) for ct in cotangents],
         [jnp.zeros_like(primals[i]) for i in consts],
@@ -258,7 +251,7 @@ def _pull_back(
         of_state, of_consts = walk.back(n, checkpoints, list(primals[:count]), start)
     found = dict(zip(consts, of_consts, strict=True))
     found |= {count + i: ct for i, ct in zip(floats, of_state, strict=True)}
-    return [None] * (saved + len(primals)) + [found[i] for i in moving]
+    return [None] * (saved + len(primals)) + [found[i] for i in active]
 
 
 tangent_p = capture.new_primitive("while_tangent")
@@ -266,9 +259,9 @@ tangent_p.multiple_results = True
 tangent_p.def_impl(_push)
 tangent_p.to_lojax = _push
 tangent_p.def_abstract_eval(
-    lambda *avals, moving, saved, count, **_: [
+    lambda *avals, active, saved, count, **_: [
         aval.to_tangent_aval()
-        for aval in avals[saved + count : len(avals) - len(moving)]
+        for aval in avals[saved + count : len(avals) - len(active)]
         if jnp.issubdtype(aval.dtype, jnp.inexact)
     ]
 )
@@ -347,7 +340,8 @@ class _Walk:
 
         def moved(values: list[Array], others: list[Array]) -> list[Array]:
             made = self._body_fun(
-                *_put(consts, self._consts, others), *_put(state, self._floats, values)
+                *jaxprs.replace_values(consts, self._consts, others),
+                *jaxprs.replace_values(state, self._floats, values),
             )
             return [made[i] for i in self._floats]
 

@@ -183,6 +183,16 @@ def interpret(
     return read(jaxpr.outvars)
 
 
+def replace_values(
+    values: Sequence[Array], where: Sequence[int], new: Sequence[Array]
+) -> list[Array]:
+    """Return values, those at some positions replaced."""
+    made = list(values)
+    for i, value in zip(where, new, strict=True):
+        made[i] = value
+    return made
+
+
 def bind_in_scope(eqn: Any, inputs: Sequence[Array]) -> Sequence[Array]:
     """Run an operation in its named scope; return its outputs."""
     scope = str(eqn.source_info.name_stack)
