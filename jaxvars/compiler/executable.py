@@ -37,7 +37,7 @@ from jaxvars.compiler.colocation import (
     placed,
 )
 from jaxvars.compiler.fast_path import Parts
-from jaxvars.compiler.input_shardings import Arrivals, lowered_like
+from jaxvars.compiler.input_shardings import InputShardings, lowered_like
 from jaxvars.compiler.leaves import Traced, leaf_of
 from jaxvars.compiler.program import (
     Layout,
@@ -59,7 +59,7 @@ from jaxvars.core.checks import FAILURE, without_signals
 from jaxvars.core.failures import doubt, prove
 from jaxvars.core.frames import LOCAL
 from jaxvars.core.staging import Staged
-from jaxvars.core.store import exclusively, fail, has_failed, settle, stored
+from jaxvars.core.store import exclusively, fail, flush, has_failed, stored
 from jaxvars.errors import CompileError
 from jaxvars.tracing import context, jaxprs
 from jaxvars.typing import Array
@@ -105,8 +105,8 @@ class Executable:
     """
 
     def __init__(
-        self,
-        key: Any, staged: Staged, name: str, *, donate: bool, arrivals: Arrivals, values: Leaves,
+        self, key: Any, staged: Staged, name: str, *,
+        donate: bool, inputs: InputShardings, values: Leaves,
     ) -> None:  # fmt: skip
         self.key = key
         self.staged = staged.to_run()
@@ -121,7 +121,7 @@ class Executable:
         checked = context.numbers_are_checked()
         self._donates = donate and not self.has_callbacks and not checked
         self._specs = tuple(leaf for leaf in key[1] if isinstance(leaf, Traced))
-        self._arrivals = arrivals
+        self._inputs = inputs
         self._lowered = list(map(lowered_like, self._specs, values))
         self._layout = Layout(self.staged, name)
         self._donated, self._readonly = self._layout.donated, self._layout.readonly
@@ -135,8 +135,8 @@ class Executable:
         self._enter(Mode.COLD)
         _EXECUTABLES.add(self)
 
-    def __del__(self, settle: Callable[[], None] = settle) -> None:
-        settle()  # so that its write-back lets go of the values
+    def __del__(self, flush: Callable[[], None] = flush) -> None:
+        flush()  # so that its write-back lets go of the values
 
     def watch(
         self,
@@ -159,7 +159,7 @@ class Executable:
             if entry is not None and not is_ending():  # pragma: no branch - then modules are gone
                 entry.is_stale = True
                 evict(entry)
-                settle()  # so that its write-back lets go of the values
+                flush()  # so that its write-back lets go of the values
 
         for owner in [*objects, *(cell.owner() for cell in cells_of(self))]:
             try:
@@ -170,17 +170,17 @@ class Executable:
     # ------------------------------------------------------------ building
     def _jit(self) -> Any:
         options: dict[str, Any] = {"donate_argnums": 0} if self._donates else {}
-        known = [*(cell.home for cell in cells_of(self)), *(self._arrivals.shardings or ())]
+        known = [*(cell.home for cell in cells_of(self)), *(self._inputs.shardings or ())]
         on_mesh = mesh_of(known) is not None
         program = self.staged.program
         self._flat = jaxprs.flat_function(program) if on_mesh else self.staged.function()
         homes = tuple(cell.home for cell in self._write_back.cells)
         if any(homes):
             options["out_shardings"] = (homes, None)
-        if self._arrivals.shardings is not None:
+        if self._inputs.shardings is not None:
             groups = [self._donated, self._readonly] if self._readonly else [self._donated]
-            lent = [tuple(cell.home for cell in cells) for cells in groups]
-            options["in_shardings"] = (*lent, *self._arrivals.shardings)
+            placed_cells = [tuple(cell.home for cell in cells) for cells in groups]
+            options["in_shardings"] = (*placed_cells, *self._inputs.shardings)
         return jax.jit(Program(self._run_grouped, self.name, self._leave_fast_path), **options)
 
     def _run_grouped(self, given: Any, *rest: Any) -> Any:
@@ -232,33 +232,33 @@ class Executable:
         """Run once on copies, which compiles."""
         check_top_level()
         result = exclusively(lambda: self._warm_up(leaves))
-        touches = self._write_back.keys or self._readonly or self._arrivals.shardings
+        touches = self._write_back.keys or self._readonly or self._inputs.shardings
         self._enter(Mode.CALLING if self.has_callbacks else Mode.WARM if touches else Mode.PURE)
         return self._make_result(result)
 
     def _warm_up(self, leaves: Leaves) -> Any:
         """Place together what the program uses, and run it."""
         cells = [*self._write_back.cells, *self._readonly]
-        moved = gather(cells, [] if self._arrivals.wanted else self._named_leaves(leaves))
+        moved = gather(cells, [] if self._inputs.wanted else self._named_leaves(leaves))
         self._place_arguments(leaves)
-        if moved or self._arrivals.shardings is not None:
+        if moved or self._inputs.shardings is not None:
             self._jitted = self._jit()
             renew_users(moved, but=self)
-        return self._run_copied(self._arrivals.bring(leaves))
+        return self._run_copied(self._inputs.put(leaves))
 
     def _place_arguments(self, leaves: Leaves) -> None:
         """Find out where the arguments are to be."""
         cells = [*self._write_back.cells, *self._readonly]
         places = [*map(home_now, cells), *map(placed, leaves)]
-        self._arrivals.settle([leaf.shape for leaf in self._specs], mesh_of(places))
+        self._inputs.resolve([leaf.shape for leaf in self._specs], mesh_of(places))
 
     def _named_leaves(self, leaves: Leaves) -> list[tuple[str, Array]]:
-        names = [f"Argument {name}" for name in self._arrivals.names]
+        names = [f"Argument {name}" for name in self._inputs.names]
         return list(zip(names, leaves, strict=True))
 
     def renew(self) -> None:
         """Have the program compiled again at the next call: a variable has been placed again."""
-        settle()
+        flush()
         self._jitted = self._jit()
         self._enter(Mode.COLD)
         cool = self._cool()
@@ -318,7 +318,7 @@ class Executable:
     def _run_exclusively(self, leaves: Leaves) -> Any:
         """Run where a hot path may not: in turn, and copying what may be referenced elsewhere."""
         check_top_level()
-        leaves = self._arrivals.bring(leaves)
+        leaves = self._inputs.put(leaves)
         return self._make_result(exclusively(lambda: self._run_donating(leaves)))
 
     def _make_result(self, result: Any) -> Any:
@@ -351,7 +351,7 @@ class Executable:
     def _run_on_copies(self, leaves: Leaves) -> Any:
         """Run without donating anything, and commit when all is done."""
         check_top_level()
-        leaves = self._arrivals.bring(leaves)
+        leaves = self._inputs.put(leaves)
         return self._make_result(exclusively(lambda: self._run_copied(leaves)))
 
     def _run_copied(self, leaves: Leaves) -> Any:
@@ -371,9 +371,9 @@ class Executable:
 
     def inline(self, leaves: Leaves) -> Any:
         """Run as part of what goes on: in another function, under a tape or a transform."""
-        if self._arrivals.wanted:
+        if self._inputs.wanted:
             self._place_arguments(leaves)
-            leaves = self._arrivals.constrain(leaves)
+            leaves = self._inputs.constrain(leaves)
         if self._inlined is None:
             self._inlined = self._to_inline()
         staged, run = self._inlined
@@ -404,7 +404,7 @@ class Executable:
             CompileError: under other settings of JAX.
         """
         self.check_settings()
-        if self._arrivals.wanted and self._arrivals.shardings is None:
+        if self._inputs.wanted and self._inputs.shardings is None:
             self._place_arguments(())
             self._jitted = self._jit()
         groups = [self._donated, self._readonly] if self._readonly else [self._donated]

@@ -40,7 +40,7 @@ from jaxvars.compiler.creation import initialize
 from jaxvars.compiler.eager_mode import EAGER
 from jaxvars.compiler.executable import Executable
 from jaxvars.compiler.fast_path import MISS, HotPaths, Rest
-from jaxvars.compiler.input_shardings import Arrivals, check_form, spec_for
+from jaxvars.compiler.input_shardings import InputShardings, check_form, spec_for
 from jaxvars.compiler.leaves import (
     Static,
     check_result,
@@ -277,7 +277,7 @@ class Function:
             staged,
             self._signature.name,
             donate=donate,
-            arrivals=self._arrivals(call),
+            inputs=self._input_shardings(call),
             values=call.values,
         )
         self._check_donation(entry)
@@ -308,7 +308,7 @@ class Function:
     def _open_entry(self, found: Opened) -> Executable:
         return self._entries.get(found.call.key) or self._make(found.call, found)
 
-    def _arrivals(self, call: Call) -> Arrivals:
+    def _input_shardings(self, call: Call) -> InputShardings:
         names = self._signature.traced_names(call.key)
         shapes = map(np.shape, call.values)
         given = self._in_shardings
@@ -316,7 +316,7 @@ class Function:
             spec_for(given, argument, shape)
             for (argument, _), shape in zip(names, shapes, strict=True)
         ]
-        return Arrivals([name for _, name in names], specs)
+        return InputShardings([name for _, name in names], specs)
 
     def _stage(self, call: Call, real: Opened | None) -> Staged:
         def run(*values: Array) -> Any:

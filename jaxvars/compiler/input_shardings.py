@@ -22,7 +22,7 @@ from jaxvars.typing import Array
 
 
 @final
-class Arrivals:
+class InputShardings:
     """Where the traced arguments of one program are to be.
 
     Args:
@@ -40,7 +40,7 @@ class Arrivals:
         self.wanted = any(spec is not None for spec in specs)
         self.shardings: tuple[Any, ...] | None = None
 
-    def settle(self, shapes: Sequence[tuple[int, ...]], mesh: Any) -> None:
+    def resolve(self, shapes: Sequence[tuple[int, ...]], mesh: Any) -> None:
         """Find out what the specs mean on a mesh; on the one in force if it is None.
 
         Raises:
@@ -61,7 +61,7 @@ class Arrivals:
             raise ShardingError("\n".join(problems))
         self.shardings = tuple(found)
 
-    def bring(self, values: Sequence[Array]) -> Sequence[Array]:
+    def put(self, values: Sequence[Array]) -> Sequence[Array]:
         """Return the arguments where they are to be, or where jit can take them from there.
 
         jit moves what was never placed, like NumPy arrays, and knows it from arrays on a

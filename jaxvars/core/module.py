@@ -205,14 +205,14 @@ def _find_replaced(module: Module, name: str) -> Any:
 def table_of(title: str, named: Mapping[str, Variable]) -> _display.Table:
     """Return a table of some variables by path."""
     variables = list(named.values())
-    spread = any(map(_is_spread, variables))
+    sharded = any(map(_is_sharded, variables))
     columns = ("path", "shape", "dtype", "trainable", "device", "bytes")
-    more = ("sharding", "bytes per device") if spread else ()
+    more = ("sharding", "bytes per device") if sharded else ()
     return _display.Table(
         title=title,
         columns=(*columns, *more),
-        rows=[(path, *_row(v, spread=spread)) for path, v in named.items()],
-        footer=_totals(variables, spread=spread),
+        rows=[(path, *_row(v, sharded=sharded)) for path, v in named.items()],
+        footer=_totals(variables, sharded=sharded),
         formats=dict.fromkeys(("bytes", *more[1:]), _display.human_bytes),
     )
 
@@ -230,15 +230,15 @@ def nbytes_per_device(variable: Variable) -> int:
     return math.prod(sharding.shard_shape(variable.shape)) * variable.dtype.itemsize
 
 
-def _is_spread(v: Variable) -> bool:
+def _is_sharded(v: Variable) -> bool:
     return v.sharding is not None and len(v.sharding.device_set) > 1
 
 
-def _row(v: Variable, *, spread: bool) -> tuple[Any, ...]:
+def _row(v: Variable, *, sharded: bool) -> tuple[Any, ...]:
     where = "host" if is_string(v.dtype) else _device_text(v)
     kind = "string" if is_string(v.dtype) else str(v.dtype)
     row = (v.shape, kind, v.trainable, where, nbytes(v))
-    return (*row, _spec_text(v), nbytes_per_device(v)) if spread else row
+    return (*row, _spec_text(v), nbytes_per_device(v)) if sharded else row
 
 
 def _device_text(v: Variable) -> str:
@@ -248,15 +248,15 @@ def _device_text(v: Variable) -> str:
 
 
 def _spec_text(v: Variable) -> str | None:
-    return str(getattr(v.sharding, "spec", v.sharding)) if _is_spread(v) else None
+    return str(getattr(v.sharding, "spec", v.sharding)) if _is_sharded(v) else None
 
 
-def _totals(variables: list[Variable], *, spread: bool) -> list[tuple[Any, ...]]:
+def _totals(variables: list[Variable], *, sharded: bool) -> list[tuple[Any, ...]]:
     def total(name: str, some: list[Variable]) -> tuple[Any, ...]:
         plural = "" if len(some) == 1 else "s"
         words = f"{name}: {sum(v.size for v in some):,} elements in {len(some)} variable{plural}"
         row = (words, None, None, None, None, sum(map(nbytes, some)))
-        return (*row, None, sum(map(nbytes_per_device, some))) if spread else row
+        return (*row, None, sum(map(nbytes_per_device, some))) if sharded else row
 
     trainable = [v for v in variables if v.trainable]
     others = [v for v in variables if not v.trainable]

@@ -188,7 +188,7 @@ def inherited(cell: Cell) -> Array:
     return value
 
 
-def settle() -> None:
+def flush() -> None:
     """Put the values back into `STORE`, unless they are in use; never wait."""
     if CURRENT[0] is None or CURRENT[0] is BUSY or not _waiting.acquire(blocking=False):
         return

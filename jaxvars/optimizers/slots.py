@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from jaxvars.core.cells import STORE, Cell
 from jaxvars.core.frames import LOCAL, BoundFrame, CaptureFrame
-from jaxvars.core.store import settle
+from jaxvars.core.store import flush
 from jaxvars.core.variable import Variable, restore_variable
 from jaxvars.devices.mesh import replicated_like
 from jaxvars.tensors.tensor import to_tensor
@@ -75,7 +75,7 @@ def is_lost(cell: Cell) -> bool:
         isinstance(frame, CaptureFrame) and (frame.refuse_creation or cell.key in frame.values)
     ):
         return False
-    settle()
+    flush()
     return cell.key not in STORE
 
 
