@@ -12,7 +12,7 @@ from jaxvars.typing import Array
 
 
 def explain(tape: TapeBase, target: Any, source: Any) -> str:
-    """Return whether a target depends on a source on a tape, and if not, why not."""
+    """Say whether a target depends on a source on a tape, and if not, why not."""
     return _why_source(tape, source) or _why_target(tape, target) or _why_path(tape, target, source)
 
 
