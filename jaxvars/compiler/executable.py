@@ -183,22 +183,22 @@ class Executable:
             options["in_shardings"] = (*placed_cells, *self._inputs.shardings)
         return jax.jit(Program(self._run_grouped, self.name, self._leave_fast_path), **options)
 
-    def _run_grouped(self, given: Any, *rest: Any) -> Any:
+    def _run_grouped(self, donated: Any, *rest: Any) -> Any:
         """Run the program on cells as dispatch groups them; traced by jit."""
-        kept, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
+        readonly, leaves = (rest[0], rest[1:]) if self._readonly else ((), rest)
         if context.settings() != self.key[2]:  # jit is here whenever they are new to it
             raise SignatureMismatch
         if tuple(map(leaf_of, leaves)) != self._specs:
             raise ShapeMismatch
         layout = self._layout
-        values = [*given, *kept, *layout.idle]
+        values = [*donated, *readonly, *layout.idle]
         outputs = self._flat(*[values[i] for i in layout.input_order], *leaves)
         results, written = self.staged.split(outputs)
         new = tuple(written[i] for i in layout.output_order)
         result: Any = tuple(results)
         if self._is_checked:
             failure = written[self.staged.writes.index(FAILURE)]
-            new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), given, new))
+            new = tuple(map(functools.partial(jax.lax.select, failure[0] > 0), donated, new))
             result = (*result, failure)
         elif self.staged.rebuild.fits_jit:
             result = self.staged.rebuild(result)
@@ -355,9 +355,9 @@ class Executable:
         return self._make_result(exclusively(lambda: self._run_copied(leaves)))
 
     def _run_copied(self, leaves: Leaves) -> Any:
-        given = tuple(copy_all(gather_values(self._donated)))
+        donated = tuple(copy_all(gather_values(self._donated)))
         run = functools.partial(call_back, self._call) if self.has_callbacks else self._call
-        outputs = jax.block_until_ready(run(given, *self._readonly_args(), *leaves))
+        outputs = jax.block_until_ready(run(donated, *self._readonly_args(), *leaves))
         if not self._write_back.keys:
             return outputs
         new, result = outputs

@@ -230,12 +230,14 @@ def _places(
 
 def _body(parts: Parts, leaves: Sequence[str]) -> str:
     write_back = parts.write_back
-    kept = [f"(({_tuple(f'STORE[{key}]' for key in parts.readonly)}))"] if parts.readonly else []
+    readonly = (
+        [f"(({_tuple(f'STORE[{key}]' for key in parts.readonly)}))"] if parts.readonly else []
+    )
     template = _WRITING if write_back is not None else _READING if parts.readonly else _PURE
     is_whole = write_back is None or parts.donated == len(write_back.keys)
     return template.format(
         leaves=_tuple(leaves),
-        given=_tuple([*kept, *leaves]),
+        given=_tuple([*readonly, *leaves]),
         part="" if is_whole else f"[:{parts.donated}]",
         doubt="" if parts.doubt is None else "doubt(write_back) or ",
         keep="\n            write_back.before = old" if parts.keeps else "",

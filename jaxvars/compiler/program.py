@@ -89,9 +89,9 @@ class Layout:
         written = {cell.key for cell in writes}
         self.donated = [cell for cell in reads if cell.key in written]
         self.readonly = [cell for cell in reads if cell.key not in written]
-        given = {cell.key for cell in self.donated}
+        donated = {cell.key for cell in self.donated}
         self.write_back = WriteBack(
-            [*self.donated, *(x for x in writes if x.key not in given)], name
+            [*self.donated, *(x for x in writes if x.key not in donated)], name
         )
         self.is_checked = FAILURE in staged.writes
         if self.is_checked:
